@@ -1,0 +1,43 @@
+# Every target makes its own virtual environment in .venv if there is none.
+PYTHON ?= python3
+BIN := .venv/bin
+SHELL := /bin/bash
+
+.PHONY: demo test test-long check format bench clean
+
+demo: .venv/ready
+	$(BIN)/ptclust demo --output build/demo
+
+test: .venv/ready-dev
+	$(BIN)/python -m pytest -n 2 -m "not long"
+
+test-long: .venv/ready-dev
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/ready-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/ready-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/ready
+	$(BIN)/ptclust bench --output build/bench.json
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+.venv/ready: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/ready-dev: .venv/ready
+	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+clean:
+	rm -rf .venv build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,70 @@
+"""Every exception ptclust raises on purpose.
+
+::
+
+    PtclustError
+    ├── UsageError                a parameter is outside what the function accepts      (exit code 2)
+    ├── InputError                the data cannot be used as they are                   (exit code 3)
+    │   ├── FileError             a file cannot be found, opened or understood
+    │   ├── GraphError            the edges do not form a simple undirected graph
+    │   └── WeightError           a weight is missing, not a number, or out of range
+    └── MissingDependencyError    an optional package is needed for what was asked      (exit code 2)
+
+The text of an error says what is wrong, where, and what to do about it. It never contains a weight: a message ends up in
+logs, and a log is not a mechanism.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "FileError",
+    "GraphError",
+    "InputError",
+    "MissingDependencyError",
+    "PtclustError",
+    "UsageError",
+    "WeightError",
+]
+
+
+class PtclustError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(PtclustError, ValueError):
+    """A parameter is outside what the function accepts."""
+
+    exit_code = 2
+
+
+class InputError(PtclustError, ValueError):
+    """The data cannot be used as they are."""
+
+    exit_code = 3
+
+
+class FileError(InputError):
+    """A file cannot be found, opened or understood."""
+
+
+class GraphError(InputError):
+    """The edges do not form a simple undirected graph."""
+
+
+class WeightError(InputError):
+    """A weight is missing, not a number, or out of range for what was asked."""
+
+
+class MissingDependencyError(PtclustError, ImportError):
+    """An optional package is needed for what was asked."""
+
+    exit_code = 2
+
+    def __init__(self, package: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}; install it with: pip install 'ptclust[{package}]'"
+        )

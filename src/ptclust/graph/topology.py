@@ -1,0 +1,204 @@
+"""The public half of a graph: which nodes there are, what they are called, and which of them are joined."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust.errors import GraphError
+from ptclust.graph import _edges_kernel as kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Topology", "index_dtype"]
+
+
+def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
+    """Return the integer type that indexes ``count`` things: int32 while it can, int64 beyond.
+
+    >>> index_dtype(10**6).__name__, index_dtype(2**31).__name__
+    ('int32', 'int64')
+    """
+    return np.int32 if count <= np.iinfo(np.int32).max else np.int64
+
+
+class Topology:
+    """An undirected simple graph without weights: public, immutable, its edges in the order they were given.
+
+    Parameters
+    ----------
+    sources, targets : array_like of int
+        The two endpoints of every edge, as node numbers from 0.
+    n_nodes : int, optional
+        Number of nodes; by default as many as the names, or as the largest endpoint needs.
+    names : iterable, optional
+        One distinct hashable name per node. Without names, nodes are called by their numbers.
+
+    Raises
+    ------
+    GraphError
+        If an endpoint is out of range, an edge is a self-loop or appears twice, or the names do not fit.
+
+    Examples
+    --------
+    >>> Topology([0, 1, 2], [1, 2, 0], names=["a", "b", "c"])
+    Topology(n_nodes=3, n_edges=3)
+    """
+
+    sources: NDArray[Any]
+    targets: NDArray[Any]
+    n_nodes: int
+
+    def __init__(
+        self,
+        sources: ArrayLike,
+        targets: ArrayLike,
+        n_nodes: int | None = None,
+        names: Iterable[Any] | None = None,
+    ) -> None:
+        sources, targets = _as_endpoints(sources, "sources"), _as_endpoints(targets, "targets")
+        if len(sources) != len(targets):
+            raise GraphError(
+                f"sources and targets must be of one length, not {len(sources)} and {len(targets)}"
+            )
+        self._names = None if names is None else _as_names(names)
+        self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
+        dtype = index_dtype(self.n_nodes)
+        self._check_range(sources, targets)
+        self.sources = _frozen(sources.astype(dtype))
+        self.targets = _frozen(targets.astype(dtype))
+        self._check_simple()
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return len(self.sources)
+
+    @property
+    def names(self) -> NDArray[Any]:
+        """The names of the nodes, in node order."""
+        return np.arange(self.n_nodes) if self._names is None else self._names
+
+    @cached_property
+    def components(self) -> NDArray[np.int32]:
+        """The connected component of every node, numbered by first appearance."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        ones = np.ones(self.n_edges, dtype=np.int8)
+        adjacency = coo_array((ones, (self.sources, self.targets)), shape=(self.n_nodes,) * 2)
+        labels: NDArray[np.int32] = connected_components(adjacency, directed=False)[1]
+        return labels
+
+    @property
+    def n_components(self) -> int:
+        """Number of connected components."""
+        return int(self.components.max(initial=-1)) + 1
+
+    def name(self, node: int) -> Any:
+        """Return the name of one node."""
+        return int(node) if self._names is None else self._names[node]
+
+    def describe_edge(self, edge: int) -> str:
+        """Return ``edge 3 ('a' - 'b')``: how messages speak of an edge."""
+        ends = f"{self.name(self.sources[edge])!r} - {self.name(self.targets[edge])!r}"
+        return f"edge {edge} ({ends})"
+
+    def __repr__(self) -> str:
+        return f"Topology(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Topology):
+            return NotImplemented
+        return (
+            self.n_nodes == other.n_nodes
+            and np.array_equal(self.sources, other.sources)
+            and np.array_equal(self.targets, other.targets)
+            and np.array_equal(self.names, other.names)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _check_range(self, sources: NDArray[Any], targets: NDArray[Any]) -> None:
+        edge = kernel.first_outside(sources, targets, self.n_nodes)
+        if edge >= 0:
+            raise GraphError(
+                f"edge {edge} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are numbered 0 to "
+                f"{self.n_nodes - 1}; renumber them, or give names and let ptclust number them "
+                "(Graph.from_dataframe, read_graph)"
+            )
+
+    def _check_simple(self) -> None:
+        edge = kernel.first_self_loop(self.sources, self.targets)
+        if edge >= 0:
+            raise GraphError(
+                f"edge {edge} joins node {self.name(self.sources[edge])!r} to itself; remove self-loops"
+            )
+        start = np.zeros(self.n_nodes + 1, dtype=np.int64)
+        larger = np.empty_like(self.sources)
+        kernel.group_by_smaller_endpoint(self.sources, self.targets, start, larger)
+        seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
+        a, b = kernel.first_repeated_pair(start, larger, seen_from)
+        if a >= 0:
+            rows = np.flatnonzero(
+                ((self.sources == a) & (self.targets == b))
+                | ((self.sources == b) & (self.targets == a))
+            )
+            raise GraphError(
+                f"edges {rows[0]} and {rows[1]} both join {self.name(a)!r} and {self.name(b)!r}; "
+                "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
+            )
+
+
+def _as_endpoints(values: ArrayLike, what: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int32)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise GraphError(
+            f"{what} must be a one-dimensional array of integers, not {array.ndim}-dimensional of "
+            f"{array.dtype}; for other node names use Graph.from_dataframe or read_graph"
+        )
+    return array
+
+
+def _as_names(names: Iterable[Any]) -> NDArray[Any]:
+    if isinstance(names, np.ndarray) and names.ndim == 1:
+        array = names.copy()
+    else:
+        listed = list(names)
+        array = np.empty(len(listed), dtype=object)
+        array[:] = listed
+    try:
+        distinct = len(set(array.tolist()))
+    except TypeError as error:
+        raise GraphError("node names must be hashable: numbers, strings, tuples") from error
+    if distinct != len(array):
+        seen: set[Any] = set()
+        twice = next(name for name in array.tolist() if name in seen or seen.add(name))
+        raise GraphError(f"the node name {twice!r} is given twice; names must be distinct")
+    return _frozen(array)
+
+
+def _count_nodes(
+    sources: NDArray[Any], targets: NDArray[Any], n_nodes: int | None, names: NDArray[Any] | None
+) -> int:
+    if n_nodes is None:
+        if names is not None:
+            return len(names)
+        return int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
+    if n_nodes < 0:
+        raise GraphError(f"n_nodes must not be negative, not {n_nodes}")
+    if names is not None and len(names) != n_nodes:
+        raise GraphError(f"{len(names)} names were given for {n_nodes} nodes")
+    return int(n_nodes)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,126 @@
+"""Filter-Kruskal on edge arrays (Osipov, Sanders and Singler 2009): sort only the edges that may still matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._kernel import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Edges sorted at a time, in multiples of the number of nodes. Most edges of a graph denser than this are never sorted.
+CHUNK_PER_NODE = 1.25
+_SMALLEST_CHUNK = 1 << 14
+_SAMPLE = 1 << 10
+
+
+def minimum_spanning_edges(
+    sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[np.float64], n_nodes: int
+) -> NDArray[Any]:
+    """Return the ids, ascending, of the edges of the minimum spanning forest.
+
+    Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal takes them in that order,
+    one chunk of light edges at a time; what a chunk has connected filters the heavier edges before they are ever sorted.
+    """
+    n_edges = len(weights)
+    remaining = np.arange(n_edges, dtype=np.int32 if n_edges <= np.iinfo(np.int32).max else np.int64)
+    parent = np.arange(n_nodes, dtype=sources.dtype)
+    forest = np.empty(max(n_nodes - 1, 0), dtype=remaining.dtype)
+    n_forest = 0
+    chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
+    random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
+    while len(remaining) and n_forest < len(forest):
+        if len(remaining) <= 2 * chunk:
+            light, pivot = remaining, remaining[-1]
+        else:
+            sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
+            by_weight = np.argsort(weights[sample], kind="stable")
+            pivot = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
+            light = np.empty(_count_light(remaining, weights, pivot), dtype=remaining.dtype)
+            _collect_light(remaining, weights, pivot, light)
+        light = light[np.argsort(weights[light], kind="stable")]
+        n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
+        if len(light) == len(remaining):
+            break
+        remaining = remaining[: _filter(remaining, sources, targets, weights, parent, pivot)]
+    return np.sort(forest[:n_forest])
+
+
+@kernel
+def _is_light(edge: int, weights: NDArray[np.float64], pivot: int) -> bool:
+    difference = weights[edge] - weights[pivot]
+    return difference < 0.0 or (difference == 0.0 and edge <= pivot)
+
+
+@kernel
+def _count_light(remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int) -> int:
+    count = 0
+    for edge in remaining:
+        count += _is_light(edge, weights, pivot)
+    return count
+
+
+@kernel
+def _collect_light(
+    remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int, light: NDArray[Any]
+) -> None:
+    count = 0
+    for edge in remaining:
+        if _is_light(edge, weights, pivot):
+            light[count] = edge
+            count += 1
+
+
+@kernel
+def _find(parent: NDArray[Any], node: int) -> int:
+    """Return the root of ``node``, halving the path on the way."""
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@kernel
+def _kruskal(
+    edges: NDArray[Any],
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    parent: NDArray[Any],
+    forest: NDArray[Any],
+    n_forest: int,
+) -> int:
+    """Take the sorted ``edges`` that join two components; append them to ``forest`` and return its new length."""
+    for edge in edges:
+        a = _find(parent, sources[edge])
+        b = _find(parent, targets[edge])
+        if a != b:
+            # The larger index below the smaller: random enough for shallow trees, and no rank array to keep.
+            parent[max(a, b)] = min(a, b)
+            forest[n_forest] = edge
+            n_forest += 1
+            if n_forest == len(forest):
+                break
+    return n_forest
+
+
+@kernel
+def _filter(
+    remaining: NDArray[Any],
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[np.float64],
+    parent: NDArray[Any],
+    pivot: int,
+) -> int:
+    """Move the heavy edges that still join two components to the front; return how many there are."""
+    for node in range(len(parent)):  # roots have the smallest index, so one ascending sweep flattens every path
+        parent[node] = parent[parent[node]]
+    kept = 0
+    for edge in remaining:
+        if not _is_light(edge, weights, pivot) and parent[sources[edge]] != parent[targets[edge]]:
+            remaining[kept] = edge
+            kept += 1
+    return kept
