@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ptclust.errors import GraphError, UsageError, WeightError
+from ptclust.errors import GraphError, WeightError
+from ptclust.graph._edges import Edges
+from ptclust.graph._weights import Merge, as_weights, dissimilarities, merged
 from ptclust.graph.topology import Topology, _frozen
 
 if TYPE_CHECKING:
@@ -16,13 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "Merge"]
 
-Merge = Literal["min", "max", "sum"]
-
 
 class Graph:
     """An undirected simple graph whose topology is public and whose edge weights are private.
 
-    Weights are dissimilarities: small means close. They may be zero or negative here; what cannot use such weights says so.
+    Weights are dissimilarities: small means close. They may be zero or negative here; what cannot
+    use such weights says so.
 
     Parameters
     ----------
@@ -35,15 +36,17 @@ class Graph:
     names : iterable, optional
         One distinct hashable name per node.
     merge : {"min", "max", "sum"}, optional
-        How to make one weight of several when two nodes are joined more than once; without it that is an error. The merged
-        edge keeps the place of the first.
+        How to make one weight of several when two nodes are joined more than once; without it that
+        is an error. The merged edge keeps the place of the first.
     similarity_cap : float, optional
-        The weights are similarities of at most this public value C; they become the dissimilarities C - s.
+        The weights are similarities s of at most this public value C; they become the
+        dissimilarities C - s, before any merging.
 
     Notes
     -----
-    *Privacy.* The weights are in the clear inside this object and nowhere else: ``repr`` shows counts only, pickling is
-    refused, and errors name edges, never values.
+    *Privacy.* The weights are in the clear inside this object and nowhere else: ``repr`` shows
+    counts only, pickling is refused, and errors name edges, never values. The topology, the names and
+    ``similarity_cap`` are public.
 
     Examples
     --------
@@ -68,21 +71,36 @@ class Graph:
         merge: Merge | None = None,
         similarity_cap: float | None = None,
     ) -> None:
-        values = _as_weights(weights)
+        self._build(Edges(sources, targets, weights, n_nodes, names), merge, similarity_cap)
+
+    @classmethod
+    def _of(cls, edges: Edges, merge: Merge | None, similarity_cap: float | None) -> Graph:
+        """Return the graph of what a reader or converter found; errors speak its words."""
+        graph = cls.__new__(cls)
+        graph._build(edges, merge, similarity_cap)
+        return graph
+
+    def _build(self, edges: Edges, merge: Merge | None, similarity_cap: float | None) -> None:
+        say = edges.say
+        values = as_weights(edges.weights, say)
+        topology = Topology._multi(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
+        if len(values) != topology.n_edges:
+            raise GraphError(f"{len(values)} weights were given for {topology.n_edges} edges")
         if similarity_cap is not None:
-            values = _dissimilarities(values, similarity_cap)
-        if merge is not None:
-            sources, targets, values = _merged(sources, targets, values, merge)
-        self.topology = Topology(sources, targets, n_nodes, names)
-        if len(values) != self.n_edges:
-            raise GraphError(f"{len(values)} weights were given for {self.n_edges} edges")
-        self.weights = _frozen(values)
+            values = dissimilarities(values, similarity_cap, say)
         bad = ~np.isfinite(values)
         if bad.any():
             raise WeightError(
-                f"the weight of {self.topology.describe_edge(int(bad.argmax()))} is not a finite number "
-                f"({int(bad.sum())} such weights in all); remove those edges or give them a weight"
+                f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite "
+                f"number ({int(bad.sum())} such weights in all); remove those edges or give them a "
+                "weight"
             )
+        if merge is None:
+            topology._check_single(say)
+        else:
+            topology, values = _merge(topology, values, merge)
+        self.topology = topology
+        self.weights = _frozen(values)
 
     @property
     def sources(self) -> NDArray[Any]:
@@ -120,52 +138,22 @@ class Graph:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Graph holds private weights and refuses to be pickled; pass the file it came from instead, "
-            "or its topology, which is public"
+            "a Graph holds private weights and refuses to be pickled; pass the file it came from "
+            "instead, or its topology, which is public"
         )
 
 
-def _as_weights(weights: ArrayLike) -> NDArray[np.float64]:
-    try:
-        values = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        # The cause is left out on purpose: numpy quotes the value, and a weight must not reach a log.
-        raise WeightError("the weights must be numbers, one per edge") from None
-    if values.ndim != 1:
-        raise WeightError(f"the weights must be one-dimensional, not {values.ndim}-dimensional")
-    return values
-
-
-def _dissimilarities(similarities: NDArray[np.float64], cap: float) -> NDArray[np.float64]:
-    if not np.isfinite(cap):
-        raise UsageError(f"similarity_cap must be a finite number, not {cap}")
-    over = similarities > cap
-    if over.any():
+def _merge(
+    topology: Topology, values: NDArray[np.float64], how: Merge
+) -> tuple[Topology, NDArray[np.float64]]:
+    kept, values = merged(topology.sources, topology.targets, values, how)
+    if len(kept) == topology.n_edges:
+        return topology, values
+    topology = topology.restricted_to(kept)
+    bad = ~np.isfinite(values)
+    if bad.any():
         raise WeightError(
-            f"the similarity of edge {int(over.argmax())} is above similarity_cap={cap} ({int(over.sum())} such "
-            "edges in all); give a cap that is known to hold for any data, not one read off these"
+            f"the merged weight of {topology.describe_edge(int(bad.argmax()))} is too large to be "
+            "a number; use another way to merge, or rescale the weights"
         )
-    return cap - similarities
-
-
-def _merged(
-    sources: ArrayLike, targets: ArrayLike, weights: NDArray[np.float64], how: Merge
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
-    """Give every pair of nodes one edge, in the place of its first, with the minimum, maximum or sum of the weights."""
-    ufuncs = {"min": np.minimum, "max": np.maximum, "sum": np.add}
-    if how not in ufuncs:
-        raise UsageError(f"merge must be 'min', 'max' or 'sum', not {how!r}")
-    a, b = np.asarray(sources), np.asarray(targets)
-    if not len(a) == len(b) == len(weights):
-        return a, b, weights  # the constructor says what is wrong
-    order = np.lexsort((np.maximum(a, b), np.minimum(a, b)))
-    low, high = np.minimum(a, b)[order], np.maximum(a, b)[order]
-    new_pair = np.ones(len(order), dtype=bool)
-    new_pair[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    starts = np.flatnonzero(new_pair)
-    if len(starts) == len(order):
-        return a, b, weights
-    merged = ufuncs[how].reduceat(weights[order], starts)
-    first = order[starts]  # lexsort is stable: the first of a run is the first of the input
-    place = np.argsort(first)
-    return a[first[place]], b[first[place]], merged[place]
+    return topology, values

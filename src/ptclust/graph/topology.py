@@ -1,4 +1,4 @@
-"""The public half of a graph: which nodes there are, what they are called, and which of them are joined."""
+"""The public half of a graph: its nodes, what they are called, and which of them are joined."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from ptclust.errors import GraphError
 from ptclust.graph import _edges_kernel as kernel
+from ptclust.graph._edges import Say, edge_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
 
 
 class Topology:
-    """An undirected simple graph without weights: public, immutable, its edges in the order they were given.
+    """An undirected simple graph without weights: public, immutable, its edges in the order given.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ class Topology:
     Raises
     ------
     GraphError
-        If an endpoint is out of range, an edge is a self-loop or appears twice, or the names do not fit.
+        If an endpoint is out of range, an edge is a self-loop or appears twice, or the names do not
+        fit.
 
     Examples
     --------
@@ -61,6 +63,31 @@ class Topology:
         n_nodes: int | None = None,
         names: Iterable[Any] | None = None,
     ) -> None:
+        self._build(sources, targets, n_nodes, names, edge_number)
+        self._check_single(edge_number)
+
+    @classmethod
+    def _multi(
+        cls,
+        sources: ArrayLike,
+        targets: ArrayLike,
+        n_nodes: int | None,
+        names: Iterable[Any] | None,
+        say: Say,
+    ) -> Topology:
+        """Return a topology that may still have parallel edges; ``say`` words its errors."""
+        topology = cls.__new__(cls)
+        topology._build(sources, targets, n_nodes, names, say)
+        return topology
+
+    def _build(
+        self,
+        sources: ArrayLike,
+        targets: ArrayLike,
+        n_nodes: int | None,
+        names: Iterable[Any] | None,
+        say: Say,
+    ) -> None:
         sources, targets = _as_endpoints(sources, "sources"), _as_endpoints(targets, "targets")
         if len(sources) != len(targets):
             raise GraphError(
@@ -69,10 +96,10 @@ class Topology:
         self._names = None if names is None else _as_names(names)
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
         dtype = index_dtype(self.n_nodes)
-        self._check_range(sources, targets)
+        self._check_range(sources, targets, say)
         self.sources = _frozen(sources.astype(dtype))
         self.targets = _frozen(targets.astype(dtype))
-        self._check_simple()
+        self._check_no_self_loop(say)
 
     @property
     def n_edges(self) -> int:
@@ -102,12 +129,20 @@ class Topology:
 
     def name(self, node: int) -> Any:
         """Return the name of one node."""
-        return int(node) if self._names is None else self._names[node]
+        return int(node) if self._names is None else self._names.item(node)
 
-    def describe_edge(self, edge: int) -> str:
+    def describe_edge(self, edge: int, say: Say = edge_number) -> str:
         """Return ``edge 3 ('a' - 'b')``: how messages speak of an edge."""
         ends = f"{self.name(self.sources[edge])!r} - {self.name(self.targets[edge])!r}"
-        return f"edge {edge} ({ends})"
+        return f"{say([edge])} ({ends})"
+
+    def restricted_to(self, edges: NDArray[Any]) -> Topology:
+        """Return the topology of the same nodes with only the edges of these ids, in this order."""
+        part = object.__new__(Topology)
+        part.n_nodes, part._names = self.n_nodes, self._names
+        part.sources = _frozen(self.sources[edges])
+        part.targets = _frozen(self.targets[edges])
+        return part
 
     def __repr__(self) -> str:
         return f"Topology(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
@@ -124,33 +159,35 @@ class Topology:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _check_range(self, sources: NDArray[Any], targets: NDArray[Any]) -> None:
+    def _check_range(self, sources: NDArray[Any], targets: NDArray[Any], say: Say) -> None:
         edge = kernel.first_outside(sources, targets, self.n_nodes)
         if edge >= 0:
             raise GraphError(
-                f"edge {edge} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are numbered 0 to "
-                f"{self.n_nodes - 1}; renumber them, or give names and let ptclust number them "
-                "(Graph.from_dataframe, read_graph)"
+                f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are "
+                f"numbered 0 to {self.n_nodes - 1}; renumber them, or give names and let ptclust "
+                "number them (Graph.from_dataframe, read_graph)"
             )
 
-    def _check_simple(self) -> None:
+    def _check_no_self_loop(self, say: Say) -> None:
         edge = kernel.first_self_loop(self.sources, self.targets)
         if edge >= 0:
-            raise GraphError(
-                f"edge {edge} joins node {self.name(self.sources[edge])!r} to itself; remove self-loops"
-            )
+            node = self.name(self.sources[edge])
+            raise GraphError(f"{say([edge])} joins node {node!r} to itself; remove self-loops")
+
+    def _check_single(self, say: Say) -> None:
+        """Refuse two edges between the same two nodes."""
         start = np.zeros(self.n_nodes + 1, dtype=np.int64)
         larger = np.empty_like(self.sources)
         kernel.group_by_smaller_endpoint(self.sources, self.targets, start, larger)
         seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
         a, b = kernel.first_repeated_pair(start, larger, seen_from)
         if a >= 0:
-            rows = np.flatnonzero(
+            edges = np.flatnonzero(
                 ((self.sources == a) & (self.targets == b))
                 | ((self.sources == b) & (self.targets == a))
             )
             raise GraphError(
-                f"edges {rows[0]} and {rows[1]} both join {self.name(a)!r} and {self.name(b)!r}; "
+                f"{say(edges[:2].tolist())} both join {self.name(a)!r} and {self.name(b)!r}; "
                 "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
             )
 
@@ -172,15 +209,15 @@ def _as_names(names: Iterable[Any]) -> NDArray[Any]:
         array = names.copy()
     else:
         listed = list(names)
-        array = np.empty(len(listed), dtype=object)
-        array[:] = listed
+        # not np.array(listed): it would unpack tuples
+        array = np.fromiter(listed, dtype=object, count=len(listed))
     try:
         distinct = len(set(array.tolist()))
     except TypeError as error:
         raise GraphError("node names must be hashable: numbers, strings, tuples") from error
     if distinct != len(array):
-        seen: set[Any] = set()
-        twice = next(name for name in array.tolist() if name in seen or seen.add(name))
+        first = {name: node for node, name in reversed(list(enumerate(array.tolist())))}
+        twice = next(name for node, name in enumerate(array.tolist()) if first[name] != node)
         raise GraphError(f"the node name {twice!r} is given twice; names must be distinct")
     return _frozen(array)
 

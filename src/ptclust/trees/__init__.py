@@ -1,0 +1,6 @@
+"""Room of the trees: exact and private spanning trees of a graph."""
+
+from ptclust.trees.mst import minimum_spanning_tree
+from ptclust.trees.tree import Tree
+
+__all__ = ["Tree", "minimum_spanning_tree"]

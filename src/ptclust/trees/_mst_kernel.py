@@ -75,7 +75,7 @@ def _collect_light(
 
 
 @kernel
-def _find(parent: NDArray[Any], node: int) -> int:
+def find(parent: NDArray[Any], node: int) -> int:
     """Return the root of ``node``, halving the path on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -94,8 +94,8 @@ def _kruskal(
 ) -> int:
     """Take the sorted ``edges`` that join two components; append them to ``forest`` and return its new length."""
     for edge in edges:
-        a = _find(parent, sources[edge])
-        b = _find(parent, targets[edge])
+        a = find(parent, sources[edge])
+        b = find(parent, targets[edge])
         if a != b:
             # The larger index below the smaller: random enough for shallow trees, and no rank array to keep.
             parent[max(a, b)] = min(a, b)

@@ -1,0 +1,21 @@
+"""Room of the clusterings: post-processing of a weighted tree, whoever made it."""
+
+from ptclust.clustering.dbcvi import (
+    WeightedTree,
+    cluster_validity,
+    dbcvi,
+    dispersion,
+    separation,
+)
+from ptclust.clustering.dbmstclu import Clustering, Cuts, dbmstclu
+
+__all__ = [
+    "Clustering",
+    "Cuts",
+    "WeightedTree",
+    "cluster_validity",
+    "dbcvi",
+    "dbmstclu",
+    "dispersion",
+    "separation",
+]

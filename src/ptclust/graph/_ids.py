@@ -1,0 +1,150 @@
+"""Node ids of any kind to node numbers, in the order of first appearance.
+
+"First" reads row by row, the source before the target. A row is one edge.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ptclust.graph import _ids_kernel as kernel
+from ptclust.graph.topology import index_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+__all__ = ["Numbered", "number_hashables", "number_integers", "number_strings", "number_texts"]
+
+
+class Numbered(NamedTuple):
+    """The endpoints as node numbers, and the names of the nodes."""
+
+    sources: NDArray[Any]
+    targets: NDArray[Any]
+    names: NDArray[Any]
+
+
+def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
+    """Number integer ids; both arrays are of one integer type.
+
+    >>> number_integers(np.array([7, -2]), np.array([5, 7]))
+    Numbered(sources=array([0, 2]...), targets=array([1, 0]...), names=array([ 7,  5, -2]))
+    """
+    wide = np.uint64 if sources.dtype == np.uint64 else np.int64
+    keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False), wide)
+    codes, firsts = _first_appearances(keys.view(np.uint64))
+    return Numbered(codes[0::2].copy(), codes[1::2].copy(), keys[firsts])
+
+
+def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
+    """Number ids that are strings; names are an object array of str.
+
+    >>> import polars as pl
+    >>> number_strings(pl.Series(["b", "a"]), pl.Series(["c", "b"])).names.tolist()
+    ['b', 'c', 'a']
+    """
+    a, b, names = _number_strings(sources, targets)
+    return Numbered(a, b, _objects(names))
+
+
+def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
+    """Number ids from a text file, where a type has to be guessed.
+
+    Blanks around an id do not count, and if every id is an integer as Python writes it, names are integers.
+
+    >>> import polars as pl
+    >>> number_texts(pl.Series(["2", "10"]), pl.Series([" 10", "3"])).names.tolist()
+    [2, 10, 3]
+    >>> number_texts(pl.Series(["7", "10"]), pl.Series(["10", "007"])).names.tolist()
+    ['7', '10', '007']
+    """
+    import polars as pl
+
+    a, b, names = _number_strings(sources, targets)
+    stripped = names.str.strip_chars()
+    if not stripped.equals(names):
+        again, _, names = _number_strings(stripped, stripped)
+        a, b = again[a], again[b]
+    integers = names.cast(pl.Int64, strict=False)
+    if integers.null_count() == 0 and integers.cast(pl.String).equals(names):
+        return Numbered(a, b, integers.to_numpy())
+    return Numbered(a, b, _objects(names))
+
+
+def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -> Numbered:
+    """Number ids of any hashable kind, one by one.
+
+    >>> number_hashables([(0, 1), "x"], ["x", None]).names.tolist()
+    [(0, 1), 'x', None]
+    """
+    numbers: dict[Hashable, int] = {}
+    codes = [
+        numbers.setdefault(name, len(numbers))
+        for pair in zip(sources, targets, strict=True)
+        for name in pair
+    ]
+    both = np.array(codes, dtype=np.int64)
+    return Numbered(both[0::2].copy(), both[1::2].copy(), _objects(numbers))
+
+
+def _number_strings(
+    sources: pl.Series, targets: pl.Series
+) -> tuple[NDArray[Any], NDArray[Any], pl.Series]:
+    """Number strings by their 64-bit hashes, and again with another seed in the rare case of a collision.
+
+    Several times faster than a polars Categorical, which numbers one string at a time.
+    """
+    for seed in count():
+        keys = _interleaved(_hashes(sources, seed), _hashes(targets, seed), np.uint64)
+        codes, firsts = _first_appearances(keys)
+        a, b = codes[0::2].copy(), codes[1::2].copy()
+        names = _picked(sources, targets, firsts)
+        if names.gather(a).equals(sources) and names.gather(b).equals(targets):
+            return a, b, names
+    raise AssertionError("unreachable")
+
+
+def _hashes(strings: pl.Series, seed: int) -> NDArray[np.uint64]:
+    return strings.hash(seed).to_numpy()
+
+
+def _picked(sources: pl.Series, targets: pl.Series, positions: NDArray[np.int64]) -> pl.Series:
+    """Return the strings at these positions of the interleaved columns."""
+    import polars as pl
+
+    of_source, of_target = positions[positions % 2 == 0], positions[positions % 2 == 1]
+    picked = pl.concat([sources.gather(of_source // 2), targets.gather(of_target // 2)])
+    return picked.gather(np.argsort(np.concatenate([of_source, of_target])))
+
+
+def _first_appearances(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the number of every key, and the position at which each number first appears."""
+    dtype = index_dtype(len(keys))
+    codes = np.empty(len(keys), dtype=dtype)
+    size = 1 << 16
+    while True:
+        firsts = np.empty(size // 2, dtype=np.int64)
+        slot_key = np.empty(size, dtype=np.uint64)
+        slot_code = np.full(size, -1, dtype=dtype)
+        n_distinct = kernel.number_keys(keys, codes, firsts, slot_key, slot_code)
+        if n_distinct >= 0:
+            return codes, firsts[:n_distinct].copy()
+        size *= 8
+
+
+def _interleaved(sources: NDArray[Any], targets: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    both = np.empty(2 * len(sources), dtype=dtype)
+    both[0::2] = sources
+    both[1::2] = targets
+    return both
+
+
+def _objects(names: Iterable[Any]) -> NDArray[Any]:
+    listed = list(names)
+    return np.fromiter(listed, dtype=object, count=len(listed))

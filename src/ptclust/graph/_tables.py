@@ -1,0 +1,161 @@
+"""Edge tables with typed columns: which three columns to use, Parquet files, and polars frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ptclust.errors import FileError, GraphError, UsageError, WeightError
+from ptclust.graph._edges import Edges, Say, numbered
+from ptclust.graph._ids import Numbered, number_hashables, number_integers, number_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+__all__ = ["Columns", "choose_columns", "edges_of_frame", "read_parquet"]
+
+ROLES = ("source", "target", "weight")
+
+
+class Columns(NamedTuple):
+    """Names of the columns that the caller asked for, None where it is left to us."""
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+
+def choose_columns(there: Sequence[str], asked: Columns, where: str) -> tuple[int, int, int]:
+    """Return the positions of source, target and weight among the columns there are.
+
+    Columns not asked for are those called source, target and weight, in upper or lower case, if all of them
+    are there; otherwise the first, second and third column.
+
+    >>> choose_columns(["weight", "source", "target"], Columns(), "the file")
+    (1, 2, 0)
+    >>> choose_columns(["from", "to", "length", "price"], Columns(weight="price"), "the file")
+    (0, 1, 3)
+    """
+    listed = ", ".join(repr(name) for name in there)
+    if len(there) < len(ROLES):
+        raise FileError(
+            f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge needs "
+            "three: source, target and weight; check the file and its separator (csv: comma, tsv: tab)"
+        )
+    lowered = [name.lower() for name in there]
+    by_name = all(role in lowered for role, name in zip(ROLES, asked, strict=True) if name is None)
+    chosen = []
+    for position, (role, name) in enumerate(zip(ROLES, asked, strict=True)):
+        if name is None:
+            chosen.append(lowered.index(role) if by_name else position)
+        elif name in there:
+            chosen.append(there.index(name))
+        else:
+            raise FileError(f"{where} has no column {name!r} for {role}; its columns are: {listed}")
+        if there.count(there[chosen[-1]]) > 1:
+            raise FileError(
+                f"{where} has several columns named {there[chosen[-1]]!r}; rename all but one"
+            )
+    if len(set(chosen)) < len(chosen):
+        raise UsageError(
+            f"one column of {where} would serve twice; name all three: source=, target=, weight= "
+            f"(its columns are: {listed})"
+        )
+    return chosen[0], chosen[1], chosen[2]
+
+
+def read_parquet(path: Path, asked: Columns) -> Edges:
+    """Return the edges of a Parquet file; only the three columns needed are read."""
+    import polars as pl
+
+    frame, chosen = None, None
+    problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+    try:
+        there = list(pl.read_parquet_schema(path))
+    except problems:
+        there = []
+    if there:
+        chosen = [there[i] for i in choose_columns(there, asked, str(path))]
+        try:
+            frame = pl.read_parquet(path, columns=chosen, glob=False)
+        except problems:
+            pass
+    # Raised out here so that it has no context: polars may quote what it could not read.
+    if frame is None or chosen is None:
+        raise FileError(f"{path} is damaged, cut short, or no Parquet file; write it again")
+    say = numbered("row", f" (counted from 0) of {path}")
+    return edges_of_frame(frame.select(chosen), str(path), say, loose=False)
+
+
+def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) -> Edges:
+    """Return the edges of a frame with the columns source, target and weight, in this order.
+
+    ``loose`` allows ids of any hashable type; otherwise they are integers or strings.
+    """
+    sources, targets, weights = frame.get_columns()
+    if not len(frame):
+        raise FileError(f"{where} has no edges")
+    for ids in (sources, targets):
+        if ids.null_count():
+            raise GraphError(
+                f"column {ids.name!r} has no node id in {say([_first_null(ids)])}; every edge needs "
+                "two of them: complete the row or remove it"
+            )
+    values = _numbers(weights, where, say)
+    found = _number(sources, targets, where, loose=loose)
+    return Edges(found.sources, found.targets, values, None, found.names, say)
+
+
+def _numbers(weights: pl.Series, where: str, say: Say) -> Any:
+    import polars as pl
+
+    if not weights.dtype.is_numeric():
+        raise WeightError(
+            f"column {weights.name!r} of {where} is of type {weights.dtype}, so it cannot be the "
+            "weight; name a column of numbers: weight="
+        )
+    if weights.null_count():
+        raise WeightError(
+            f"the weight of {say([_first_null(weights)])} is missing ({weights.null_count()} such "
+            "weights in all); remove those edges or give them a weight"
+        )
+    return weights.cast(pl.Float64).to_numpy()
+
+
+def _number(sources: pl.Series, targets: pl.Series, where: str, *, loose: bool) -> Numbered:
+    """Number the ids in the way of their type."""
+    import polars as pl
+
+    if sources.dtype.is_integer() and targets.dtype.is_integer():
+        if sources.dtype != targets.dtype or sources.dtype not in (pl.Int64, pl.UInt64):
+            sources, targets = _as_int64(sources, where), _as_int64(targets, where)
+        return number_integers(sources.to_numpy(), targets.to_numpy())
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    if sources.dtype in texts and targets.dtype in texts:
+        return number_strings(sources.cast(pl.String), targets.cast(pl.String))
+    if loose:
+        return number_hashables(sources.to_list(), targets.to_list())
+    raise GraphError(
+        f"the node ids of {where} are of type {sources.dtype} (column {sources.name!r}) and "
+        f"{targets.dtype} (column {targets.name!r}); both must be integers, or both strings"
+    )
+
+
+def _as_int64(ids: pl.Series, where: str) -> pl.Series:
+    import polars as pl
+
+    cast = ids.cast(pl.Int64, strict=False)
+    if cast.null_count():
+        raise GraphError(
+            f"column {ids.name!r} of {where} has a node id beyond 64 bits with a sign; "
+            "store source and target both as strings"
+        )
+    return cast
+
+
+def _first_null(series: pl.Series) -> int:
+    return int(np.argmax(series.is_null().to_numpy()))

@@ -1,0 +1,200 @@
+"""A spanning tree, or forest, of a graph."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ptclust.errors import GraphError, MissingDependencyError, UsageError, WeightError
+from ptclust.graph import Topology
+from ptclust.trees import _tree_kernel as kernel
+
+if TYPE_CHECKING:
+    import networkx
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Tree"]
+
+
+class Tree:
+    """A spanning forest: edges without cycles, one tree for every component of the graph it came from.
+
+    Parameters
+    ----------
+    topology : Topology
+        All nodes, and the edges of the forest.
+    weights : array_like of float, optional
+        One finite weight per edge, in the same order. A privately chosen tree has none.
+    edge_ids : array_like of int, optional
+        The number of every edge in the graph the tree came from, ascending; by default 0, 1, 2, ... This order decides
+        between equally good cuts in DBMSTClu.
+    private : bool, default False
+        Whether the weights are a curator's raw weights; such a tree refuses to be pickled.
+
+    Notes
+    -----
+    *Privacy.* A tree computed from raw weights is itself private, its shape as much as its weights.
+
+    Examples
+    --------
+    >>> from ptclust.graph import Topology
+    >>> tree = Tree(Topology([0, 1], [1, 2]), [0.2, 0.5])
+    >>> tree
+    Tree(n_nodes=3, n_edges=2)
+    >>> tree.to_linkage()
+    array([[0. , 1. , 0.2, 2. ],
+           [2. , 3. , 0.5, 3. ]])
+    """
+
+    topology: Topology
+    edge_ids: NDArray[Any]
+    private: bool
+
+    def __init__(
+        self,
+        topology: Topology,
+        weights: ArrayLike | None = None,
+        edge_ids: ArrayLike | None = None,
+        *,
+        private: bool = False,
+    ) -> None:
+        self.topology = topology
+        self.private = private
+        self._weights = None if weights is None else _as_weights(weights, topology)
+        self.edge_ids = _as_edge_ids(edge_ids, topology)
+        edge = kernel.first_edge_closing_cycle(
+            topology.sources,
+            topology.targets,
+            np.arange(topology.n_nodes, dtype=topology.sources.dtype),
+        )
+        if edge >= 0:
+            raise GraphError(
+                f"{topology.describe_edge(edge)} closes a cycle, so these edges are no tree; "
+                "minimum_spanning_tree makes one of a graph"
+            )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self.topology.n_nodes
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges: the number of nodes less the number of components."""
+        return self.topology.n_edges
+
+    @property
+    def sources(self) -> NDArray[Any]:
+        """First endpoint of every edge."""
+        return self.topology.sources
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """Second endpoint of every edge."""
+        return self.topology.targets
+
+    @property
+    def names(self) -> NDArray[Any]:
+        """The names of the nodes, in node order."""
+        return self.topology.names
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight of every edge."""
+        if self._weights is None:
+            raise WeightError("this tree has no weights: only its topology was chosen")
+        return self._weights
+
+    @cached_property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(np.sum(self.weights))
+
+    def to_linkage(self) -> NDArray[np.float64]:
+        """Return the single-linkage merges along the tree as scipy's linkage matrix.
+
+        Edges merge in the order of their weights, ties in the order of the edges.
+        """
+        if self.n_edges != self.n_nodes - 1:
+            raise GraphError(
+                f"a linkage matrix needs one connected tree, and this forest has {self.n_nodes - self.n_edges} "
+                "components; build the linkage of each component"
+            )
+        if np.any(self.weights < 0):
+            raise WeightError(
+                "scipy's linkage matrix does not admit negative weights; add a constant to the weights first"
+            )
+        linkage = np.empty((self.n_edges, 4))
+        order = np.argsort(self.weights, kind="stable")
+        kernel.fill_linkage(self.sources, self.targets, self.weights, order, linkage)
+        return linkage
+
+    def to_networkx(self) -> networkx.Graph:
+        """Return the tree as a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
+        try:
+            import networkx as nx
+        except ImportError:
+            raise MissingDependencyError("networkx", "Tree.to_networkx") from None
+        graph = nx.Graph()
+        names = self.names.tolist()
+        graph.add_nodes_from(names)
+        ends = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
+        for i, (a, b) in enumerate(ends):
+            graph.add_edge(names[a], names[b], edge_id=int(self.edge_ids[i]))
+            if self._weights is not None:
+                graph.edges[names[a], names[b]]["weight"] = float(self._weights[i])
+        return graph
+
+    def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
+        """Return a table with the columns ``edge_id``, ``source``, ``target`` and, if there are any, ``weight``."""
+        columns: dict[str, Any] = {
+            "edge_id": self.edge_ids,
+            "source": self.names[self.sources].tolist(),
+            "target": self.names[self.targets].tolist(),
+        }
+        if self._weights is not None:
+            columns["weight"] = self._weights
+        if backend == "polars":
+            import polars
+
+            return polars.DataFrame(columns)
+        if backend != "pandas":
+            raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
+        try:
+            import pandas
+        except ImportError:
+            raise MissingDependencyError("pandas", "Tree.to_dataframe(backend='pandas')") from None
+        return pandas.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return f"Tree(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.private:
+            raise TypeError(
+                "a Tree computed from private weights refuses to be pickled; publish a Release instead"
+            )
+        return self.__dict__
+
+
+def _as_weights(weights: ArrayLike, topology: Topology) -> NDArray[np.float64]:
+    values = np.array(weights, dtype=np.float64)
+    if values.shape != (topology.n_edges,):
+        raise WeightError(f"{values.size} weights were given for {topology.n_edges} edges")
+    if not np.isfinite(values).all():
+        edge = int(np.argmin(np.isfinite(values)))
+        raise WeightError(f"the weight of {topology.describe_edge(edge)} is not a finite number")
+    values.setflags(write=False)
+    return values
+
+
+def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]:
+    ids = np.arange(topology.n_edges) if edge_ids is None else np.array(edge_ids)
+    if ids.shape != (topology.n_edges,):
+        raise GraphError(f"{ids.size} edge ids were given for {topology.n_edges} edges")
+    if np.any(ids[1:] <= ids[:-1]):
+        raise GraphError("edge_ids must ascend: a tree lists its edges in the order of its graph")
+    ids.setflags(write=False)
+    return ids
