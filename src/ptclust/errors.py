@@ -10,8 +10,8 @@
     │   └── WeightError           a weight is missing, not a number, or out of range
     └── MissingDependencyError    an optional package is needed for what was asked      (exit code 2)
 
-The text of an error says what is wrong, where, and what to do about it. It never contains a weight: a message ends up in
-logs, and a log is not a mechanism.
+The text of an error says what is wrong, where, and what to do about it. It never contains a weight: a message
+ends up in logs, and a log is not a mechanism.
 """
 
 from __future__ import annotations

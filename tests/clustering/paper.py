@@ -29,12 +29,16 @@ def pieces(n_nodes: int, edges: list[Edge], cut: set[int]) -> list[set[int]]:
 
 
 def disp(cluster: set[int], edges: list[Edge], cut: set[int]) -> Fraction:
-    inside = [w for i, (a, b, w) in enumerate(edges) if i not in cut and a in cluster and b in cluster]
+    inside = [
+        w for i, (a, b, w) in enumerate(edges) if i not in cut and a in cluster and b in cluster
+    ]
     return max(inside) if inside else Fraction(0)
 
 
 def sep(cluster: set[int], edges: list[Edge], cut: set[int]) -> Fraction:
-    incident = [w for i, (a, b, w) in enumerate(edges) if i in cut and (a in cluster or b in cluster)]
+    incident = [
+        w for i, (a, b, w) in enumerate(edges) if i in cut and (a in cluster or b in cluster)
+    ]
     return min(incident) if cut else Fraction(1)
 
 

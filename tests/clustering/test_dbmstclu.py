@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -142,7 +143,9 @@ class TestSemantics:
         assert labels == [*first, *(second + first.max() + 1), first.max() + second.max() + 2]
 
     def test_dbcvi_of_a_forest_is_the_mean_over_its_nodes(self):
-        forest = Tree(Topology([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], n_nodes=7), [0.1, 0.1, 0.8, 0.2, 0.2])
+        forest = Tree(
+            Topology([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], n_nodes=7), [0.1, 0.1, 0.8, 0.2, 0.2]
+        )
         result = dbmstclu(forest)
         assert result.labels.tolist() == [0, 0, 0, 1, 1, 1, 2]
         assert result.dbcvi == pytest.approx((3 * 0.875 + 3 * 0.75 + 1) / 7)
@@ -156,7 +159,7 @@ class TestSemantics:
         assert len(result.cuts) == 0
 
     def test_max_clusters_stops_early(self):
-        tree = path(0.1, 0.9, 0.1, 0.8, 0.1)
+        tree = path(0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1, 0.8, 0.1, 0.1, 0.1)
         assert dbmstclu(tree).n_clusters == 3
         limited = dbmstclu(tree, max_clusters=2)
         assert limited.n_clusters == 2
@@ -178,7 +181,7 @@ class TestSemantics:
         random = np.random.default_rng(3)
         tree = path(*random.integers(1, 4, size=200).astype(float))
         whole, calls = dbmstclu(tree), []
-        monkeypatch.setattr("ptclust.clustering.dbmstclu._WORK_PER_CALL", 100)
+        monkeypatch.setattr(sys.modules["ptclust.clustering.dbmstclu"], "_WORK_PER_CALL", 100)
         parts = dbmstclu(tree, progress=calls.append)
         assert len(calls) > 3
         assert parts.cuts.edge_ids.tolist() == whole.cuts.edge_ids.tolist()
@@ -202,7 +205,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("labels", [[0, 0], [0, 2, 2], [0.0, 0.0, 1.0], [-2, 0, 0], [9, 9, 9]])
     def test_labels_that_are_no_partition(self, labels):
-        with pytest.raises(UsageError, match="label|numbered"):
+        with pytest.raises(UsageError, match=r"label|numbered"):
             dbcvi(path(0.5, 0.5), labels)
 
 

@@ -1,15 +1,15 @@
 """Algorithm 1 of the paper on plain arrays.
 
-The forest is rooted once and its nodes are numbered in preorder. A component of the forest with some edges cut is then a
-slice of ``members``, its nodes in preorder, and what hangs below a node is a contiguous part of that slice:
+The forest is rooted once and its nodes are numbered in preorder. A component of the forest with some edges cut is
+then a slice of ``members``, its nodes in preorder, and what hangs below a node is a contiguous part of that slice:
 
     slice      [ root ..... | node, all below it | ..... ]
                   before            below           after
 
-So cutting the edge above ``node`` leaves two pieces: ``below``, and ``before`` with ``after``. Dispersion and separation of
-``below`` come from one sweep from the leaves to the root, those of the rest from running maxima and minima over ``before``
-and ``after``: all cuts of a component are evaluated in two sweeps over its slice, and a cut only asks for a new evaluation
-of the two pieces it makes.
+So cutting the edge above ``node`` leaves two pieces: ``below``, and ``before`` with ``after``. Dispersion and
+separation of ``below`` come from one sweep from the leaves to the root, those of the rest from running maxima and
+minima over ``before`` and ``after``: all cuts of a component are evaluated in two sweeps over its slice, and a cut
+only asks for a new evaluation of the two pieces it makes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ class State(NamedTuple):
     size: NDArray[Any]  # nodes at and below a node, within its component
     dispersion: NDArray[np.float64]  # heaviest edge below a node
     separation: NDArray[np.float64]  # lightest cut edge incident to a node at or below it
-    heaviest_after: NDArray[np.float64]  # heaviest edge above a member from here to the end of the slice
-    lightest_after: NDArray[np.float64]  # lightest cut edge incident to a member from here to the end
+    heaviest_after: NDArray[
+        np.float64
+    ]  # heaviest edge above a member from here to the end of the slice
+    lightest_after: NDArray[
+        np.float64
+    ]  # lightest cut edge incident to a member from here to the end
     validity: NDArray[np.float64]  # V_C of the component whose topmost node this is
     heap: NDArray[np.int64]  # rows: gain, edge, begin of slice, end of slice, member to cut off
     cuts: NDArray[Any]  # edges cut so far, in order
@@ -64,8 +68,8 @@ def root_forest(
 ) -> None:
     """Number all nodes in preorder by depth-first search from the first node of every component.
 
-    ``neighbour[start[v]:start[v + 1]]`` are the neighbours of ``v`` and ``incident`` the edges to them; ``next_arc`` is a
-    copy of ``start``.
+    ``neighbour[start[v]:start[v + 1]]`` are the neighbours of ``v`` and ``incident`` the edges to them; ``next_arc`` is
+    a copy of ``start``.
     """
     n_nodes = len(start) - 1
     number = np.full(n_nodes, -1, dtype=np.int64)
@@ -151,13 +155,14 @@ def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: 
         heaviest = max(heaviest, weight)
         lightest = min(lightest, state.cut_at[p])
     if best_edge >= 0:
-        push(state.heap, state.counts, best_gain, best_edge, begin, end, best)
+        push(state.heap, state.counts, int(best_gain), int(best_edge), begin, end, best)
 
 
 @inlined
 def precedes(heap: NDArray[np.int64], i: int, j: int) -> bool:
     """Whether row i is cut before row j: the larger gain first, among equal gains the last edge of the tree."""
-    return heap[i, 0] > heap[j, 0] or (heap[i, 0] == heap[j, 0] and heap[i, 1] > heap[j, 1])
+    larger = heap[i, 0] > heap[j, 0]
+    return bool(larger or (heap[i, 0] == heap[j, 0] and heap[i, 1] > heap[j, 1]))
 
 
 @inlined
@@ -266,7 +271,9 @@ def make_cuts(
 
 
 @kernel
-def label_pieces(forest: RootedForest, is_cut: NDArray[np.bool_], labels: NDArray[np.int64]) -> None:
+def label_pieces(
+    forest: RootedForest, is_cut: NDArray[np.bool_], labels: NDArray[np.int64]
+) -> None:
     """Give every node of the tree the preorder number of the topmost node of its piece."""
     for p in range(len(forest.parent)):
         up = forest.parent[p]

@@ -121,6 +121,8 @@ def _checked(tree: WeightedTree, labels: ArrayLike) -> tuple[NDArray[np.int64], 
         raise UsageError("labels must be whole numbers from 0, or -1 for noise")
     array = array.astype(np.int64, copy=False)
     n_clusters = int(array.max()) + 1
-    if n_clusters > tree.n_nodes or np.any(np.bincount(array[array >= 0], minlength=n_clusters) == 0):
+    if n_clusters > tree.n_nodes or np.any(
+        np.bincount(array[array >= 0], minlength=n_clusters) == 0
+    ):
         raise UsageError("clusters must be numbered 0, 1, 2, ... without gaps")
     return array, n_clusters

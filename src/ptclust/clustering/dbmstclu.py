@@ -65,10 +65,10 @@ def dbmstclu(
 ) -> Clustering:
     """Cluster the nodes of a weighted tree by DBMSTClu.
 
-    Starting from DBCVI = -1, the edge whose cut gives the largest DBCVI is cut as long as DBCVI does not fall. Among cuts
-    of equal DBCVI the last in edge order is made, as the paper's loop does. Values of N * DBCVI are compared on a grid of
-    2**-24, so that neither the order of summation nor the last bits of a weight decide. The trees of a forest are
-    clustered each by itself.
+    Starting from DBCVI = -1, the edge whose cut gives the largest DBCVI is cut as long as DBCVI does not fall. Among
+    cuts of equal DBCVI the last in edge order is made, as the paper's loop does. Values of N * DBCVI are compared on
+    a grid of 2**-24, so that neither the order of summation nor the last bits of a weight decide. The trees of a
+    forest are clustered each by itself.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _check_weights(tree: WeightedTree) -> None:
     bad = ~(tree.weights > 0)
     if bad.any():
         edge = int(bad.argmax())
-        a, b = tree.names[tree.sources[edge]], tree.names[tree.targets[edge]]
+        a, b = tree.names[[tree.sources[edge], tree.targets[edge]]].tolist()
         raise WeightError(
             f"DBMSTClu needs positive weights, and edge {tree.edge_ids[edge]} ({a!r} - {b!r}) of the tree has a weight "
             f"that is zero or negative ({int(bad.sum())} such edges in all); add one public constant to all weights so "

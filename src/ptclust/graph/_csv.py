@@ -1,14 +1,14 @@
 """Edge tables as text: comma- or tab-separated, with or without a header, plain or gzip.
 
-polars reads the file. Python's csv module reads the first line, to tell a header, and on the way to an error message
-finds the line of the file that is to blame; both agree on what a record is, blank lines included.
+polars reads the file. Python's csv module reads the first line, to tell a header, and on the way to an
+error message finds the line that is to blame; both agree on what a record is, blank lines included.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-from contextlib import suppress
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -19,7 +19,7 @@ from ptclust.graph._ids import number_texts
 from ptclust.graph._tables import Columns, choose_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_csv"]
 
-_MISSING_WORDS = {"", "na", "n/a", "null", "none", "-"}
+_WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
 
 
 class _Layout(NamedTuple):
@@ -35,40 +35,202 @@ class _Layout(NamedTuple):
 
     path: Path
     separator: str
-    n_blank: int
-    """Blank lines before it."""
+    n_blank: int  # blank lines before it
     first: list[str]
     has_header: bool
 
-    @property
-    def n_before(self) -> int:
-        """Records before the first edge."""
-        return self.n_blank + self.has_header
-
 
 def read_csv(path: Path, separator: str, asked: Columns) -> Edges:
-    """Return the edges of a text table. Fields are separated by ``separator``, ids are read as text."""
-    layout = _layout(path, separator, asked)
+    """Return the edges of a text table; ids are read as text."""
+    layout = _layout(path, separator, named=any(name is not None for name in asked))
     chosen = _choose(layout, asked)
-    frame, rows = _frame(layout, chosen)
+    frame, records = _frame(layout, chosen)
     if not len(frame):
         raise FileError(f"{path} has no edges")
     sources, targets, weights = frame.get_columns()
-    for what, ids in (("source", sources), ("target", targets)):
+    for role, ids in (("source", sources), ("target", targets)):
         if ids.null_count():
-            _raise_missing_id(layout, int(rows[int(np.argmax(ids.is_null().to_numpy()))]), what)
+            _raise_missing_id(layout, records[_first(ids.is_null())], role)
     if weights.null_count():
-        edge = int(np.argmax(weights.is_null().to_numpy()))
-        _raise_bad_weight(layout, int(rows[edge]), chosen[2], weights.null_count())
+        record = records[_first(weights.is_null())]
+        _raise_bad_weight(layout, record, chosen[2], weights.null_count())
     found = number_texts(sources, targets)
-    if "" in found.names[:1] or (found.names.dtype == object and "" in found.names.tolist()):
-        node = found.names.tolist().index("")
-        nowhere = (found.sources == node) | (found.targets == node)
-        edge = int(nowhere.argmax())
-        what = "source" if found.sources[edge] == node else "target"
-        _raise_missing_id(layout, int(rows[edge]), what)
+    for role, nodes in (("source", found.sources), ("target", found.targets)):
+        nameless = _is_empty(found.names)[nodes] if found.names.dtype == object else None
+        if nameless is not None and nameless.any():
+            _raise_missing_id(layout, records[int(nameless.argmax())], role)
 
     def say(edges: Iterable[int]) -> str:
-        return numbered("line", f" of {path}")(_lines(layout, [int(rows[e]) for e in edges]))
+        return numbered("line", f" of {path}")(_lines(layout, [int(records[e]) for e in edges]))
 
     return Edges(found.sources, found.targets, weights.to_numpy(), None, found.names, say)
+
+
+def _layout(path: Path, separator: str, *, named: bool) -> _Layout:
+    """Read the first line; it is a header if columns are named or if its weight is no number."""
+    for n_blank, (line, fields) in enumerate(_records(path, separator)):
+        if any(field.strip() for field in fields):
+            _check_utf8(path, line, fields)
+            has_header = named or not _looks_like_weight(fields[2] if len(fields) > 2 else "x")
+            return _Layout(path, separator, n_blank, fields, has_header)
+    raise FileError(f"{path} has no edges")
+
+
+def _looks_like_weight(field: str) -> bool:
+    # A missing weight counts, to be reported as such: no column is called that.
+    return field.strip().lower() in _WORDS_FOR_MISSING or _is_number(field)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _choose(layout: _Layout, asked: Columns) -> tuple[int, int, int]:
+    if layout.has_header:
+        names = [name.strip() for name in layout.first]
+    else:  # not the fields themselves: the third is a weight
+        names = [f"column #{i}" for i in range(1, len(layout.first) + 1)]
+    return choose_columns(names, asked, str(layout.path), [_shown(name) for name in names])
+
+
+def _shown(name: str) -> str:
+    """Return a column name fit for a message: what is taken for a header may be an edge and its weight."""
+    parts = re.split(r"[\s;:|,]+", name)
+    return "<number>" if any(_is_number(part) for part in parts) else name
+
+
+def _frame(
+    layout: _Layout, chosen: tuple[int, int, int]
+) -> tuple[pl.DataFrame, Sequence[int] | NDArray[Any]]:
+    """Return source, target and weight of every edge, and the number of its record in the file."""
+    import polars as pl
+
+    n_before = layout.n_blank + layout.has_header
+    frame = _scan(layout, chosen, pl.Float64)
+    if not frame[:, 2].null_count():
+        return frame, range(n_before, n_before + len(frame))
+    # The exception: blank lines, blanks after a weight, or weights that are wrong.
+    stripped = _scan(layout, chosen, pl.String).select(pl.all().str.strip_chars().replace("", None))
+    records = np.flatnonzero(~stripped.select(pl.all_horizontal(pl.all().is_null())).to_series())
+    frame = frame.with_columns(stripped[:, 2].cast(pl.Float64, strict=False))
+    return frame[records], records + n_before
+
+
+def _scan(layout: _Layout, chosen: tuple[int, int, int], weight_type: Any) -> pl.DataFrame:
+    """Read three columns; what is no number becomes null."""
+    import polars as pl
+
+    # polars insists on this beginning where there is no header
+    names = [f"column_{i}" for i in range(len(layout.first))]
+    wanted = [names[i] for i in chosen]
+    schema = dict.fromkeys(names, pl.String) | {wanted[2]: weight_type}
+    try:
+        frame = pl.read_csv(
+            _without_blank_head(layout) if layout.n_blank else layout.path,
+            has_header=False,
+            separator=layout.separator,
+            schema=schema,
+            columns=wanted,
+            ignore_errors=True,
+            glob=False,
+        )
+    except pl.exceptions.PolarsError:
+        frame = None
+    if frame is None:
+        _raise_malformed(layout)
+    return frame.select(wanted).slice(int(layout.has_header))
+
+
+def _without_blank_head(layout: _Layout) -> bytes:
+    """Return the file from its first line on that is not blank; polars versions differ in skipping."""
+    with gzip.open(layout.path) if _is_gzip(layout.path) else layout.path.open("rb") as file:
+        return file.read().split(b"\n", layout.n_blank)[-1]
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of every record and the line it begins on: slowly, but to the letter."""
+    how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+    with gzip.open(path, "rt", **how) if _is_gzip(path) else path.open("r", **how) as text:
+        reader = csv.reader(text, delimiter=separator)
+        line = 1
+        while True:
+            try:
+                fields = next(reader, None)
+            except csv.Error:
+                fields = None
+            if fields is None:
+                return
+            yield line, fields
+            line = reader.line_num + 1
+
+
+def _record(layout: _Layout, record: int) -> tuple[int, list[str]]:
+    for number, (line, fields) in enumerate(_records(layout.path, layout.separator)):
+        if number == record:
+            return line, fields
+    return record + 1, []
+
+
+def _lines(layout: _Layout, records: Sequence[int]) -> list[int]:
+    """Return the lines on which these records begin, the records in ascending order."""
+    lines: list[int] = []
+    for number, (line, _) in enumerate(_records(layout.path, layout.separator)):
+        if len(lines) == len(records):
+            break
+        if number == records[len(lines)]:
+            lines.append(line)
+    return lines
+
+
+def _check_utf8(path: Path, line: int, fields: list[str]) -> None:
+    if any("\udc80" <= letter <= "\udcff" for field in fields for letter in field):
+        raise FileError(f"line {line} of {path} is not UTF-8 text; save the file as UTF-8")
+
+
+def _raise_missing_id(layout: _Layout, record: int, role: str) -> NoReturn:
+    line, fields = _record(layout, record)
+    _check_utf8(layout.path, line, fields)
+    raise GraphError(
+        f"line {line} of {layout.path} has no {role}; every edge needs two node ids: complete the "
+        "line or remove it"
+    )
+
+
+def _raise_bad_weight(layout: _Layout, record: int, column: int, n_bad: int) -> NoReturn:
+    line, fields = _record(layout, record)
+    given = fields[column].strip() if column < len(fields) else ""
+    what = "missing" if given.lower() in _WORDS_FOR_MISSING else "not a number"
+    raise WeightError(
+        f"the weight in column {column + 1}, line {line} of {layout.path} is {what} ({n_bad} such "
+        "weights in all); give every edge a number with a decimal point, or name another column: "
+        "weight="
+    )
+
+
+def _raise_malformed(layout: _Layout) -> NoReturn:
+    width = len(layout.first)
+    for line, fields in _records(layout.path, layout.separator):
+        _check_utf8(layout.path, line, fields)
+        if len(fields) > width:
+            raise FileError(
+                f"line {line} of {layout.path} has {len(fields)} fields, more than the {width} of the "
+                "first line; put fields that contain the separator in double quotes"
+            )
+    raise FileError(f"{layout.path} cannot be read as a table; check its separator and quotes")
+
+
+def _first(mask: pl.Series) -> int:
+    return int(np.argmax(mask.to_numpy()))
+
+
+def _is_empty(names: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.fromiter((name == "" for name in names.tolist()), dtype=bool, count=len(names))

@@ -31,7 +31,7 @@ class Numbered(NamedTuple):
 
 
 def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
-    """Number integer ids; both arrays are of one integer type.
+    """Give numbers to integer ids; both arrays are of one integer type.
 
     >>> number_integers(np.array([7, -2]), np.array([5, 7]))
     Numbered(sources=array([0, 2]...), targets=array([1, 0]...), names=array([ 7,  5, -2]))
@@ -43,7 +43,7 @@ def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
 
 
 def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
-    """Number ids that are strings; names are an object array of str.
+    """Give numbers to ids that are strings; names are an object array of str.
 
     >>> import polars as pl
     >>> number_strings(pl.Series(["b", "a"]), pl.Series(["c", "b"])).names.tolist()
@@ -54,7 +54,7 @@ def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
 
 
 def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
-    """Number ids from a text file, where a type has to be guessed.
+    """Give numbers to ids from a text file, where a type has to be guessed.
 
     Blanks around an id do not count, and if every id is an integer as Python writes it, names are integers.
 
@@ -78,7 +78,7 @@ def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
 
 
 def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -> Numbered:
-    """Number ids of any hashable kind, one by one.
+    """Give numbers to ids of any hashable kind, one by one.
 
     >>> number_hashables([(0, 1), "x"], ["x", None]).names.tolist()
     [(0, 1), 'x', None]
@@ -96,7 +96,7 @@ def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -
 def _number_strings(
     sources: pl.Series, targets: pl.Series
 ) -> tuple[NDArray[Any], NDArray[Any], pl.Series]:
-    """Number strings by their 64-bit hashes, and again with another seed in the rare case of a collision.
+    """Tell strings apart by their 64-bit hashes; if two collide, start again with another seed.
 
     Several times faster than a polars Categorical, which numbers one string at a time.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,18 +30,21 @@ class Columns(NamedTuple):
     weight: str | None = None
 
 
-def choose_columns(there: Sequence[str], asked: Columns, where: str) -> tuple[int, int, int]:
+def choose_columns(
+    there: Sequence[str], asked: Columns, where: str, shown: Sequence[str] | None = None
+) -> tuple[int, int, int]:
     """Return the positions of source, target and weight among the columns there are.
 
     Columns not asked for are those called source, target and weight, in upper or lower case, if all of them
-    are there; otherwise the first, second and third column.
+    are there; otherwise the first, second and third column. Errors list the names ``shown``, by default all.
 
     >>> choose_columns(["weight", "source", "target"], Columns(), "the file")
     (1, 2, 0)
     >>> choose_columns(["from", "to", "length", "price"], Columns(weight="price"), "the file")
     (0, 1, 3)
     """
-    listed = ", ".join(repr(name) for name in there)
+    shown = there if shown is None else shown
+    listed = ", ".join(repr(name) for name in shown)
     if len(there) < len(ROLES):
         raise FileError(
             f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge needs "
@@ -58,7 +62,7 @@ def choose_columns(there: Sequence[str], asked: Columns, where: str) -> tuple[in
             raise FileError(f"{where} has no column {name!r} for {role}; its columns are: {listed}")
         if there.count(there[chosen[-1]]) > 1:
             raise FileError(
-                f"{where} has several columns named {there[chosen[-1]]!r}; rename all but one"
+                f"{where} has several columns named {shown[chosen[-1]]!r}; rename all but one"
             )
     if len(set(chosen)) < len(chosen):
         raise UsageError(
@@ -80,10 +84,8 @@ def read_parquet(path: Path, asked: Columns) -> Edges:
         there = []
     if there:
         chosen = [there[i] for i in choose_columns(there, asked, str(path))]
-        try:
+        with suppress(*problems):
             frame = pl.read_parquet(path, columns=chosen, glob=False)
-        except problems:
-            pass
     # Raised out here so that it has no context: polars may quote what it could not read.
     if frame is None or chosen is None:
         raise FileError(f"{path} is damaged, cut short, or no Parquet file; write it again")
@@ -97,8 +99,6 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
     ``loose`` allows ids of any hashable type; otherwise they are integers or strings.
     """
     sources, targets, weights = frame.get_columns()
-    if not len(frame):
-        raise FileError(f"{where} has no edges")
     for ids in (sources, targets):
         if ids.null_count():
             raise GraphError(
@@ -127,7 +127,7 @@ def _numbers(weights: pl.Series, where: str, say: Say) -> Any:
 
 
 def _number(sources: pl.Series, targets: pl.Series, where: str, *, loose: bool) -> Numbered:
-    """Number the ids in the way of their type."""
+    """Give numbers to the ids in the way of their type."""
     import polars as pl
 
     if sources.dtype.is_integer() and targets.dtype.is_integer():

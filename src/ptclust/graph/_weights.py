@@ -29,10 +29,11 @@ _UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.
 
 def as_weights(weights: ArrayLike, say: Say) -> NDArray[np.float64]:
     """Return the weights as a fresh one-dimensional array of floats, NaN and all."""
+    if isinstance(weights, np.ndarray) and np.iscomplexobj(weights):
+        raise WeightError("the weights must be real numbers, not complex ones")
     values = None
-    if not (isinstance(weights, np.ndarray) and np.iscomplexobj(weights)):
-        with suppress(TypeError, ValueError):
-            values = np.array(weights, dtype=np.float64)
+    with suppress(TypeError, ValueError):
+        values = np.array(weights, dtype=np.float64)
     if values is None:
         raise WeightError(
             f"{_first_not_a_number(weights, say)}; weights must be numbers, one per edge"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ptclust.graph.topology import Topology, _frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -127,6 +128,125 @@ class Graph:
         """The names of the nodes, in node order."""
         return self.topology.names
 
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        weight: str = "weight",
+        *,
+        merge: Merge | None = None,
+        similarity_cap: float | None = None,
+    ) -> Graph:
+        """Make a graph of a networkx graph; direction is forgotten, parallel edges need ``merge``.
+
+        >>> import networkx
+        >>> Graph.from_networkx(networkx.Graph([("a", "b", {"weight": 0.5})])).names.tolist()
+        ['a', 'b']
+        """
+        return cls._of(_convert().edges_of_networkx(graph, weight), merge, similarity_cap)
+
+    @classmethod
+    def from_igraph(
+        cls,
+        graph: Any,
+        weight: str = "weight",
+        *,
+        merge: Merge | None = None,
+        similarity_cap: float | None = None,
+    ) -> Graph:
+        """Make a graph of an igraph graph; the vertex attribute ``name``, if any, names the nodes.
+
+        >>> import igraph
+        >>> Graph.from_igraph(igraph.Graph(n=2, edges=[(0, 1)], edge_attrs={"weight": [0.5]}))
+        Graph(n_nodes=2, n_edges=1, weights=<private>)
+        """
+        return cls._of(_convert().edges_of_igraph(graph, weight), merge, similarity_cap)
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: Any, *, merge: Merge | None = None, similarity_cap: float | None = None
+    ) -> Graph:
+        """Make a graph of a square sparse matrix, symmetric or with each edge stored once.
+
+        What is stored is an edge, a stored zero included.
+
+        >>> from scipy.sparse import coo_array
+        >>> Graph.from_scipy(coo_array(([0.5, 0.0], ([0, 1], [1, 2])), shape=(4, 4)))
+        Graph(n_nodes=4, n_edges=2, weights=<private>)
+        """
+        return cls._of(_convert().edges_of_matrix(matrix), merge, similarity_cap)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        source: str = "source",
+        target: str = "target",
+        weight: str = "weight",
+        *,
+        merge: Merge | None = None,
+        similarity_cap: float | None = None,
+    ) -> Graph:
+        """Make a graph of a pandas or polars data frame with one row an edge and any hashable ids.
+
+        >>> import polars
+        >>> frame = polars.DataFrame({"source": ["a"], "target": ["b"], "weight": [0.5]})
+        >>> Graph.from_dataframe(frame).names.tolist()
+        ['a', 'b']
+        """
+        edges = _convert().edges_of_dataframe(frame, source, target, weight)
+        return cls._of(edges, merge, similarity_cap)
+
+    @classmethod
+    def from_points(
+        cls, X: ArrayLike, metric: str = "euclidean", n_neighbors: int | None = None
+    ) -> Graph:
+        """Make the graph of all distances between points, or of those to the nearest neighbours.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_points, n_features)
+            The points.
+        metric : str
+            A metric of ``scipy.spatial.distance.pdist``.
+        n_neighbors : int, optional
+            Join each point only to this many nearest ones, and to those it is among the nearest of.
+            Otherwise all pairs are joined, in the order of ``pdist``.
+
+        Notes
+        -----
+        *Privacy.* The topology counts as public. That of all pairs tells nothing, but which points are
+        nearest neighbours is computed from the points: do not publish a clustering of such a graph as
+        private unless its topology may be known.
+
+        Examples
+        --------
+        >>> Graph.from_points([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+        Graph(n_nodes=3, n_edges=3, weights=<private>)
+        """
+        # Two points may be neighbours both ways, with distances that differ by rounding.
+        merge: Merge | None = None if n_neighbors is None else "min"
+        return cls._of(_convert().edges_of_points(X, metric, n_neighbors), merge, None)
+
+    def to_networkx(self) -> Any:
+        """Return a ``networkx.Graph``. *Privacy*: its ``weight`` holds the private weights in the clear."""
+        return _convert().to_networkx(self.topology, self.weights)
+
+    def to_igraph(self) -> Any:
+        """Return an ``igraph.Graph``. *Privacy*: its ``weight`` holds the private weights in the clear."""
+        return _convert().to_igraph(self.topology, self.weights)
+
+    def to_scipy(self) -> Any:
+        """Return a symmetric ``csr_array``. *Privacy*: it holds the private weights in the clear."""
+        return _convert().to_scipy(self.topology, self.weights)
+
+    def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
+        """Return a data frame of the edges. *Privacy*: it holds the private weights in the clear.
+
+        Nodes without an edge are not in it.
+        """
+        return _convert().to_dataframe(self.topology, self.weights, backend)
+
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, weights=<private>)"
 
@@ -157,3 +277,9 @@ def _merge(
             "a number; use another way to merge, or rescale the weights"
         )
     return topology, values
+
+
+def _convert() -> ModuleType:
+    from ptclust.graph import convert  # late: only those who convert pay for it
+
+    return convert

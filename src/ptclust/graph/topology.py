@@ -176,7 +176,7 @@ class Topology:
 
     def _check_single(self, say: Say) -> None:
         """Refuse two edges between the same two nodes."""
-        start = np.zeros(self.n_nodes + 1, dtype=np.int64)
+        start: NDArray[Any] = np.zeros(self.n_nodes + 1, dtype=index_dtype(self.n_edges))
         larger = np.empty_like(self.sources)
         kernel.group_by_smaller_endpoint(self.sources, self.targets, start, larger)
         seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
@@ -228,7 +228,9 @@ def _count_nodes(
     if n_nodes is None:
         if names is not None:
             return len(names)
-        return int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
+        if not len(sources):
+            return 0
+        return max(int(sources.max()), int(targets.max())) + 1
     if n_nodes < 0:
         raise GraphError(f"n_nodes must not be negative, not {n_nodes}")
     if names is not None and len(names) != n_nodes:

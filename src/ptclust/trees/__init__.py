@@ -1,6 +1,7 @@
 """Room of the trees: exact and private spanning trees of a graph."""
 
+from ptclust.trees.emst import euclidean_spanning_tree
 from ptclust.trees.mst import minimum_spanning_tree
 from ptclust.trees.tree import Tree
 
-__all__ = ["Tree", "minimum_spanning_tree"]
+__all__ = ["Tree", "euclidean_spanning_tree", "minimum_spanning_tree"]

@@ -20,11 +20,12 @@ order prefers is ever lost, and a heap of equal points is settled by one descent
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust._kernel import inlined, kernel
+from ptclust.trees._union_find import find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -327,8 +328,8 @@ def merge_components(
         if component[root] != root:
             continue
         key = best_key[root]
-        a = _find(parent, positions[key // n_points])
-        b = _find(parent, positions[key % n_points])
+        a = find(parent, positions[key // n_points])
+        b = find(parent, positions[key % n_points])
         if a != b:
             parent[max(a, b)] = min(a, b)
             tree_square[n_tree], tree_key[n_tree] = best_square[root], key
@@ -337,12 +338,3 @@ def merge_components(
         parent[i] = parent[parent[i]]
         component[i] = parent[i]
     return n_tree
-
-
-@kernel
-def _find(parent: NDArray[Any], node: int) -> int:
-    """Return the root of ``node``, halving the path on the way."""
-    while parent[node] != node:
-        parent[node] = parent[parent[node]]
-        node = parent[node]
-    return node

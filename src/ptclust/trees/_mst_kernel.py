@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._kernel import kernel
+from ptclust.trees._union_find import find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,11 +23,14 @@ def minimum_spanning_edges(
 ) -> NDArray[Any]:
     """Return the ids, ascending, of the edges of the minimum spanning forest.
 
-    Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal takes them in that order,
-    one chunk of light edges at a time; what a chunk has connected filters the heavier edges before they are ever sorted.
+    Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal takes them in that
+    order, one chunk of light edges at a time; what a chunk has connected filters the heavier edges before they are
+    ever sorted.
     """
     n_edges = len(weights)
-    remaining = np.arange(n_edges, dtype=np.int32 if n_edges <= np.iinfo(np.int32).max else np.int64)
+    remaining = np.arange(
+        n_edges, dtype=np.int32 if n_edges <= np.iinfo(np.int32).max else np.int64
+    )
     parent = np.arange(n_nodes, dtype=sources.dtype)
     forest = np.empty(max(n_nodes - 1, 0), dtype=remaining.dtype)
     n_forest = 0
@@ -39,9 +43,10 @@ def minimum_spanning_edges(
             sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
             by_weight = np.argsort(weights[sample], kind="stable")
             pivot = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
-            light = np.empty(_count_light(remaining, weights, pivot), dtype=remaining.dtype)
-            _collect_light(remaining, weights, pivot, light)
-        light = light[np.argsort(weights[light], kind="stable")]
+            room = np.empty_like(remaining)  # only the pages that are written cost memory
+            light = room[: _collect_light(remaining, weights, pivot, room)]
+        light = light[np.argsort(weights[light])]
+        _order_ties(light, weights)
         n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
         if len(light) == len(remaining):
             break
@@ -56,31 +61,26 @@ def _is_light(edge: int, weights: NDArray[np.float64], pivot: int) -> bool:
 
 
 @kernel
-def _count_light(remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int) -> int:
+def _collect_light(
+    remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int, light: NDArray[Any]
+) -> int:
+    """Write the edges up to ``pivot`` into ``light`` and return how many there are."""
     count = 0
     for edge in remaining:
+        light[count] = edge
         count += _is_light(edge, weights, pivot)
     return count
 
 
 @kernel
-def _collect_light(
-    remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int, light: NDArray[Any]
-) -> None:
-    count = 0
-    for edge in remaining:
-        if _is_light(edge, weights, pivot):
-            light[count] = edge
-            count += 1
-
-
-@kernel
-def find(parent: NDArray[Any], node: int) -> int:
-    """Return the root of ``node``, halving the path on the way."""
-    while parent[node] != node:
-        parent[node] = parent[parent[node]]
-        node = parent[node]
-    return node
+def _order_ties(edges: NDArray[Any], weights: NDArray[np.float64]) -> None:
+    """Put edges of equal weight in the order of their ids: numpy's fastest sort leaves them in any."""
+    begin = 0
+    for i in range(1, len(edges) + 1):
+        if i == len(edges) or weights[edges[i]] != weights[edges[begin]]:
+            if i - begin > 1:
+                edges[begin:i].sort()
+            begin = i
 
 
 @kernel
@@ -116,7 +116,9 @@ def _filter(
     pivot: int,
 ) -> int:
     """Move the heavy edges that still join two components to the front; return how many there are."""
-    for node in range(len(parent)):  # roots have the smallest index, so one ascending sweep flattens every path
+    for node in range(
+        len(parent)
+    ):  # roots have the smallest index, so one ascending sweep flattens every path
         parent[node] = parent[parent[node]]
     kept = 0
     for edge in remaining:

@@ -1,4 +1,4 @@
-"""What a tree needs of union-find: is it a tree, and in which order do its edges merge it?"""
+"""What a tree needs of union-find: whether it is one, and how its edges merge it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._kernel import kernel
-from ptclust.trees._mst_kernel import find
+from ptclust.trees._union_find import find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,15 +11,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust.errors import InputError
+from ptclust.graph import Topology
 from ptclust.trees import _emst_kernel as kernels
+from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["euclidean_spanning_edges"]
+__all__ = ["euclidean_spanning_edges", "euclidean_spanning_tree"]
 
 #: Leaves that search in one call of a kernel, after which an interrupt is heard.
 _LEAVES_A_CALL = 1 << 11
+
+
+def euclidean_spanning_tree(points: NDArray[np.float64]) -> Tree:
+    """Return the minimum spanning tree of ``points`` under the Euclidean distance.
+
+    It equals the minimum spanning tree of ``Graph.from_points(points)``, edge ids included, but needs only memory in
+    proportion to the points.
+
+    Examples
+    --------
+    >>> tree = euclidean_spanning_tree(np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 1.0]]))
+    >>> tree.weights
+    array([5., 1.])
+    """
+    sources, targets, weights, pair_ids = euclidean_spanning_edges(points)
+    return Tree(Topology(sources, targets, n_nodes=len(points)), weights, pair_ids)
 
 
 def euclidean_spanning_edges(

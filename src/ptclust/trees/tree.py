@@ -12,7 +12,7 @@ from ptclust.graph import Topology
 from ptclust.trees import _tree_kernel as kernel
 
 if TYPE_CHECKING:
-    import networkx
+    import networkx as nx
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Tree"]
@@ -131,7 +131,7 @@ class Tree:
         kernel.fill_linkage(self.sources, self.targets, self.weights, order, linkage)
         return linkage
 
-    def to_networkx(self) -> networkx.Graph:
+    def to_networkx(self) -> nx.Graph:
         """Return the tree as a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
         try:
             import networkx as nx
@@ -157,16 +157,16 @@ class Tree:
         if self._weights is not None:
             columns["weight"] = self._weights
         if backend == "polars":
-            import polars
+            import polars as pl
 
-            return polars.DataFrame(columns)
+            return pl.DataFrame(columns)
         if backend != "pandas":
             raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
         try:
-            import pandas
+            import pandas as pd
         except ImportError:
             raise MissingDependencyError("pandas", "Tree.to_dataframe(backend='pandas')") from None
-        return pandas.DataFrame(columns)
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_edges={self.n_edges})"

@@ -1,0 +1,52 @@
+"""Writing files so that a reader never finds half of one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptclust.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def check_writable(path: Path) -> None:
+    """Raise FileError now, before long work, if ``path`` cannot be written later."""
+    if path.is_dir():
+        raise FileError(f"{path} is a directory; give the name of a file to write")
+    if not path.parent.is_dir():
+        raise FileError(f"the directory {path.parent} does not exist; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"no permission to write in the directory {path.parent}")
+
+
+@contextmanager
+def written_at_once(path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file beside ``path`` that takes its place on success, and vanishes on any error.
+
+    The temporary file keeps the suffix, by which some writers choose a format.
+    """
+    check_writable(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise FileError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

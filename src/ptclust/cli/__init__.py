@@ -1,0 +1,58 @@
+"""The command line: one file a command, no logic. Results to files or stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ptclust._version import __version__
+from ptclust.cli import bench, dbmstclu, demo
+from ptclust.errors import PtclustError
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("dbmstclu")(dbmstclu.dbmstclu)
+app.command("bench")(bench.bench)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ptclust {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Cluster the nodes of a weighted graph.
+
+    Exit codes: 0 ok, 1 internal error, 2 wrong usage, 3 bad input, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Run the command line; turn errors raised on purpose into one line on stderr and an exit code."""
+    try:
+        app()
+    except PtclustError as error:
+        sys.stderr.write(f"ptclust: {error}\n")
+        raise SystemExit(error.exit_code) from None
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            sys.stderr.write("ptclust: interrupted; no file was left half-written\n")
+        raise

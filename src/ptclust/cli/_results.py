@@ -1,0 +1,67 @@
+"""How a clustering leaves the command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ptclust.pipeline import TreeClustering
+
+
+def write_labels(result: TreeClustering, path: Path | None) -> None:
+    """Write ``node,label`` as CSV to a file, or to stdout if there is none."""
+    import polars as pl
+
+    from ptclust._files import written_at_once
+
+    names = result.tree.names.tolist()
+    nodes = pl.Series("node", names, strict=False)
+    if not (nodes.dtype.is_integer() or nodes.dtype == pl.String):
+        nodes = pl.Series("node", [str(name) for name in names])
+    table = pl.DataFrame([nodes, pl.Series("label", result.clustering.labels)])
+    if path is None:
+        sys.stdout.write(table.write_csv())
+        return
+    with written_at_once(path) as temporary:
+        table.write_csv(temporary)
+
+
+def write_json(result: TreeClustering, *, with_labels: bool) -> None:
+    """Write a summary to stdout: counts, index, cuts in order, and the labels if they go nowhere else."""
+    import json
+
+    clustering = result.clustering
+    document: dict[str, object] = {
+        "n_nodes": result.tree.n_nodes,
+        "n_edges": result.n_edges,
+        "n_components": result.tree.n_nodes - result.tree.n_edges,
+        "n_clusters": clustering.n_clusters,
+        "n_noise": clustering.n_noise,
+        "dbcvi": clustering.dbcvi,
+        "cuts": [
+            {"edge": edge, "dbcvi": index}
+            for edge, index in zip(
+                clustering.cuts.edge_ids.tolist(), clustering.cuts.dbcvi.tolist(), strict=True
+            )
+        ],
+        "private": False,
+    }
+    if with_labels:
+        document["nodes"] = result.tree.names.tolist()
+        document["labels"] = clustering.labels.tolist()
+    json.dump(document, sys.stdout, default=str, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def summary(result: TreeClustering) -> str:
+    """Return one line for the person at the terminal."""
+    clustering = result.clustering
+    noise = f", {clustering.n_noise:,} nodes of noise" if clustering.n_noise else ""
+    clusters = "1 cluster" if clustering.n_clusters == 1 else f"{clustering.n_clusters:,} clusters"
+    return (
+        f"{clusters}{noise} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
+        f"DBCVI {clustering.dbcvi:.4f}. Not private: labels and index come from the raw weights."
+    )

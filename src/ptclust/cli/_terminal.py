@@ -1,0 +1,41 @@
+"""What the person at the terminal sees while a command works."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_PATIENCE_SECONDS = 2.0
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Yield a function that announces what is being done; a terminal shows it after two seconds of work."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = progress.add_task("")
+    timer = threading.Timer(_PATIENCE_SECONDS, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda description: progress.update(task, description=description)
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
+
+
+def say(text: str) -> None:
+    """Write a message for the person, not for a pipe."""
+    sys.stderr.write(text + "\n")

@@ -1,0 +1,197 @@
+"""GraphML files, read as a stream with the XML parser of the standard library.
+
+A document type declaration is refused: GraphML needs none, and entities in it can blow up without bound.
+"""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+import numpy as np
+
+from ptclust.errors import FileError, InputError, WeightError
+from ptclust.graph._edges import Edges, numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["read_graphml"]
+
+
+def read_graphml(path: Path, weight: str | None) -> Edges:
+    """Return the edges of a GraphML file; nodes keep the order of the file, with or without edges."""
+    reader = _Reader(path, weight or "weight")
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path, "rb") if zipped else path.open("rb") as document:
+        reader.parse(document)
+    return reader.edges()
+
+
+class _Reader:
+    """Collects nodes and edges from the events of the parser."""
+
+    def __init__(self, path: Path, weight: str) -> None:
+        self.path = path
+        self.weight = weight
+        self.weight_key: str | None = None
+        self.key: str | None = None  # declared last
+        self.default: float | None = None
+        self.edge_attributes: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.ends: list[tuple[str, str]] = []
+        self.weights: list[float | None] = []
+        self.lines: list[int] = []
+        self.inside: list[str] = []
+        self.graphs = 0
+        self.text: list[str] | None = None  # of the weight that is being read
+
+    def parse(self, document: Any) -> None:
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        try:
+            self.parser.ParseFile(document)
+        except InputError:  # ours, from one of the handlers
+            raise
+        except (expat.ExpatError, LookupError, ValueError):
+            line = self.parser.CurrentLineNumber
+        else:
+            line = 0
+        if line:
+            raise FileError(f"{self.path} is not well-formed XML at line {line}; write it again")
+        if not self.graphs:
+            raise FileError(f"{self.path} has no <graph> element, so it is no GraphML file")
+
+    def edges(self) -> Edges:
+        if not self.ends:
+            raise FileError(f"{self.path} has no edges")
+        weights = self._checked_weights()
+        sources, targets = np.empty((2, len(self.ends)), dtype=np.int64)
+        for edge, (source, target) in enumerate(self.ends):
+            for node in (source, target):
+                if node not in self.numbers:
+                    raise FileError(
+                        f"the edge at line {self.lines[edge]} of {self.path} joins node {node!r}, "
+                        "which the file does not declare; add a <node> element for it"
+                    )
+            sources[edge], targets[edge] = self.numbers[source], self.numbers[target]
+        names: list[Any] = list(self.numbers)
+        if all(_is_canonical_integer(name) for name in names):
+            names = [int(name) for name in names]
+
+        def say(edges: Iterable[int]) -> str:
+            return numbered("line", f" of {self.path}")(self.lines[edge] for edge in edges)
+
+        return Edges(sources, targets, weights, None, names, say)
+
+    def _checked_weights(self) -> list[float]:
+        if self.weight_key is None:
+            there = ", ".join(repr(name) for name in self.edge_attributes) or "none"
+            raise WeightError(
+                f"{self.path} has no edge attribute named {self.weight!r}; its edge attributes are: "
+                f"{there}; name the one to use: weight="
+            )
+        weights = [value for value in self.weights if value is not None]
+        if len(weights) < len(self.weights):
+            line = self.lines[self.weights.index(None)]
+            raise WeightError(
+                f"the edge at line {line} of {self.path} has no {self.weight!r} "
+                f"({self.weights.count(None)} such edges in all); give every edge one"
+            )
+        return weights
+
+    def _doctype(self, *_: object) -> None:
+        raise FileError(
+            f"{self.path} has a document type declaration (line {self.parser.CurrentLineNumber}), "
+            "which is refused because its entities can be harmful; remove the <!DOCTYPE ...>"
+        )
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(" ")[2]
+        line = self.parser.CurrentLineNumber
+        if name == "key":
+            self._key(attributes)
+        elif name == "graph":
+            self.graphs += 1
+            if self.graphs > 1:
+                raise FileError(
+                    f"{self.path} has a second <graph> at line {line}; keep one graph in the file"
+                )
+        elif name == "node":
+            node = self._attribute(attributes, "id", name)
+            if self.numbers.setdefault(node, len(self.numbers)) != len(self.numbers) - 1:
+                raise FileError(f"line {line} of {self.path} declares node {node!r} a second time")
+        elif name == "edge":
+            ends = (self._attribute(attributes, end, name) for end in ("source", "target"))
+            self.ends.append((next(ends), next(ends)))
+            self.weights.append(self.default)
+            self.lines.append(line)
+        elif name == "hyperedge":
+            raise FileError(
+                f"{self.path} has a hyperedge at line {line}; an edge joins exactly two nodes"
+            )
+        elif self._begins_weight(name, attributes):
+            self.text = []
+        self.inside.append(name)
+
+    def _key(self, attributes: dict[str, str]) -> None:
+        self.key = self._attribute(attributes, "id", "key")
+        if attributes.get("for", "all") in ("edge", "all"):
+            name = attributes.get("attr.name", self.key)
+            self.edge_attributes.append(name)
+            if name == self.weight:
+                self.weight_key = self.key
+
+    def _begins_weight(self, name: str, attributes: dict[str, str]) -> bool:
+        if self.weight_key is None or not self.inside:
+            return False
+        if name == "data":
+            return self.inside[-1] == "edge" and attributes.get("key") == self.weight_key
+        in_key = name == "default" and self.inside[-1] == "key"
+        return in_key and self.key == self.weight_key
+
+    def _characters(self, text: str) -> None:
+        if self.text is not None:
+            self.text.append(text)
+
+    def _end(self, tag: str) -> None:
+        self.inside.pop()
+        if self.text is None:
+            return
+        value = _number("".join(self.text))
+        self.text = None
+        if value is None:
+            raise WeightError(
+                f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path} is not a "
+                "number; give every edge one, or name another attribute: weight="
+            )
+        if tag.rpartition(" ")[2] == "data":
+            self.weights[-1] = value
+        else:
+            self.default = value
+
+    def _attribute(self, attributes: dict[str, str], wanted: str, name: str) -> str:
+        if wanted not in attributes:
+            raise FileError(
+                f"the <{name}> at line {self.parser.CurrentLineNumber} of {self.path} has no {wanted!r}"
+            )
+        return attributes[wanted]
+
+
+def _number(text: str) -> float | None:
+    """Return the number, or None; never an exception, which would quote the text."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _is_canonical_integer(name: str) -> bool:
+    digits = name.removeprefix("-")
+    return digits.isdecimal() and digits.isascii() and str(int(name)) == name and len(digits) < 19

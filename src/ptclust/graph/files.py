@@ -1,0 +1,166 @@
+"""Reading a graph from a file."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptclust.errors import FileError, UsageError
+from ptclust.graph._tables import Columns
+from ptclust.graph.graph import Graph
+
+if TYPE_CHECKING:
+    import os
+
+    from ptclust.graph._edges import Edges
+    from ptclust.graph._weights import Merge
+
+__all__ = ["FORMATS", "read_graph"]
+
+FORMATS = ("csv", "tsv", "parquet", "graphml", "mtx", "npz")
+_WITH_GZIP = ("csv", "tsv", "graphml", "mtx")
+
+
+def read_graph(
+    path: str | os.PathLike[str],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    format: str | None = None,  # noqa: A002 - what users of pandas and polars call it
+    merge: Merge | None = None,
+    similarity_cap: float | None = None,
+) -> Graph:
+    r"""Read a graph with private weights from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. Its ending tells the format: ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``, ``.mtx``
+        (MatrixMarket) or ``.npz``; the text formats may be compressed (``.csv.gz``).
+    source, target, weight : str, optional
+        Names of the columns of a table; ``weight`` also names the edge attribute of a GraphML file. By
+        default the columns called source, target and weight, or else the first three. A text table has
+        a header if columns are named here, or if the weight in its first line is not a number.
+    format : {"csv", "tsv", "parquet", "graphml", "mtx", "npz"}, optional
+        The format, if the ending does not tell it.
+    merge : {"min", "max", "sum"}, optional
+        How to make one weight of several when two nodes are joined more than once; without it that is
+        an error.
+    similarity_cap : float, optional
+        The weights are similarities s of at most this public value C; they become C - s.
+
+    Returns
+    -------
+    Graph
+        Nodes are numbered by first appearance, row by row and the source before the target, and named
+        by their ids: as integers if every id is one, as strings otherwise ("007" is not 7). GraphML
+        and matrices number the nodes themselves, and may have nodes without an edge.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be found, opened or understood, or has no edges.
+    GraphError
+        If an edge is a self-loop or given twice, or lacks a node.
+    WeightError
+        If a weight is missing or not a finite number.
+
+    Notes
+    -----
+    *Privacy.* Errors name the line or row that is to blame, and its nodes; never a weight.
+
+    A matrix of either kind stores an edge as one entry, or as two equal ones if it is symmetric; an
+    entry of zero that is stored is an edge of weight zero. An ``.npz`` file holds a matrix saved by
+    ``scipy.sparse.save_npz``, or arrays ``sources``, ``targets``, ``weights`` and, if need be,
+    ``n_nodes`` and ``names``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "edges.csv"
+    ...     _ = path.write_text("source,target,weight\nada,bob,0.1\nbob,cyd,0.2\n")
+    ...     graph = read_graph(path)
+    >>> graph
+    Graph(n_nodes=3, n_edges=2, weights=<private>)
+    >>> graph.names.tolist()
+    ['ada', 'bob', 'cyd']
+    """
+    file = Path(path)
+    kind = _format_of(file, format)
+    _check_readable(file)
+    asked = Columns(source, target, weight)
+    _check_names_apply(kind, asked)
+    try:
+        edges = _read(file, kind, asked)
+    except (OSError, EOFError, zlib.error):
+        edges = None
+    if edges is None:
+        raise FileError(f"{file} is damaged or cut short; copy or write it again")
+    graph = Graph._of(edges, merge, similarity_cap)
+    if not graph.n_edges:
+        raise FileError(f"{file} has no edges")
+    return graph
+
+
+def _read(file: Path, kind: str, asked: Columns) -> Edges:
+    """Call the reader of the format; each is imported only when it is needed."""
+    if kind in ("csv", "tsv"):
+        from ptclust.graph._csv import read_csv
+
+        return read_csv(file, "," if kind == "csv" else "\t", asked)
+    if kind == "parquet":
+        from ptclust.graph._tables import read_parquet
+
+        return read_parquet(file, asked)
+    if kind == "graphml":
+        from ptclust.graph._graphml import read_graphml
+
+        return read_graphml(file, asked.weight)
+    from ptclust.graph._matrix import read_matrix_market, read_npz
+
+    return read_matrix_market(file) if kind == "mtx" else read_npz(file)
+
+
+def _format_of(file: Path, given: str | None) -> str:
+    if given is not None:
+        if given not in FORMATS:
+            raise UsageError(f"format must be one of {', '.join(FORMATS)}, not {given!r}")
+        return given
+    name = file.name.lower()
+    for kind in FORMATS:
+        if name.endswith(f".{kind}") or (kind in _WITH_GZIP and name.endswith(f".{kind}.gz")):
+            return kind
+    raise FileError(
+        f"the ending of {file} tells no format that can be read; the formats are "
+        f"{', '.join(FORMATS)}, so rename the file or give format="
+    )
+
+
+def _check_readable(file: Path) -> None:
+    problem, empty = None, False
+    try:
+        with file.open("rb") as stream:
+            empty = not stream.read(1)
+    except FileNotFoundError:
+        problem = "does not exist; check the path"
+    except IsADirectoryError:
+        problem = "is a directory; name a file in it"
+    except PermissionError:
+        problem = "may not be read by this user; change its permissions"
+    except OSError as error:
+        problem = f"cannot be opened: {error.strerror}"
+    if problem:
+        raise FileError(f"{file} {problem}")
+    if empty:
+        raise FileError(f"{file} is empty: it has no edges")
+
+
+def _check_names_apply(kind: str, asked: Columns) -> None:
+    usable = {"graphml": ("weight",), "mtx": (), "npz": ()}.get(kind, Columns._fields)
+    for role, name in asked._asdict().items():
+        if name is not None and role not in usable:
+            raise UsageError(f"{role}= names a column, and a {kind} file has none; leave it out")

@@ -1,0 +1,236 @@
+"""Topology and Graph: what they accept, refuse, keep and hide."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptclust.errors import GraphError, PtclustError, UsageError, WeightError
+from ptclust.graph import Graph, Topology, _edges_kernel, index_dtype
+
+SECRET = 0.123456789
+
+
+def everything_said(error: BaseException | None) -> str:
+    """The text of an error and of all it was raised from or during."""
+    said = ""
+    while error is not None:
+        said += f"{error} {error.args}"
+        error = error.__cause__ or error.__context__
+    return said
+
+
+@pytest.fixture
+def triangle() -> Graph:
+    return Graph([0, 1, 2], [1, 2, 0], [SECRET, 0.2, 0.3], names=["a", "b", "c"])
+
+
+class TestState:
+    def test_arrays_are_read_only(self, triangle):
+        for array in (triangle.weights, triangle.sources, triangle.targets, triangle.names):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = array[1]
+
+    def test_arrays_given_are_not_frozen_and_not_shared(self):
+        sources, targets, weights = np.array([0]), np.array([1]), np.array([0.5])
+        names = np.array(["a", "b"])
+        graph = Graph(sources, targets, weights, names=names)
+        sources[0], targets[0], weights[0], names[0] = 1, 0, 9.0, "z"
+        assert graph.sources.tolist() == [0]
+        assert graph.targets.tolist() == [1]
+        assert graph.weights.tolist() == [0.5]
+        assert graph.names.tolist() == ["a", "b"]
+
+    def test_repr_hides_weights(self, triangle):
+        for text in (repr(triangle), str(triangle), f"{triangle}", repr(triangle.topology)):
+            assert "1234" not in text
+        assert repr(triangle) == "Graph(n_nodes=3, n_edges=3, weights=<private>)"
+
+    def test_pickle_is_refused_but_not_for_the_topology(self, triangle):
+        with pytest.raises(TypeError, match="refuses to be pickled"):
+            pickle.dumps(triangle)
+        assert pickle.loads(pickle.dumps(triangle.topology)) == triangle.topology
+
+    def test_copies_are_the_same_object(self, triangle):
+        assert copy.copy(triangle) is triangle
+        assert copy.deepcopy(triangle) is triangle
+
+    def test_describe_edge_speaks_plain_names(self):
+        graph = Graph([0], [1], [0.5], names=np.array([7, 9]))
+        assert graph.topology.describe_edge(0) == "edge 0 (7 - 9)"
+
+    def test_components(self):
+        topology = Topology([1, 3], [2, 4], n_nodes=6)
+        assert topology.n_components == 4
+        assert topology.components.tolist() == [0, 1, 1, 2, 2, 3]
+
+
+class TestSizes:
+    @pytest.mark.parametrize("n_nodes", [0, 1, 5])
+    def test_no_edges(self, n_nodes):
+        graph = Graph([], [], [], n_nodes=n_nodes)
+        assert (graph.n_nodes, graph.n_edges) == (n_nodes, 0)
+        assert graph.topology.n_components == n_nodes
+        assert Graph([], [], [], n_nodes=n_nodes, merge="sum").n_edges == 0
+
+    def test_isolated_nodes(self):
+        graph = Graph([0], [1], [0.5], n_nodes=4)
+        assert graph.n_nodes == 4
+        assert graph.names.tolist() == [0, 1, 2, 3]
+
+    def test_nodes_default_to_the_largest_endpoint(self):
+        assert Graph([0, 5], [1, 2], [0.5, 0.5]).n_nodes == 6
+
+    def test_index_dtype_changes_where_int32_ends(self):
+        assert index_dtype(2**31 - 1) is np.int32
+        assert index_dtype(2**31) is np.int64
+
+    def test_kernels_agree_on_int32_and_int64(self):
+        rng = np.random.default_rng(3)
+        ends = rng.integers(0, 40, size=(2, 200))
+        results = []
+        for dtype in (np.int32, np.int64):
+            sources, targets = ends.astype(dtype)
+            start = np.zeros(41, dtype=np.int64)
+            larger = np.empty_like(sources)
+            _edges_kernel.group_by_smaller_endpoint(sources, targets, start, larger)
+            seen_from = np.full(40, -1, dtype=dtype)
+            results.append(
+                (
+                    _edges_kernel.first_outside(sources, targets, 39),
+                    _edges_kernel.first_self_loop(sources, targets),
+                    _edges_kernel.first_repeated_pair(start, larger, seen_from),
+                    start.tolist(),
+                    larger.tolist(),
+                )
+            )
+        assert results[0] == results[1]
+
+    @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
+    def test_any_integer_type_of_endpoints(self, dtype):
+        graph = Graph(np.array([0, 1], dtype), np.array([1, 2], dtype), [0.1, 0.2])
+        assert graph.sources.dtype == np.int32
+        assert graph.targets.tolist() == [1, 2]
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ["a", "b", "c"],
+            [10, 20, 30],
+            [(0, 1), (0, 2), (1, 2)],
+            ["a", 1, (2, 3)],
+            [1.5, None, frozenset({1})],
+            np.array(["a", "b", "c"]),
+            np.array([5, 6, 7]),
+            range(3),
+        ],
+    )
+    def test_names_of_any_hashable_kind(self, names):
+        topology = Topology([0, 1], [1, 2], names=names)
+        assert topology.names.tolist() == list(names)
+        assert [topology.name(i) for i in range(3)] == list(names)
+
+    def test_names_make_nodes(self):
+        assert Topology([0], [1], names="abcd").n_nodes == 4
+
+    @pytest.mark.parametrize(
+        ("names", "n_nodes", "message"),
+        [
+            (["a", "b", "b"], None, "the node name 'b' is given twice"),
+            (["a", "b"], 3, "2 names were given for 3 nodes"),
+            (["a"], None, "the nodes are numbered 0 to 0"),
+            ([[1], [2]], None, "hashable"),
+        ],
+    )
+    def test_names_that_do_not_fit(self, names, n_nodes, message):
+        with pytest.raises(GraphError, match=message):
+            Topology([0], [1], n_nodes, names)
+
+
+BAD: list[tuple[str, dict[str, Any], type[PtclustError], str]] = [
+    ("self-loop", {"targets": [1, 1, 0]}, GraphError, "edge 1 joins node 1 to itself"),
+    (
+        "parallel",
+        {"targets": [1, 0, 0]},
+        GraphError,
+        "edges 0 and 1 both join 0 and 1; remove one, or say how to merge",
+    ),
+    ("negative", {"sources": [0, -1, 2]}, GraphError, "edge 1 joins nodes -1 and 2"),
+    ("too large", {"n_nodes": 2}, GraphError, "edge 1 joins nodes 1 and 2, .* 0 to 1"),
+    ("negative count", {"n_nodes": -1}, GraphError, "n_nodes must not be negative"),
+    ("float ends", {"sources": [0.0, 1.0, 2.0]}, GraphError, "sources must be .* integers"),
+    ("lengths", {"sources": [0, 1]}, GraphError, "one length, not 2 and 3"),
+    ("few weights", {"weights": [SECRET]}, GraphError, "1 weights were given for 3 edges"),
+    ("nan", {"weights": [SECRET, np.nan, 1]}, WeightError, r"edge 1 \(1 - 2\) is not a finite"),
+    ("inf", {"weights": [SECRET, 1, -np.inf]}, WeightError, r"edge 2 \(2 - 0\) is not a finite"),
+    ("none", {"weights": [SECRET, None, 1]}, WeightError, r"edge 1 \(1 - 2\) is not a finite"),
+    ("text", {"weights": [1, "x0.123456789", 1]}, WeightError, "edge 1 is not a number"),
+    ("objects", {"weights": [SECRET, {}, 1]}, WeightError, "edge 1 is not a number"),
+    ("complex", {"weights": np.array([SECRET, 1j, 1])}, WeightError, "must be real numbers"),
+    ("matrix", {"weights": [[SECRET], [1], [1]]}, WeightError, "one-dimensional"),
+    ("merge", {"merge": "mean"}, UsageError, "merge must be 'min', 'max' or 'sum', not 'mean'"),
+    ("cap", {"similarity_cap": 0.1}, WeightError, "edge 0 is above similarity_cap=0.1 .3 such"),
+    ("cap nan", {"similarity_cap": np.nan}, UsageError, "must be a finite number"),
+    (
+        "nan merged",
+        {"targets": [1, 0, 0], "weights": [SECRET, np.inf, 1], "merge": "min"},
+        WeightError,
+        "edge 1 .* is not a finite",
+    ),
+    (
+        "loop merged",
+        {"sources": [0, 1, 2], "targets": [1, 0, 2], "merge": "min"},
+        GraphError,
+        "edge 2 joins node 2 to itself",
+    ),
+    (
+        "sum too large",
+        {"targets": [1, 0, 0], "weights": [1e308, 1e308, SECRET], "merge": "sum"},
+        WeightError,
+        "merged weight of edge 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
+)
+def test_bad_input(changes, error, message):
+    good: dict[str, Any] = {"sources": [0, 1, 2], "targets": [1, 2, 0], "weights": [SECRET, 0.2, 3]}
+    with pytest.raises(error, match=message) as caught:
+        Graph(**{**good, **changes})
+    assert "123456789" not in everything_said(caught.value)
+
+
+class TestMerge:
+    @pytest.mark.parametrize(
+        ("how", "weights"), [("min", [1.0, 5.0, 2.0]), ("max", [4.0, 5.0, 6.0]), ("sum", [5, 5, 8])]
+    )
+    def test_the_first_edge_keeps_its_place(self, how, weights):
+        graph = Graph([3, 0, 2, 1, 1], [2, 1, 3, 3, 0], [1, 2, 4, 5, 6], merge=how)
+        order = [0, 2, 1]  # of the expected weights above
+        assert graph.sources.tolist() == [3, 0, 1]
+        assert graph.targets.tolist() == [2, 1, 3]
+        assert graph.weights.tolist() == [weights[i] for i in order]
+
+    def test_nothing_to_merge(self, triangle):
+        again = Graph([0, 1, 2], [1, 2, 0], triangle.weights, names="abc", merge="sum")
+        assert again.topology == triangle.topology
+        assert again.weights.tolist() == triangle.weights.tolist()
+
+    def test_result_is_read_only_and_keeps_nodes(self):
+        graph = Graph([0, 1], [1, 0], [1, 2], n_nodes=5, names="abcde", merge="max")
+        assert not graph.weights.flags.writeable
+        assert not graph.sources.flags.writeable
+        assert graph.names.tolist() == list("abcde")
+
+
+def test_similarities_become_dissimilarities_before_merging():
+    graph = Graph([0, 1, 1], [1, 0, 2], [0.9, 0.5, 1.0], similarity_cap=1.0, merge="min")
+    np.testing.assert_allclose(graph.weights, [0.1, 0.0])

@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ptclust import cli
+
+EDGES = "source,target,weight\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
+LABELS = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
+SECRET = "0.123456789"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process; return exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ptclust", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out = capsys.readouterr()
+        return stop.value.code or 0, out.out, out.err
+
+    return call
+
+
+class TestDbmstclu:
+    def test_writes_node_and_label(self, run, tmp_path):
+        Path("edges.csv").write_text(EDGES)
+        code, out, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
+        assert (code, out) == (0, "")
+        assert Path("labels.csv").read_text() == LABELS
+        assert "2 clusters in 6 nodes and 5 edges" in err
+        assert "Not private" in err
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["edges.csv", "labels.csv"]
+
+    def test_without_output_labels_go_to_stdout(self, run):
+        Path("edges.csv").write_text(EDGES)
+        assert run("dbmstclu", "edges.csv")[:2] == (0, LABELS)
+
+    def test_json_has_the_labels_unless_a_file_has_them(self, run):
+        Path("edges.csv").write_text(EDGES)
+        document = json.loads(run("dbmstclu", "edges.csv", "--json")[1])
+        assert document["labels"] == [0, 0, 0, 1, 1, 1]
+        assert document["nodes"] == list("abcdef")
+        assert document["cuts"] == [{"edge": 2, "dbcvi": pytest.approx(8 / 9)}]
+        assert document["n_clusters"] == 2
+        assert document["private"] is False
+        document = json.loads(run("dbmstclu", "edges.csv", "--json", "-o", "labels.csv")[1])
+        assert "labels" not in document
+        assert Path("labels.csv").read_text() == LABELS
+
+    @pytest.mark.parametrize("suffix", [".png", ".svg"])
+    def test_plot(self, run, suffix):
+        Path("edges.csv").write_text(EDGES)
+        assert run("dbmstclu", "edges.csv", "--plot", f"tree{suffix}")[0] == 0
+        magic = {".png": b"\x89PNG", ".svg": b"<?xml"}[suffix]
+        assert Path(f"tree{suffix}").read_bytes().startswith(magic)
+
+    def test_columns_merge_and_similarities(self, run):
+        Path("edges.tsv").write_text("from\tto\tsimilarity\n1\t2\t9\n2\t1\t8\n2\t3\t1\n3\t4\t9\n")
+        options = ["--source", "from", "--target", "to", "--weight", "similarity"]
+        options += ["--merge", "max", "--similarity-cap", "10", "--max-clusters", "2"]
+        code, out, _ = run("dbmstclu", "edges.tsv", *options)
+        assert (code, out) == (0, "node,label\n1,0\n2,0\n3,1\n4,1\n")
+
+    def test_a_disconnected_graph_is_clustered_component_by_component(self, run):
+        Path("edges.csv").write_text(EDGES + "x,y,0.2\ny,z,0.2\n")
+        assert run("dbmstclu", "edges.csv")[1].splitlines()[7:] == ["x,2", "y,3", "z,4"]
+
+    def test_small_clusters_become_noise(self, run):
+        Path("edges.csv").write_text("a,b,0.9\nb,c,0.1\nc,d,0.1\nd,e,0.1\n")
+        out = run("dbmstclu", "edges.csv", "--min-cluster-size", "2")[1]
+        assert out == "node,label\na,-1\nb,0\nc,0\nd,0\ne,0\n"
+
+
+def parquet(**columns):
+    return lambda path: pl.DataFrame(columns).write_parquet(path)
+
+
+def truncated_parquet(path):
+    parquet(source=list(range(99)), target=list(range(1, 100)), weight=[0.5] * 99)(path)
+    path.write_bytes(path.read_bytes()[:-60])
+
+
+def text(content):
+    return lambda path: path.write_text(content)
+
+
+BAD_FILES = {
+    # what: (file name, how it is made, words of the message)
+    "NaN weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,nan\n"), ["line 2", "finite"]),
+    "infinite weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,-inf\n"), ["line 2", "finite"]),
+    "empty weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,\n"), ["line 2", "weight"]),
+    "NaN in Parquet": (
+        "e.parquet",
+        parquet(source=[1, 2], target=[2, 3], weight=[0.5, float("nan")]),
+        ["row", "finite"],
+    ),
+    "non-numeric weight": (
+        "e.csv",
+        text(f"source,target,weight\na,b,{SECRET}\nb,c,{SECRET}x\n"),
+        ["line 3", "number"],
+    ),
+    "self-loop": ("e.csv", text(f"a,b,{SECRET}\nb,b,0.5\n"), ["line 2", "'b'", "itself"]),
+    "duplicate edge": (
+        "e.csv",
+        text(f"a,b,{SECRET}\nb,c,0.5\nb,a,0.5\n"),
+        ["lines 1 and 3", "'a'", "'b'", "merge"],
+    ),
+    "missing column": (
+        "e.csv",
+        text(f"source,target,w\na,b,{SECRET}\n"),
+        ["'cost'", "source, target, w"],
+    ),
+    "two columns": ("e.csv", text("a,b\nb,c\n"), ["column"]),
+    "empty file": ("e.csv", text(""), ["empty"]),
+    "header only": ("e.csv", text("source,target,weight\n"), ["no edges"]),
+    "truncated Parquet": ("e.parquet", truncated_parquet, ["e.parquet", "Parquet"]),
+    "text called Parquet": ("e.parquet", text("a,b,0.5\n"), ["e.parquet", "Parquet"]),
+    "binary called CSV": ("e.csv", lambda p: p.write_bytes(bytes(range(256)) * 9), ["e.csv"]),
+    "broken gzip": (
+        "e.csv.gz",
+        lambda p: p.write_bytes(gzip.compress(b"a,b,1\n")[:-9]),
+        ["e.csv.gz"],
+    ),
+    "a directory": ("e.csv", lambda p: p.mkdir(), ["directory"]),
+    "no such file": ("e.csv", lambda p: None, ["e.csv", "no"]),
+    "unknown format": ("e.xlsx", text("x"), ["parquet", "csv"]),
+    "zero weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,0\n"), ["edge 1", "'b' - 'c'", "constant"]),
+    "negative weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,-2\n"), ["edge 1", "constant"]),
+    "similarity above the cap": (
+        "e.csv",
+        text(f"a,b,{SECRET}\nb,c,12.5\n"),
+        ["similarity_cap", "line 2"],
+    ),
+    "GraphML that is not XML": ("e.graphml", text("<graphml><node"), ["e.graphml"]),
+    "GraphML with entities": (
+        "e.graphml",
+        text('<!DOCTYPE g [<!ENTITY a "aaaa">]><graphml>&a;</graphml>'),
+        ["e.graphml"],
+    ),
+    "MatrixMarket without numbers": ("e.mtx", text("%%MatrixMarket nonsense\n"), ["e.mtx"]),
+    "npz that is none": ("e.npz", text("PK nothing"), ["e.npz"]),
+}
+EXTRA = {
+    "missing column": ["--weight", "cost"],
+    "similarity above the cap": ["--similarity-cap", "10"],
+}
+
+
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_bad_input(run, tmp_path, what):
+    name, make, words = BAD_FILES[what]
+    make(Path(name))
+    code, out, err = run("dbmstclu", name, "-o", "labels.csv", *EXTRA.get(what, []))
+    assert code == 3, err
+    assert out == ""
+    assert err.startswith("ptclust: ")
+    assert err.count("\n") == 1, "one line, no traceback"
+    for word in words:
+        assert word in err
+    assert SECRET not in err
+    assert not Path("labels.csv").exists()
+
+
+def test_a_file_without_read_permission(run, monkeypatch):
+    Path("edges.csv").write_text(EDGES)
+    Path("edges.csv").chmod(0)
+    if os.geteuid() == 0:  # root reads everything, so the refusal has to be played
+
+        def refuse(*_args, **_kwargs):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "open", refuse)
+        monkeypatch.setattr(os, "access", lambda *_args, **_kwargs: False)
+    code, _, err = run("dbmstclu", "edges.csv")
+    assert code == 3
+    assert "permission" in err
+
+
+GOOD_FILES = {
+    "one node": (
+        "e.graphml",
+        text("<graphml><graph edgedefault='undirected'><node id='a'/></graph></graphml>"),
+        "node,label\na,0\n",
+    ),
+    "isolated nodes": (
+        "e.mtx",
+        text("%%MatrixMarket matrix coordinate real symmetric\n5 5 1\n2 1 0.5\n"),
+        "node,label\n0,0\n1,1\n2,2\n3,3\n4,4\n",
+    ),
+    "only isolated nodes": (
+        "e.npz",
+        lambda p: np.savez(p, sources=[], targets=[], weights=[], n_nodes=2),
+        "node,label\n0,0\n1,1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GOOD_FILES)
+def test_small_graphs(run, what):
+    name, make, labels = GOOD_FILES[what]
+    make(Path(name))
+    assert run("dbmstclu", name)[:2] == (0, labels)
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["dbmstclu"],
+            ["dbmstclu", "e.csv", "--max-clusters", "0"],
+            ["dbmstclu", "e.csv", "--merge", "mean"],
+            ["dbmstclu", "e.csv", "--similarity-cap", "much"],
+            ["cluster-me"],
+        ],
+    )
+    def test_wrong_usage_is_2(self, run, arguments):
+        assert run(*arguments)[0] == 2
+
+    def test_similarity_cap_must_be_finite(self, run):
+        Path("edges.csv").write_text(EDGES)
+        assert run("dbmstclu", "edges.csv", "--similarity-cap", "inf")[0] == 2
+
+    def test_a_picture_of_unknown_format_is_refused_before_any_work(self, run):
+        code, _, err = run("dbmstclu", "missing.csv", "--plot", "tree.docx")
+        assert code == 2
+        assert ".png" in err
+
+    @pytest.mark.parametrize("output", ["missing/labels.csv", "."])
+    def test_an_output_that_cannot_be_written_is_said_before_any_work(self, run, output):
+        code, _, err = run("dbmstclu", "missing.csv", "-o", output)
+        assert code == 3
+        assert "directory" in err
+
+    def test_version_and_help(self, run):
+        assert run("--version")[:2] == (0, "ptclust 0.1.0\n")
+        code, out, _ = run("--help")
+        assert code == 0
+        assert "dbmstclu" in out
+
+
+class TestInterruption:
+    def test_ctrl_c_while_writing_keeps_the_old_file_and_leaves_no_other(
+        self, run, monkeypatch, tmp_path
+    ):
+        Path("edges.csv").write_text(EDGES)
+        Path("labels.csv").write_text("precious")
+
+        def half_written(_table, path):
+            Path(path).write_text("node,la")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(pl.DataFrame, "write_csv", half_written)
+        code, _, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
+        assert code == 130
+        assert "interrupted" in err
+        assert Path("labels.csv").read_text() == "precious"
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["edges.csv", "labels.csv"]
+
+    def test_a_full_disk_is_said_and_leaves_nothing(self, run, monkeypatch, tmp_path):
+        Path("edges.csv").write_text(EDGES)
+
+        def no_space(_table, _path):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(pl.DataFrame, "write_csv", no_space)
+        code, _, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
+        assert code == 3
+        assert "No space left" in err
+        assert [p.name for p in tmp_path.iterdir()] == ["edges.csv"]
+
+
+def test_demo_leaves_a_picture_of_moons(run):
+    code, out, _ = run("demo", "-o", "made/here")
+    assert code == 0
+    assert "2 clusters of 50, 50 points" in out
+    assert "ARI 1.00" in out
+    assert Path("made/here/moons.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_bench_measures_ratios(run):
+    code, out, _ = run("bench", "--nodes", 2000, "--edges", 10000, "--repeat", 1, "-o", "b.json")
+    assert code == 0
+    assert "scipy = 1" in out
+    tasks = json.loads(Path("b.json").read_text())["tasks"]
+    assert tasks["scipy_mst"]["time_ratio"] == 1.0
+    assert {"mst", "dbmstclu"} <= tasks.keys()
+
+
+def test_a_second_run_compiles_nothing(tmp_path):
+    """Every kernel a command uses comes from the cache: the second run adds no file to it."""
+    (tmp_path / "edges.csv").write_text(EDGES)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    commands = (["dbmstclu", "edges.csv", "--plot", "tree.png"], ["demo", "-o", "demo"])
+
+    def cached():
+        for command in commands:
+            subprocess.run(
+                [sys.executable, "-c", "import ptclust.cli; ptclust.cli.main()", *command],
+                cwd=tmp_path,
+                env=environment,
+                check=True,
+                capture_output=True,
+            )
+        return {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").rglob("*.nb?")}
+
+    first = cached()
+    assert len(first) > 10
+    assert cached() == first
