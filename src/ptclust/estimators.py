@@ -44,7 +44,8 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     cuts_ : Cuts
         The edges cut, in order, with the DBCVI after each.
     tree_ : Tree
-        The tree that was cut; of points, the Euclidean minimum spanning tree of the distinct ones. A tree of private weights is not pickled with the estimator.
+        The tree that was cut; of points, the Euclidean minimum spanning tree of the distinct ones. A tree of private
+        weights is not pickled with the estimator.
 
     References
     ----------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.io
 import scipy.sparse
 
 from ptclust.errors import FileError, GraphError, PtclustError, UsageError, WeightError
@@ -452,19 +453,32 @@ class TestMatrixMarket:
     @pytest.mark.parametrize(
         ("text", "error", "message"),
         [
-            ("%%MatrixMarket matrix coordinate real general\n", FileError, "cannot be read as"),
-            (matrix_market("coordinate real general", "2 2 1", "1 5 1"), FileError, "line 3"),
+            ("%%MatrixMarket matrix coordinate real general\n", FileError, "not tell its size"),
+            ("%%MatrixMarket matrix coordinate real\n", FileError, "does not begin with"),
+            (matrix_market("coordinate real general", "2 2"), FileError, "not tell its size"),
+            (matrix_market("coordinate real general", "2 2 1", "1 5 1"), FileError, "entry 1 of"),
+            (matrix_market("coordinate real general", "2 2 1", "0 1 1"), FileError, "entry 1 of"),
             (
-                matrix_market("coordinate real general", "2 2 1", f"1 x {SECRET}"),
+                matrix_market("coordinate real general", "2 2 2", "1 2 1", f"1 x{SECRET} 1"),
                 FileError,
-                "line 3",
+                "entry 2 of",
             ),
+            (
+                matrix_market("coordinate real general", "2 2 2", f"1 2 {SECRET}", "1"),
+                FileError,
+                "entry 2 of",
+            ),
+            (
+                matrix_market("coordinate real general", "2 2 2", f"1 2 {SECRET}"),
+                FileError,
+                "announces 2 entries and has 1",
+            ),
+            (matrix_market("coordinate real general", "2 2 1"), FileError, "1 entries and has 0"),
             (
                 matrix_market("coordinate real general", "2 3 1", "1 2 1"),
                 GraphError,
-                "2 x 3, .* square",
+                "2 x 3, .* sq",
             ),
-            (matrix_market("coordinate real symmetric", "2 3 1", "1 2 1"), PtclustError, "m.mtx"),
             (matrix_market("coordinate pattern general", "2 2 1", "1 2"), WeightError, "pattern"),
             (
                 matrix_market("coordinate complex general", "2 2 1", "1 2 1 1"),
@@ -502,6 +516,13 @@ class TestMatrixMarket:
     )
     def test_bad(self, write, text, error, message):
         assert_refused(write("m.mtx", text), error, message)
+
+    def test_what_scipy_writes(self, tmp_path):
+        graph = Graph([0, 1, 3], [1, 2, 0], [0.5, 0.0, 2.0], n_nodes=6)
+        scipy.io.mmwrite(tmp_path / "m.mtx", graph.to_scipy(), comment="of a test")
+        again = read_graph(tmp_path / "m.mtx")
+        assert again.n_nodes == 6
+        assert sorted(again.weights.tolist()) == [0.0, 0.5, 2.0]
 
 
 class TestNpz:

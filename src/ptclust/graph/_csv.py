@@ -9,6 +9,8 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -128,7 +130,9 @@ def _scan(layout: _Layout, chosen: tuple[int, int, int], weight_type: Any) -> pl
     names = [f"column_{i}" for i in range(len(layout.first))]
     wanted = [names[i] for i in chosen]
     schema = dict.fromkeys(names, pl.String) | {wanted[2]: weight_type}
-    try:
+    frame = None
+    with warnings.catch_warnings(record=True) as doubts, suppress(pl.exceptions.PolarsError):
+        warnings.simplefilter("always")
         frame = pl.read_csv(
             _without_blank_head(layout) if layout.n_blank else layout.path,
             has_header=False,
@@ -138,9 +142,8 @@ def _scan(layout: _Layout, chosen: tuple[int, int, int], weight_type: Any) -> pl
             ignore_errors=True,
             glob=False,
         )
-    except pl.exceptions.PolarsError:
-        frame = None
-    if frame is None:
+    # Stray quotes make polars lose count of the lines: a warning to it, an error to us.
+    if frame is None or doubts:
         _raise_malformed(layout)
     return frame.select(wanted).slice(int(layout.has_header))
 

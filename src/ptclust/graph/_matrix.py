@@ -1,4 +1,4 @@
-"""Sparse matrices as graphs, from memory, MatrixMarket and npz files.
+"""Sparse matrices as graphs, from memory and from npz files.
 
 An entry is an edge, an entry of zero included: a stored zero is a weight of zero, and only what is not
 stored is not joined. A symmetric matrix stores every edge twice and is read once; a matrix that stores
@@ -8,14 +8,13 @@ one triangle is read as it is.
 from __future__ import annotations
 
 import pickle
-import re
 import zipfile
 import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.errors import FileError, GraphError, InputError, UsageError, WeightError
+from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._edges import Edges, Say, edge_number, numbered
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["edges_of_matrix", "read_matrix_market", "read_npz"]
+__all__ = ["edges_of_matrix", "read_npz"]
 
 
 def edges_of_matrix(matrix: Any, where: str = "the matrix", say: Say = edge_number) -> Edges:
@@ -66,52 +65,6 @@ def _mirrored(
         return False
     up_values, down_values = values[above][up_order], values[below][down_order]
     return bool(np.array_equal(up_values, down_values, equal_nan=values.dtype.kind == "f"))
-
-
-def read_matrix_market(path: Path) -> Edges:
-    """Return the edges of a MatrixMarket coordinate file; row and column 1 are node 0."""
-    from scipy.io import mminfo, mmread
-
-    matrix, line = None, ""
-    try:
-        kind = mminfo(path)[3:]
-        _check_kind(path, *kind)
-        matrix = mmread(path, spmatrix=False)
-    except InputError:
-        raise
-    except (ValueError, OverflowError) as error:
-        found = re.search(r"Line (\d+)", str(error))
-        line = f" (line {found[1]})" if found else ""
-    # Raised out here so that it has no context: the message of scipy might quote an entry.
-    if matrix is None:
-        raise FileError(f"{path} cannot be read as a MatrixMarket file{line}; write it again")
-    if kind[2] == "symmetric" and matrix.shape[0] == matrix.shape[1]:
-        # scipy has written out both triangles; the lower one is the order of the file
-        matrix = _lower(matrix)
-    return edges_of_matrix(matrix, str(path), numbered("edge", f" of {path}"))
-
-
-def _check_kind(path: Path, layout: str, field: str, symmetry: str) -> None:
-    if layout != "coordinate":
-        raise FileError(
-            f"{path} holds a dense matrix; write it in coordinate format, an edge a line"
-        )
-    if field == "pattern":
-        raise WeightError(
-            f"{path} is a pattern matrix, without weights; write it as real or integer"
-        )
-    if field == "complex":
-        raise WeightError(f"{path} has complex entries, but weights are real numbers")
-    if symmetry not in ("general", "symmetric"):
-        raise FileError(f"{path} is {symmetry}; the matrix of a graph is symmetric or general")
-
-
-def _lower(matrix: Any) -> Any:
-    from scipy.sparse import coo_array
-
-    keep = matrix.row >= matrix.col
-    entries = (matrix.data[keep], (matrix.row[keep], matrix.col[keep]))
-    return coo_array(entries, shape=matrix.shape)
 
 
 def read_npz(path: Path) -> Edges:

@@ -120,9 +120,13 @@ def _read(file: Path, kind: str, asked: Columns) -> Edges:
         from ptclust.graph._graphml import read_graphml
 
         return read_graphml(file, asked.weight)
-    from ptclust.graph._matrix import read_matrix_market, read_npz
+    if kind == "mtx":
+        from ptclust.graph._matrix_market import read_matrix_market
 
-    return read_matrix_market(file) if kind == "mtx" else read_npz(file)
+        return read_matrix_market(file)
+    from ptclust.graph._matrix import read_npz
+
+    return read_npz(file)
 
 
 def _format_of(file: Path, given: str | None) -> str:
