@@ -120,7 +120,7 @@ BAD_FILES = {
     "missing column": (
         "e.csv",
         text(f"source,target,w\na,b,{SECRET}\n"),
-        ["'cost'", "source, target, w"],
+        ["'cost'", "'source', 'target', 'w'"],
     ),
     "two columns": ("e.csv", text("a,b\nb,c\n"), ["column"]),
     "empty file": ("e.csv", text(""), ["empty"]),

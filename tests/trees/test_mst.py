@@ -104,7 +104,7 @@ class TestTree:
         graph = Graph([0, 1, 2], [1, 2, 0], [0.3, 0.1, 0.2], names=["x", ("y", 1), 3.5])
         tree = minimum_spanning_tree(graph)
         assert tree.edge_ids.tolist() == [1, 2]
-        assert tree.to_dataframe().rows() == [(1, "('y', 1)", "3.5", 0.1), (2, "3.5", "x", 0.2)]
+        assert tree.to_dataframe().rows() == [(1, ("y", 1), 3.5, 0.1), (2, 3.5, "x", 0.2)]
         assert set(tree.to_networkx().nodes) == {"x", ("y", 1), 3.5}
         assert tree.to_networkx().edges[3.5, "x"] == {"edge_id": 2, "weight": 0.2}
         assert list(tree.to_dataframe("pandas").columns) == [

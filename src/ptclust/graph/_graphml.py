@@ -69,8 +69,6 @@ class _Reader:
             raise FileError(f"{self.path} has no <graph> element, so it is no GraphML file")
 
     def edges(self) -> Edges:
-        if not self.ends:
-            raise FileError(f"{self.path} has no edges")
         weights = self._checked_weights()
         sources, targets = np.empty((2, len(self.ends)), dtype=np.int64)
         for edge, (source, target) in enumerate(self.ends):
@@ -91,7 +89,7 @@ class _Reader:
         return Edges(sources, targets, weights, None, names, say)
 
     def _checked_weights(self) -> list[float]:
-        if self.weight_key is None:
+        if self.weight_key is None and self.ends:
             there = ", ".join(repr(name) for name in self.edge_attributes) or "none"
             raise WeightError(
                 f"{self.path} has no edge attribute named {self.weight!r}; its edge attributes are: "

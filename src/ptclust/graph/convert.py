@@ -208,7 +208,7 @@ def _memory() -> int:
 
 def to_networkx(topology: Topology, weights: NDArray[np.float64]) -> Any:
     """Return a ``networkx.Graph`` with the edge attribute ``weight``."""
-    graph = _package("networkx", "Graph.to_networkx").Graph()
+    graph = package("networkx", "Graph.to_networkx").Graph()
     names = topology.names.tolist()
     graph.add_nodes_from(names)
     ends = zip(topology.sources.tolist(), topology.targets.tolist(), weights.tolist(), strict=True)
@@ -219,7 +219,7 @@ def to_networkx(topology: Topology, weights: NDArray[np.float64]) -> Any:
 def to_igraph(topology: Topology, weights: NDArray[np.float64]) -> Any:
     """Return an ``igraph.Graph`` with the edge attribute ``weight``."""
     ends = np.stack([topology.sources, topology.targets], axis=1)
-    graph = _package("igraph", "Graph.to_igraph").Graph(n=topology.n_nodes, edges=ends.tolist())
+    graph = package("igraph", "Graph.to_igraph").Graph(n=topology.n_nodes, edges=ends.tolist())
     graph.es["weight"] = weights.tolist()
     if topology._names is not None:
         graph.vs["name"] = topology.names.tolist()
@@ -238,29 +238,33 @@ def to_scipy(topology: Topology, weights: NDArray[np.float64]) -> Any:
 
 def to_dataframe(topology: Topology, weights: NDArray[np.float64], backend: str) -> Any:
     """Return a data frame with the columns source, target and weight, one row an edge."""
-    sources, targets = topology.names[topology.sources], topology.names[topology.targets]
+    columns = {
+        "source": topology.names[topology.sources],
+        "target": topology.names[topology.targets],
+        "weight": weights.copy(),
+    }
+    return data_frame(columns, backend)
+
+
+def data_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
+    """Return the columns as a polars or pandas frame. Names that are not all strings stay the objects they are."""
     if backend == "pandas":
-        pandas = _package("pandas", "Graph.to_dataframe(backend='pandas')")
-        columns = {"source": sources, "target": targets, "weight": weights.copy()}
-        return pandas.DataFrame(columns)
+        return package("pandas", "to_dataframe(backend='pandas')").DataFrame(columns)
     if backend != "polars":
         raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
     import polars as pl
 
-    dtype: Any = None
-    if topology.names.dtype == object:
-        plain = all(isinstance(name, str) for name in topology.names.tolist())
-        dtype = pl.String if plain else pl.Object
-    return pl.DataFrame(
-        [
-            pl.Series("source", sources.tolist() if dtype else sources, dtype=dtype),
-            pl.Series("target", targets.tolist() if dtype else targets, dtype=dtype),
-            pl.Series("weight", weights.copy()),
-        ]
-    )
+    def series(name: str, values: NDArray[Any]) -> pl.Series:
+        if values.dtype != object:
+            return pl.Series(name, values)
+        listed = values.tolist()
+        plain = all(isinstance(value, str) for value in listed)
+        return pl.Series(name, listed, dtype=pl.String if plain else pl.Object)
+
+    return pl.DataFrame([series(name, values) for name, values in columns.items()])
 
 
-def _package(name: str, purpose: str) -> Any:
+def package(name: str, purpose: str) -> Any:
     try:
         return import_module(name)
     except ImportError:

@@ -61,7 +61,7 @@ def read_graph(
     Raises
     ------
     FileError
-        If the file cannot be found, opened or understood, or has no edges.
+        If the file cannot be found, opened or understood, or holds no graph: no edges, and no nodes named either.
     GraphError
         If an edge is a self-loop or given twice, or lacks a node.
     WeightError
@@ -101,8 +101,8 @@ def read_graph(
     if edges is None:
         raise FileError(f"{file} is damaged or cut short; copy or write it again")
     graph = Graph._of(edges, merge, similarity_cap)
-    if not graph.n_edges:
-        raise FileError(f"{file} has no edges")
+    if not graph.n_nodes:
+        raise FileError(f"{file} has no edges and names no nodes")
     return graph
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ptclust.errors import GraphError, MissingDependencyError, UsageError, WeightError
+from ptclust.errors import GraphError, WeightError
 from ptclust.graph import Topology
+from ptclust.graph.convert import data_frame, package
 from ptclust.trees import _tree_kernel as kernel
 
 if TYPE_CHECKING:
@@ -133,11 +134,7 @@ class Tree:
 
     def to_networkx(self) -> nx.Graph:
         """Return the tree as a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
-        try:
-            import networkx as nx
-        except ImportError:
-            raise MissingDependencyError("networkx", "Tree.to_networkx") from None
-        graph = nx.Graph()
+        graph = package("networkx", "Tree.to_networkx").Graph()
         names = self.names.tolist()
         graph.add_nodes_from(names)
         ends = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
@@ -149,24 +146,14 @@ class Tree:
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
         """Return a table with the columns ``edge_id``, ``source``, ``target`` and, if there are any, ``weight``."""
-        columns: dict[str, Any] = {
+        columns: dict[str, NDArray[Any]] = {
             "edge_id": self.edge_ids,
-            "source": self.names[self.sources].tolist(),
-            "target": self.names[self.targets].tolist(),
+            "source": self.names[self.sources],
+            "target": self.names[self.targets],
         }
         if self._weights is not None:
             columns["weight"] = self._weights
-        if backend == "polars":
-            import polars as pl
-
-            return pl.DataFrame(columns)
-        if backend != "pandas":
-            raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError("pandas", "Tree.to_dataframe(backend='pandas')") from None
-        return pd.DataFrame(columns)
+        return data_frame(columns, backend)
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
