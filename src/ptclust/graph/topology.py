@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._union_find import label_components
 from ptclust.errors import GraphError
 from ptclust.graph import _edges_kernel as kernel
 from ptclust.graph._edges import Say, edge_number
@@ -112,15 +113,11 @@ class Topology:
         return np.arange(self.n_nodes) if self._names is None else self._names
 
     @cached_property
-    def components(self) -> NDArray[np.int32]:
+    def components(self) -> NDArray[Any]:
         """The connected component of every node, numbered by first appearance."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        ones = np.ones(self.n_edges, dtype=np.int8)
-        adjacency = coo_array((ones, (self.sources, self.targets)), shape=(self.n_nodes,) * 2)
-        labels: NDArray[np.int32] = connected_components(adjacency, directed=False)[1]
-        return labels
+        component = np.arange(self.n_nodes, dtype=self.sources.dtype)
+        label_components(self.sources, self.targets, component)
+        return _frozen(component)
 
     @property
     def n_components(self) -> int:

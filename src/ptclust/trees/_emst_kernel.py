@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust._kernel import inlined, kernel
-from ptclust.trees._union_find import find
+from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -331,7 +331,7 @@ def merge_components(
         a = find(parent, positions[key // n_points])
         b = find(parent, positions[key % n_points])
         if a != b:
-            parent[max(a, b)] = min(a, b)
+            union(parent, a, b)
             tree_square[n_tree], tree_key[n_tree] = best_square[root], key
             n_tree += 1
     for i in range(n_points):  # a parent never lies behind its child, so one sweep flattens all

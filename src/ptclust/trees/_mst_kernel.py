@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._kernel import kernel
-from ptclust.trees._union_find import find
+from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,8 +97,7 @@ def _kruskal(
         a = find(parent, sources[edge])
         b = find(parent, targets[edge])
         if a != b:
-            # The larger index below the smaller: random enough for shallow trees, and no rank array to keep.
-            parent[max(a, b)] = min(a, b)
+            union(parent, a, b)
             forest[n_forest] = edge
             n_forest += 1
             if n_forest == len(forest):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._kernel import kernel
-from ptclust.trees._union_find import find
+from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def first_edge_closing_cycle(
         b = find(parent, targets[edge])
         if a == b:
             return edge
-        parent[max(a, b)] = min(a, b)
+        union(parent, a, b)
     return -1
 
 

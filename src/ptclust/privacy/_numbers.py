@@ -1,0 +1,131 @@
+"""Privacy parameters as exact rationals, and their way back to floats."""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import Any
+
+from ptclust.errors import UsageError
+
+Number = int | float | Fraction | Decimal | str
+
+# Beyond these decimal exponents no float follows, and an exact power of ten would take minutes to compute.
+_LARGEST_EXPONENT = 400
+
+
+def exact(name: str, value: Any, remedy: str) -> Fraction:
+    """Return ``value`` as the rational it stands for, a float at its exact binary value.
+
+    Examples
+    --------
+    >>> exact("epsilon", "1/3", "")
+    Fraction(1, 3)
+    >>> exact("epsilon", 0.5, "")
+    Fraction(1, 2)
+    """
+    try:
+        if not isinstance(value, bool):
+            if isinstance(value, Rational):
+                return Fraction(int(value.numerator), int(value.denominator))
+            if isinstance(value, Real):
+                return Fraction(float(value))
+            if isinstance(value, str) and "/" in value:
+                return Fraction(value)
+            if isinstance(value, str | Decimal):
+                number = Decimal(value)
+                if abs(number.adjusted()) <= _LARGEST_EXPONENT:
+                    return Fraction(number)
+    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
+        pass  # not a number, infinite, or NaN: the sentence below says so
+    raise UsageError(
+        f"{name} must be a finite number, not {value!r} of type {type(value).__name__}. {remedy}"
+    )
+
+
+def exact_positive(name: str, value: Any, remedy: str) -> Fraction:
+    """Return ``value`` as a positive rational that a float can approximate."""
+    number = exact(name, value, remedy)
+    if number <= 0:
+        raise UsageError(f"{name} must be greater than 0, but is {value!r}. {remedy}")
+    if not sys.float_info.min <= number <= sys.float_info.max:
+        raise UsageError(
+            f"{name} must lie between {sys.float_info.min:.3g} and {sys.float_info.max:.3g}, the range of normal "
+            f"floating-point numbers, but is {value!r}. {remedy}"
+        )
+    return number
+
+
+def float_up(number: Fraction | int) -> float:
+    """Return the smallest float at or above a rational: infinity if there is no finite one.
+
+    Examples
+    --------
+    >>> Fraction(float_up(Fraction(1, 3))) > Fraction(1, 3)
+    True
+    """
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -sys.float_info.max
+    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
+
+
+def float_down(number: Fraction | int) -> float:
+    """Return the largest float at or below a rational.
+
+    Examples
+    --------
+    >>> Fraction(float_down(Fraction(2, 3))) < Fraction(2, 3)
+    True
+    """
+    return -float_up(-number)
+
+
+def root_up(number: Fraction) -> float:
+    """Return the smallest float at or above the square root of a rational that is 0 or more.
+
+    Examples
+    --------
+    >>> Fraction(root_up(Fraction(2))) ** 2 > 2
+    True
+    >>> root_up(Fraction(9, 4))
+    1.5
+    """
+    if number == 0:
+        return 0.0
+    # Scaled to about 120 bits, the integer root has some 60: more than a float holds.
+    shift = (120 - number.numerator.bit_length() + number.denominator.bit_length()) // 2
+    scaled = number * Fraction(4) ** shift
+    root = math.isqrt(math.floor(scaled))
+    if root * root != scaled:
+        root += 1
+    return float_up(root / Fraction(2) ** shift)
+
+
+def exponent_below(number: Fraction) -> int:
+    """Return an integer e with 2^e <= number, the largest or one less.
+
+    Examples
+    --------
+    >>> exponent_below(Fraction(5)), exponent_below(Fraction(1, 5))
+    (1, -3)
+    """
+    return number.numerator.bit_length() - number.denominator.bit_length() - 1
+
+
+def words(number: Fraction) -> str:
+    """Return the shortest text that gives ``number`` back: a decimal where a float is exact, else a fraction.
+
+    Examples
+    --------
+    >>> words(Fraction(1, 2)), words(Fraction(3)), words(Fraction(1, 3))
+    ('0.5', '3', "'1/3'")
+    """
+    if number.denominator == 1 and number < 10**15:
+        return str(number)
+    nearest = float(number)
+    return repr(nearest) if Fraction(nearest) == number else repr(str(number))

@@ -1,0 +1,104 @@
+"""The few things this package asks of OpenDP. Importing it takes seconds, so it is imported when first needed."""
+
+from __future__ import annotations
+
+import math
+import threading
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Distribution = Literal["laplace", "gaussian"]
+
+_SMALLEST_RHO = 1e-300
+
+_constructing = threading.RLock()
+
+
+@contextmanager
+def _features(*names: str) -> Iterator[None]:
+    """Enable OpenDP features while a constructor runs, and leave the user's own choice as it was."""
+    from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
+
+    with _constructing:
+        missing = [name for name in names if name not in GLOBAL_FEATURES]
+        enable_features(*missing)
+        try:
+            yield
+        finally:
+            disable_features(*missing)
+
+
+def lattice_measurement(
+    distribution: Distribution, scale: float, granularity: int, n_values: int
+) -> Any:
+    """Return the OpenDP measurement that adds noise on the lattice 2^granularity to ``n_values`` floats."""
+    import opendp.prelude as dp
+
+    values = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=n_values)
+    with _features("contrib"):
+        if distribution == "laplace":
+            return dp.m.make_laplace(values, dp.l1_distance(T=float), scale, k=granularity)
+        return dp.m.make_gaussian(values, dp.l2_distance(T=float), scale, k=granularity)
+
+
+@lru_cache(maxsize=1)
+def _conversion() -> Any:
+    """Return a measurement whose privacy map takes rho to OpenDP's curve of (epsilon, delta)."""
+    import opendp.prelude as dp
+
+    with _features("contrib", "honest-but-curious"):
+        # Only its map is used: the identity, so that the distance put in is the rho that is converted.
+        of_rho = dp.m.make_user_measurement(
+            dp.atom_domain(T=float, nan=False),
+            dp.absolute_distance(T=float),
+            dp.zero_concentrated_divergence(),
+            lambda value: value,
+            lambda rho: rho,
+            TO=float,
+        )
+        return dp.c.make_zCDP_to_approxDP(of_rho)
+
+
+def epsilon_of_zcdp(rho: float, delta: float) -> float:
+    """Return an epsilon such that every rho-zCDP mechanism is (epsilon, delta)-DP, by OpenDP's tight conversion.
+
+    It is infinite where the conversion overflows, at a rho of many thousands.
+    """
+    from opendp.mod import OpenDPException
+
+    try:
+        return float(_conversion().map(rho).epsilon(delta))
+    except OpenDPException:
+        return math.inf
+
+
+@lru_cache(maxsize=1024)
+def largest_rho(epsilon: Fraction, delta: float) -> float:
+    """Return the largest float rho whose conversion gives at most ``epsilon`` at ``delta``; 0 if there is none."""
+
+    def fits(rho: float) -> bool:
+        return (
+            epsilon_of_zcdp(rho, delta) <= epsilon
+        )  # Python compares floats and fractions exactly
+
+    # Bun and Steinke's simple conversion, epsilon = rho + 2 sqrt(rho log(1/delta)), is not tight: start from its rho.
+    log_term = math.sqrt(-math.log(delta))
+    low = (float(epsilon) / (math.sqrt(log_term**2 + float(epsilon)) + log_term)) ** 2
+    low = max(low, _SMALLEST_RHO)
+    while not fits(low):
+        low /= 2
+        if low < _SMALLEST_RHO:
+            return 0.0
+    high = 2 * low
+    while fits(high):
+        low, high = high, 2 * high
+    while True:  # low fits, high does not
+        middle = low + (high - low) / 2
+        if not low < middle < high:
+            return low
+        low, high = (middle, high) if fits(middle) else (low, middle)

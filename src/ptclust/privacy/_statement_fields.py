@@ -1,0 +1,121 @@
+"""Checks of the fields of a statement; every error names the field."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from ptclust.errors import InputError
+
+
+def text(field: str, value: object, *, empty: bool = False) -> str:
+    """Return one line of text. Control characters are refused: a statement is shown on terminals."""
+    if not isinstance(value, str):
+        raise InputError(f"{field} must be text, not {type(value).__name__}")
+    if not empty and not value.strip():
+        raise InputError(f"{field} must not be empty")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
+        raise InputError(
+            f"{field} holds a line break or another control character; write it as one line"
+        )
+    return value
+
+
+def texts(field: str, value: object) -> tuple[str, ...]:
+    """Return several lines of text."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"{field} must be a list of texts, not {type(value).__name__}")
+    return tuple(text(f"{field}[{i}]", item) for i, item in enumerate(value))
+
+
+def choice(field: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse anything but one of the words given."""
+    if value not in choices:
+        raise InputError(f"{field} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def number(field: str, value: object) -> float:
+    """Return a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{field} must be a number, not {type(value).__name__}")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not math.isfinite(result):
+        raise InputError(f"{field} must be a finite number, not {result}")
+    return result
+
+
+def positive(field: str, value: object) -> float:
+    """Return a finite number above 0."""
+    result = number(field, value)
+    if result <= 0:
+        raise InputError(f"{field} must be above 0, not {result:g}")
+    return result
+
+
+def not_negative(field: str, value: object) -> float:
+    """Return a finite number of at least 0."""
+    result = number(field, value)
+    if result < 0:
+        raise InputError(f"{field} must not be negative, not {result:g}")
+    return result
+
+
+def numbers(field: str, value: object) -> Mapping[str, int | float]:
+    """Return a read-only mapping from words to finite numbers; whole numbers stay whole."""
+    result: dict[str, int | float] = {}
+    for key, item in mapping(field, value).items():
+        checked = number(f"{field}[{key!r}]", item)
+        result[key] = int(item) if isinstance(item, Integral) else checked
+    return MappingProxyType(result)
+
+
+def mapping(field: str, value: object) -> Mapping[str, Any]:
+    """Return ``value`` if it is a mapping whose keys are words."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{field} must be a mapping, not {type(value).__name__}")
+    for key in value:
+        text(f"a key of {field}", key)
+    return value
+
+
+def exactly(what: str, value: object, fields: Iterable[str]) -> dict[str, Any]:
+    """Return ``value`` as a dict with these fields: none missing, none unknown."""
+    given, wanted = dict(mapping(what, value)), set(fields)
+    if missing := sorted(wanted - set(given)):
+        raise InputError(f"{what} lacks the field {missing[0]!r}")
+    if unknown := sorted(set(given) - wanted):
+        raise InputError(f"{what} has an unknown field {unknown[0]!r}")
+    return given
+
+
+def uuid4(field: str, value: object) -> None:
+    """Refuse anything but a random UUID in its usual spelling."""
+    written = text(field, value)
+    try:
+        fits = str(UUID(written)) == written and UUID(written).version == 4
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(f"{field} must be a version 4 UUID in lower case, not {written!r}")
+
+
+def utc_time(field: str, value: object) -> None:
+    """Refuse anything but a time in ISO 8601 with the offset of UTC."""
+    written = text(field, value)
+    try:
+        offset = datetime.fromisoformat(written).utcoffset()
+    except ValueError:
+        offset = None
+    if offset != timedelta(0):
+        raise InputError(
+            f"{field} must be a UTC time like 2026-01-31T12:00:00+00:00, not {written!r}"
+        )

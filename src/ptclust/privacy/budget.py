@@ -1,0 +1,260 @@
+"""How much privacy may be spent, in exact arithmetic: three thirds of a budget are the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from ptclust.errors import UsageError
+from ptclust.privacy._numbers import Number, exact, exact_positive, float_down, float_up, words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Kind = Literal["pure", "approximate", "zcdp"]
+
+_EPSILON = "Smaller means more private: 1 is a common choice, 0.1 is strong."
+_DELTA = "It is the probability that the bound may fail: choose it well below 1 / (number of people), such as 1e-6."
+_RHO = "Smaller means more private; Budget.approximate(epsilon, delta).to_zcdp() finds the rho of a familiar pair."
+
+
+@dataclass(frozen=True, repr=False)
+class Budget:
+    """An amount of privacy loss, as exact rationals: pure epsilon, (epsilon, delta), or rho of zCDP.
+
+    Make one with :meth:`pure`, :meth:`approximate` or :meth:`zcdp`. A float counts at its exact binary value; write
+    ``"0.1"``, ``"1/3"``, a Decimal or a Fraction for other numbers.
+
+    Privacy
+    -------
+    A budget is public. Sums are sequential composition: mechanisms on the same weights spend the sum of what each
+    spends. Conversions between the kinds round towards more privacy and are OpenDP's.
+
+    Examples
+    --------
+    >>> tree, weights = Budget.pure(1).split(1, 2)
+    >>> tree, weights
+    (Budget.pure('1/3'), Budget.pure('2/3'))
+    >>> tree + weights == Budget.pure(1)
+    True
+    >>> print(Budget.approximate(1.0, 1e-6).to_zcdp())
+    rho = 0.024356 (zCDP)
+    """
+
+    kind: Kind
+    _amount: Fraction
+    _delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("pure", "approximate", "zcdp"):
+            raise UsageError(
+                f"The kind of a budget must be 'pure', 'approximate' or 'zcdp', not {self.kind!r}; use Budget.pure, "
+                "Budget.approximate or Budget.zcdp."
+            )
+        name, remedy = ("rho", _RHO) if self.kind == "zcdp" else ("epsilon", _EPSILON)
+        object.__setattr__(self, "_amount", exact_positive(name, self._amount, remedy))
+        delta = exact("delta", self._delta, _DELTA)
+        if not 0 <= delta < 1:
+            raise UsageError(
+                f"delta must be at least 0 and less than 1, but is {self._delta!r}. {_DELTA}"
+            )
+        if delta > 0:
+            delta = exact_positive("delta", self._delta, _DELTA)
+        if (delta > 0) != (self.kind == "approximate"):
+            raise UsageError(
+                f"A budget of kind {self.kind!r} cannot have delta = {self._delta!r}; use "
+                "Budget.approximate(epsilon, delta)."
+            )
+        object.__setattr__(self, "_delta", delta)
+
+    @classmethod
+    def pure(cls, epsilon: Number) -> Budget:
+        """Return a budget of epsilon-differential privacy."""
+        return cls("pure", epsilon)  # type: ignore[arg-type]  # made exact on the way in
+
+    @classmethod
+    def approximate(cls, epsilon: Number, delta: Number) -> Budget:
+        """Return a budget of (epsilon, delta)-differential privacy; with delta = 0 it is pure."""
+        if exact("delta", delta, _DELTA) == 0:
+            return cls.pure(epsilon)
+        return cls("approximate", epsilon, delta)  # type: ignore[arg-type]
+
+    @classmethod
+    def zcdp(cls, rho: Number) -> Budget:
+        """Return a budget of rho-zero-concentrated differential privacy (Bun and Steinke 2016)."""
+        return cls("zcdp", rho)  # type: ignore[arg-type]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Epsilon of a pure or approximate budget."""
+        if self.kind == "zcdp":
+            raise UsageError(
+                f"A zCDP budget ({self}) has an epsilon only for a delta: use epsilon_at(delta)."
+            )
+        return self._amount
+
+    @property
+    def delta(self) -> Fraction:
+        """Delta of a pure (then 0) or approximate budget."""
+        if self.kind == "zcdp":
+            raise UsageError(
+                f"A zCDP budget ({self}) holds for every delta: choose one for epsilon_at(delta)."
+            )
+        return self._delta
+
+    @property
+    def rho(self) -> Fraction | None:
+        """Rho of a zCDP budget, None for the others."""
+        return self._amount if self.kind == "zcdp" else None
+
+    def split(self, *shares: Number) -> tuple[Budget, ...]:
+        """Return one part for every share; the parts add up to exactly this budget.
+
+        Examples
+        --------
+        >>> Budget.zcdp(1).split(1, 1, 2)
+        (Budget.zcdp(0.25), Budget.zcdp(0.25), Budget.zcdp(0.5))
+        """
+        if self.kind == "approximate":
+            raise UsageError(
+                f"An (epsilon, delta) budget ({self}) is not split in parts: that would waste most of it. Convert "
+                "it first, budget.to_zcdp().split(...), or split a pure budget."
+            )
+        if not shares:
+            raise UsageError("split() needs at least one share, such as budget.split(1, 1).")
+        sizes = [
+            exact_positive("A share", share, "Shares are relative sizes, such as 1, 2.")
+            for share in shares
+        ]
+        total = sum(sizes)
+        return tuple(Budget(self.kind, self._amount * size / total) for size in sizes)
+
+    def share(self, fraction: Number) -> tuple[Budget, Budget]:
+        """Return the part of size ``fraction``, between 0 and 1, and the rest.
+
+        Examples
+        --------
+        >>> Budget.pure(1).share(0.25)
+        (Budget.pure(0.25), Budget.pure(0.75))
+        """
+        remedy = "It is the part of the budget spent first, such as 0.5; the rest remains."
+        size = exact("The share", fraction, remedy)
+        if not 0 < size < 1:
+            raise UsageError(f"The share must lie between 0 and 1, but is {fraction!r}. {remedy}")
+        part, rest = self.split(size, 1 - size)
+        return part, rest
+
+    def __add__(self, other: Budget) -> Budget:
+        if not isinstance(other, Budget):
+            return NotImplemented
+        if self.kind == other.kind:
+            return Budget(self.kind, self._amount + other._amount, self._delta + other._delta)
+        raise UsageError(
+            f"Budgets of different kinds do not add: {self} and {other}. Convert them first with to_zcdp()."
+        )
+
+    def fits_in(self, other: Budget) -> bool:
+        """Whether all that spends this budget also spends no more than ``other``.
+
+        Examples
+        --------
+        >>> Budget.pure(0.5).fits_in(Budget.approximate(0.5, 1e-9))
+        True
+        >>> Budget.zcdp(0.03).fits_in(Budget.approximate(1, 1e-6))
+        False
+        """
+        if self.kind == "zcdp" and other.kind == "approximate":
+            return self.epsilon_at(other._delta) <= other._amount
+        if self.kind == "pure" and other.kind == "zcdp":
+            return self.to_zcdp().fits_in(other)
+        if self.kind == other.kind or (self.kind == "pure" and other.kind == "approximate"):
+            return self._amount <= other._amount and self._delta <= other._delta
+        return False
+
+    def to_zcdp(self) -> Budget:
+        """Return the largest zCDP budget that fits in this one, or the zCDP guarantee that a pure one implies.
+
+        An (epsilon, delta) budget becomes the largest rho that OpenDP's tight conversion takes to at most epsilon
+        at delta. Epsilon-DP implies epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+
+        Examples
+        --------
+        >>> Budget.pure(0.5).to_zcdp()
+        Budget.zcdp(0.125)
+        """
+        if self.kind == "zcdp":
+            return self
+        if self.kind == "pure":
+            return Budget("zcdp", self._amount**2 / 2)
+        from ptclust.privacy._opendp import largest_rho
+
+        rho = largest_rho(self._amount, float_down(self._delta))
+        if rho == 0:
+            raise UsageError(f"No zCDP budget fits in {self}. Choose a larger epsilon.")
+        return Budget("zcdp", Fraction(rho))
+
+    def epsilon_at(self, delta: Number) -> float:
+        """Return the epsilon that this zCDP budget means at ``delta``, by OpenDP's tight conversion, rounded up.
+
+        It is infinite for a rho of many thousands, where the conversion overflows.
+
+        Examples
+        --------
+        >>> round(Budget.zcdp(0.02).epsilon_at(1e-6), 3)
+        0.9
+        """
+        if self.kind != "zcdp":
+            raise UsageError(
+                f"epsilon_at() is for zCDP budgets; this one ({self}) has .epsilon and .delta."
+            )
+        at = exact_positive("delta", delta, _DELTA)
+        if at >= 1:
+            raise UsageError(f"delta must be less than 1, but is {delta!r}. {_DELTA}")
+        from ptclust.privacy._opendp import epsilon_of_zcdp
+
+        return epsilon_of_zcdp(float_up(self._amount), float_down(at))
+
+    def __repr__(self) -> str:
+        delta = f", {words(self._delta)}" if self._delta else ""
+        return f"Budget.{self.kind}({words(self._amount)}{delta})"
+
+    def __str__(self) -> str:
+        if self.kind == "zcdp":
+            return f"rho = {float(self._amount):.6g} (zCDP)"
+        delta = f", delta = {float(self._delta):.6g}" if self._delta else ""
+        return f"epsilon = {float(self._amount):.6g}{delta}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and the numbers, each exactly, as text, and as a float for reading.
+
+        Examples
+        --------
+        >>> Budget.pure("1/3").to_dict()
+        {'kind': 'pure', 'epsilon': '1/3', 'epsilon_float': 0.3333333333333333}
+        """
+        numbers = {"rho" if self.kind == "zcdp" else "epsilon": self._amount}
+        if self.kind == "approximate":
+            numbers["delta"] = self._delta
+        content: dict[str, Any] = {"kind": self.kind}
+        for name, number in numbers.items():
+            content |= {name: str(number), f"{name}_float": float(number)}
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Budget:
+        """Read what :meth:`to_dict` wrote; only the exact numbers count.
+
+        Examples
+        --------
+        >>> Budget.from_dict({"kind": "zcdp", "rho": "1/8"})
+        Budget.zcdp(0.125)
+        """
+        try:
+            kind = content["kind"]
+            amount = content["rho" if kind == "zcdp" else "epsilon"]
+        except KeyError as missing:
+            raise UsageError(
+                f"A budget needs the key {missing}: write it with Budget.to_dict()."
+            ) from None
+        return cls(kind, amount, content.get("delta", Fraction(0)))

@@ -1,0 +1,256 @@
+"""What would be spent on what: every mechanism's noise, known before any weight is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ptclust.errors import UsageError
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.exponential import TreeCalibration, calibrate_tree, published_tree
+from ptclust.privacy.noise import Noise, gaussian_noise, laplace_noise, published_laplace_noise
+from ptclust.privacy.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from ptclust.graph import Topology
+
+__all__ = ["Candidate", "Method", "Plan", "check_range", "plan"]
+
+Method = Literal["kruskal", "pamst", "gaussian", "laplace"]
+METHODS: tuple[Method, ...] = get_args(Method)
+"""All methods; of two that promise the same noise, ``auto`` takes the first."""
+Calibration = Literal["sound", "published"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to publish a tree with weights, and its noise."""
+
+    method: Method
+    tree: TreeCalibration | None
+    """How the tree is drawn; None if it is the minimum spanning tree of a perturbed graph."""
+    weights: Noise
+    """The noise on the weights: of the tree, or of the whole graph where that is perturbed."""
+    spent: Budget
+    """What the release as a whole costs."""
+    weights_spent: Budget
+    """What of it goes into the weights."""
+
+    @property
+    def noise(self) -> float:
+        """The larger of the standard deviations with which tree and weights see the private weights."""
+        return max(self.weights.standard_deviation, self.tree.noise if self.tree else 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the public numbers."""
+        return {
+            "method": self.method,
+            "noise": self.noise,
+            "tree_exponent": self.tree.exponent if self.tree else None,
+            "tree_noise": self.tree.noise if self.tree else None,
+            "weights": self.weights.to_dict(),
+            "spent": self.spent.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All candidates, and the one that is chosen."""
+
+    n_nodes: int
+    n_edges: int
+    n_components: int
+    sensitivity: Sensitivity
+    budget: Budget
+    """What was asked for."""
+    calibration: Calibration
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate
+    weight_range: tuple[float, float] | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to think about before spending."""
+        if self.weight_range is None:
+            return ()
+        width = self.weight_range[1] - self.weight_range[0]
+        if self.chosen.noise <= width:
+            return ()
+        return (
+            f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the whole range of the weights "
+            f"({width:.3g}): the clusters will say nothing about them. Use a larger epsilon, a smaller graph, or "
+            "a smaller sensitivity if one holds",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the public numbers."""
+        return {
+            "n_nodes": self.n_nodes,
+            "n_edges": self.n_edges,
+            "n_components": self.n_components,
+            "sensitivity": self.sensitivity.to_dict(),
+            "budget": self.budget.to_dict(),
+            "calibration": self.calibration,
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+            "chosen": self.chosen.method,
+            "warnings": list(self.warnings),
+        }
+
+    def to_text(self) -> str:
+        """Return the plan as a page to read."""
+        lines = [
+            f"{self.n_nodes:,} nodes, {self.n_edges:,} edges, {self.n_components:,} component(s)",
+            f"Budget: {self.budget}; {self.sensitivity.describe()}",
+            "",
+            f"  {'method':10s}{'tree noise':>12s}{'weight noise':>14s}  on",
+        ]
+        for candidate in self.candidates:
+            mark = ">" if candidate is self.chosen else " "
+            tree = f"{candidate.tree.noise:.3g}" if candidate.tree else "-"
+            where = "the tree" if candidate.tree else f"all {self.n_edges:,} edges"
+            lines.append(
+                f"{mark} {candidate.method:10s}{tree:>12s}{candidate.weights.standard_deviation:14.3g}  {where}"
+            )
+        lines += ["", "Noise is in units of the weights (standard deviation). '>' is chosen."]
+        if self.chosen.spent != self.budget:
+            lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
+        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
+
+
+def plan(
+    topology: Topology,
+    *,
+    epsilon: float | Fraction,
+    delta: float | Fraction = 0,
+    sensitivity: Sensitivity,
+    tree: Method | Literal["auto"] = "auto",
+    split: float | Fraction = Fraction(1, 2),
+    calibration: Calibration = "sound",
+    weight_range: tuple[float, float] | None = None,
+) -> Plan:
+    """Return every mechanism that fits the budget, with its noise, and the one that would be used.
+
+    Only public numbers are needed: how many nodes, edges and components there are, the budget and the sensitivity.
+
+    Parameters
+    ----------
+    topology : Topology
+    epsilon, delta : float
+        The budget. With delta = 0 all is pure; with delta > 0 tree and weights share a zCDP budget.
+    sensitivity : Sensitivity
+        By how much one privacy unit can move the weights.
+    tree : {"auto", "kruskal", "pamst", "gaussian", "laplace"}
+        The mechanism, or the one with the least noise.
+    split : float, default 1/2
+        Share of the budget for the tree, where tree and weights are released apart.
+    calibration : {"sound", "published"}
+        The paper's printed scales spend more than the paper claims; the plan says how much.
+    weight_range : pair of float, optional
+        Public bounds of the weights, to warn of noise that drowns them.
+
+    Examples
+    --------
+    >>> from ptclust import Sensitivity, Topology
+    >>> path = Topology(range(99), range(1, 100))
+    >>> plan(path, epsilon=1.0, delta=1e-6, sensitivity=Sensitivity(linf=0.001)).chosen.method
+    'gaussian'
+    >>> plan(path, epsilon=1.0, sensitivity=Sensitivity(l1=0.001)).chosen.method
+    'laplace'
+    """
+    budget = Budget.approximate(epsilon, delta)
+    if not isinstance(sensitivity, Sensitivity):
+        raise UsageError(
+            f"sensitivity must be a Sensitivity, such as Sensitivity(linf=0.001), not {sensitivity!r}"
+        )
+    if tree != "auto" and tree not in METHODS:
+        raise UsageError(f"tree must be 'auto' or one of {', '.join(METHODS)}, not {tree!r}")
+    check_range(weight_range)
+    shared = budget if budget.delta == 0 else budget.to_zcdp()
+    n_tree = topology.n_nodes - topology.n_components
+    if calibration == "published":
+        candidates = (_published(sensitivity, n_tree, budget, tree),)
+    elif calibration == "sound":
+        candidates = tuple(
+            _sound(method, sensitivity, n_tree, topology.n_edges, budget, shared, split)
+            for method in (METHODS if tree == "auto" else (tree,))
+            if not (tree == "auto" and method == "gaussian" and budget.delta == 0)
+        )
+    else:
+        raise UsageError(f"calibration must be 'sound' or 'published', not {calibration!r}")
+    return Plan(
+        n_nodes=topology.n_nodes,
+        n_edges=topology.n_edges,
+        n_components=topology.n_components,
+        sensitivity=sensitivity,
+        budget=budget,
+        calibration=calibration,
+        candidates=candidates,
+        chosen=min(candidates, key=lambda candidate: candidate.noise),
+        weight_range=weight_range,
+    )
+
+
+def check_range(weight_range: tuple[float, float] | None) -> None:
+    """Raise UsageError unless ``weight_range`` is a pair of finite bounds in order."""
+    if weight_range is None:
+        return
+    try:
+        low, high = (float(bound) for bound in weight_range)
+    except (TypeError, ValueError):
+        low, high = 0.0, 0.0
+    if not (low < high and abs(low) < float("inf") and abs(high) < float("inf")):
+        raise UsageError(
+            f"bounds of the weights must be a pair of finite numbers, the smaller first, not {weight_range!r}"
+        )
+
+
+def _sound(
+    method: Method,
+    sensitivity: Sensitivity,
+    n_tree: int,
+    n_edges: int,
+    budget: Budget,
+    shared: Budget,
+    split: float | Fraction,
+) -> Candidate:
+    """Return a candidate that spends no more than the budget.
+
+    ``shared`` is the budget in the form that tree and weights can share: pure, or zCDP.
+    """
+    if method == "laplace":
+        pure = Budget.pure(budget.epsilon)  # epsilon-DP is (epsilon, delta)-DP
+        return Candidate(
+            method, None, laplace_noise(sensitivity, n_edges, pure.epsilon), pure, pure
+        )
+    if method == "gaussian":
+        if shared.rho is None:
+            raise UsageError("Gaussian noise is never pure: give delta > 0, or use tree='laplace'")
+        return Candidate(
+            method, None, gaussian_noise(sensitivity, n_edges, shared.rho), budget, shared
+        )
+    for_tree, for_weights = shared.share(split)
+    weights = (
+        laplace_noise(sensitivity, n_tree, for_weights.epsilon)
+        if for_weights.rho is None
+        else gaussian_noise(sensitivity, n_tree, for_weights.rho)
+    )
+    return Candidate(
+        method, calibrate_tree(sensitivity, n_tree, for_tree), weights, budget, for_weights
+    )
+
+
+def _published(
+    sensitivity: Sensitivity, n_tree: int, budget: Budget, tree: Method | Literal["auto"]
+) -> Candidate:
+    """Return Algorithm 3 with its printed scales: PAMST with epsilon / 2, then Laplace noise of scale 2 mu / epsilon."""
+    if tree not in ("auto", "pamst") or budget.delta != 0:
+        raise UsageError(
+            "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use tree='pamst' and delta=0"
+        )
+    half = budget.epsilon / 2
+    drawn = published_tree(sensitivity, n_tree, half)
+    noise = published_laplace_noise(sensitivity.largest_change / float(half), n_tree)
+    weights_spent = Budget.pure(sensitivity.l1_of(max(n_tree, 1)) / noise.scale)
+    spent = weights_spent if drawn.spent is None else drawn.spent + weights_spent
+    return Candidate("pamst", drawn, noise, spent, weights_spent)

@@ -1,0 +1,160 @@
+"""Random bits for mechanisms: a cryptographic keystream that kernels read inside their loops."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import os
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from ptclust.errors import UsageError
+from ptclust.privacy._chacha_kernel import (
+    coin_flips_all_zero,
+    fill_words,
+    new_state,
+    next_word,
+    uniform53,
+    uniform_below,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "RandomStream",
+    "coin_flips_all_zero",
+    "next_word",
+    "uniform53",
+    "uniform_below",
+]
+
+
+class RandomStream:
+    """A stream of random words: ChaCha20 (RFC 8439) under a key from the operating system, or from a seed.
+
+    Make one with :meth:`secure` for a release and with :meth:`seeded` for an experiment that must be repeatable.
+    A kernel takes :attr:`state` as an argument and hands it to ``next_word``, ``uniform_below``, ``uniform53`` or
+    ``coin_flips_all_zero``.
+
+    Privacy
+    -------
+    Whoever knows the key of a stream can subtract the noise drawn from it. A secure stream takes 256 bits from
+    ``os.urandom`` and never shows or pickles them: its output is as hard to tell from uniform bits as ChaCha20 is to
+    break. A seeded stream is predictable by whoever guesses the seed, so what is drawn
+    from it is not private, and :attr:`reproducible` says so. There is no forward secrecy: who reads the memory of the
+    process during a run learns the words drawn before, but the same memory holds the weights themselves.
+
+    Notes
+    -----
+    One stream belongs to one thread. After a fork, a secure stream takes a new key in the child, so that parent and
+    child never draw the same words.
+
+    Examples
+    --------
+    >>> RandomStream.secure()
+    <RandomStream: secure>
+    >>> stream = RandomStream.seeded(7)
+    >>> stream.reproducible
+    True
+    >>> uniform_below(stream.state, 6) in range(6)
+    True
+    """
+
+    def __init__(self, key: bytes, *, reproducible: bool) -> None:
+        self._reproducible = reproducible
+        self._state: NDArray[np.uint32] | None = new_state(key)
+        self._process = os.getpid()
+
+    @classmethod
+    def secure(cls) -> RandomStream:
+        """Return a stream under a fresh key of 256 bits from the operating system."""
+        return cls(os.urandom(32), reproducible=False)
+
+    @classmethod
+    def seeded(cls, seed: int) -> RandomStream:
+        """Return the stream that belongs to ``seed``, an integer of 0 or more, for experiments.
+
+        Privacy
+        -------
+        None: the words follow from the seed.
+
+        Examples
+        --------
+        >>> bool((RandomStream.seeded(1).words(3) == RandomStream.seeded(1).words(3)).all())
+        True
+        """
+        try:
+            number = -1 if isinstance(seed, bool) else operator.index(seed)
+        except TypeError:
+            number = -1
+        if number < 0:
+            raise UsageError(
+                f"A seed must be an integer of 0 or more, not {seed!r}. Without a need to repeat the run, use "
+                "RandomStream.secure()."
+            )
+        key = hashlib.sha256(b"ptclust.RandomStream.seeded:" + str(number).encode()).digest()
+        return cls(key, reproducible=True)
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the words follow from a seed; then nothing drawn from them is private."""
+        return self._reproducible
+
+    @property
+    def state(self) -> NDArray[np.uint32]:
+        """The state for kernels, which advance it in place."""
+        if self._state is None:
+            raise UsageError(
+                "This random stream is closed; make a new one with RandomStream.secure()."
+            )
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            if not self._reproducible:
+                self._state[:] = new_state(os.urandom(32))
+        return self._state
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return the next ``count`` words of 64 random bits."""
+        words = np.empty(count, dtype=np.uint64)
+        fill_words(self.state, words)
+        return words
+
+    def numpy_generator(self) -> np.random.Generator:
+        """Return a numpy generator seeded by the next words of this reproducible stream, for simulated noise.
+
+        Examples
+        --------
+        >>> RandomStream.seeded(0).numpy_generator().normal(size=3).shape
+        (3,)
+        """
+        if not self._reproducible:
+            raise UsageError(
+                "A secure random stream makes no numpy generator: numpy's generators are predictable and their noise "
+                "is not private. For experiments use RandomStream.seeded(seed).numpy_generator()."
+            )
+        seed = [int(word) for word in self.words(4)]
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+
+    def close(self) -> None:
+        """Overwrite key and buffer; the stream cannot be used afterwards."""
+        if self._state is not None:
+            self._state[:] = 0
+            self._state = None
+
+    def __enter__(self) -> RandomStream:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        kind = "reproducible" if self._reproducible else "secure"
+        return f"<RandomStream: {kind}{', closed' if self._state is None else ''}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a RandomStream refuses to be copied or pickled: two streams under one key draw the same noise; make a "
+            "new one where it is needed"
+        )

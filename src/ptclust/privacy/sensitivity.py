@@ -1,0 +1,201 @@
+"""How far one person can move the private weights: the neighbouring relation, as numbers."""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from ptclust.errors import UsageError
+from ptclust.privacy._numbers import float_up, root_up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NORMS = ("l1", "l2", "linf")
+
+_WHICH_NORM = (
+    "Declare what one person can change. In a population average one person moves every weight a little, each by at "
+    "most d: linf=d. A person who contributes to one edge only, or whose contributions over all edges sum to at most "
+    "d, declares l1=d. If the root of the sum of squared changes is bounded, l2=d. Several may be given together."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """A bound on the difference x = w - w' between the weights of neighbouring graphs, in one or more norms.
+
+    Two graphs on the same topology are neighbours if one person could have made the difference between them. What is
+    protected is exactly what is declared here, so there is no default. The paper's relation (its Definition 2.1) is
+    ``linf=mu``; Sealfon's (2016) is ``l1=mu``.
+
+    Parameters
+    ----------
+    l1 : float, optional
+        Bound on the sum of all changes: one person contributes to one edge, or in total at most this much.
+    l2 : float, optional
+        Bound on the root of the sum of squared changes.
+    linf : float, optional
+        Bound on every single change: one person in a population average moves every weight a little.
+
+    Privacy
+    -------
+    These numbers are public. They must hold for every possible pair of neighbours, so they come from how the weights
+    are made (clipping, averaging), never from a look at the weights. Bounds derived from them are rounded up: no
+    value computed here is below the true bound.
+
+    Examples
+    --------
+    A weight that averages 2,000 patients, each contributing a number in [0, 1], moves by at most 1/2000:
+
+    >>> average = Sensitivity(linf=1 / 2000)
+    >>> average.l1_of(100)
+    0.05
+    >>> average.spread
+    0.001
+    >>> print(average.describe())
+    weights of neighbouring graphs differ by at most 0.0005 on every edge (linf)
+    """
+
+    l1: float | None = None
+    l2: float | None = None
+    linf: float | None = None
+
+    def __post_init__(self) -> None:
+        for norm in _NORMS:
+            value = getattr(self, norm)
+            if value is not None:
+                object.__setattr__(self, norm, _checked(norm, value))
+        if self.l1 is None and self.l2 is None and self.linf is None:
+            raise UsageError(f"Sensitivity() needs at least one bound. {_WHICH_NORM}")
+
+    def l1_of(self, n_edges: int) -> float:
+        """Return the l1 bound on the changes of ``n_edges`` edges: min(l1, sqrt(k) l2, k linf).
+
+        Examples
+        --------
+        >>> Sensitivity(l1=1.0, linf=0.25).l1_of(3)
+        0.75
+        """
+        k = _count(n_edges)
+        bounds = []
+        if self.l1 is not None:
+            bounds.append(self.l1)
+        if self.l2 is not None:
+            bounds.append(root_up(k * Fraction(self.l2) ** 2))
+        if self.linf is not None:
+            bounds.append(float_up(k * Fraction(self.linf)))
+        return min(bounds) if k else 0.0
+
+    def l2_of(self, n_edges: int) -> float:
+        """Return the l2 bound on the changes of ``n_edges`` edges: min(l2, l1, sqrt(k) linf, sqrt(l1 linf)).
+
+        Examples
+        --------
+        >>> Sensitivity(linf=0.25).l2_of(4)
+        0.5
+        """
+        k = _count(n_edges)
+        bounds = [bound for bound in (self.l1, self.l2) if bound is not None]
+        if self.linf is not None:
+            bounds.append(root_up(k * Fraction(self.linf) ** 2))
+            if self.l1 is not None:
+                bounds.append(root_up(Fraction(self.l1) * Fraction(self.linf)))
+        return min(bounds) if k else 0.0
+
+    @property
+    def largest_change(self) -> float:
+        """Bound on the change of any one edge: min(linf, l2, l1)."""
+        return min(bound for bound in (self.l1, self.l2, self.linf) if bound is not None)
+
+    @property
+    def spread(self) -> float:
+        """Bound on the difference between the changes of two edges: min(2 linf, l1, sqrt(2) l2).
+
+        It calibrates one step of the Exponential mechanism: a change common to all candidates cancels there.
+        """
+        bounds = []
+        if self.l1 is not None:
+            bounds.append(self.l1)
+        if self.l2 is not None:
+            bounds.append(root_up(2 * Fraction(self.l2) ** 2))
+        if self.linf is not None:
+            bounds.append(float_up(2 * Fraction(self.linf)))
+        return min(bounds)
+
+    def describe(self) -> str:
+        """Say in words what neighbouring graphs are, for the privacy statement.
+
+        Examples
+        --------
+        >>> print(Sensitivity(l1=1.0, linf=0.1).describe())
+        weights of neighbouring graphs differ by at most 0.1 on every edge (linf) and by at most 1.0 in total over all edges (l1)
+        """  # noqa: E501
+        parts = []
+        if self.linf is not None:
+            parts.append(f"by at most {self.linf!r} on every edge (linf)")
+        if self.l1 is not None:
+            parts.append(f"by at most {self.l1!r} in total over all edges (l1)")
+        if self.l2 is not None:
+            parts.append(f"by at most {self.l2!r} in the root of the sum of squares (l2)")
+        return "weights of neighbouring graphs differ " + " and ".join(parts)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the declared bounds by norm.
+
+        Examples
+        --------
+        >>> Sensitivity(linf=0.5).to_dict()
+        {'linf': 0.5}
+        """
+        return {norm: getattr(self, norm) for norm in _NORMS if getattr(self, norm) is not None}
+
+    @classmethod
+    def from_dict(cls, bounds: Mapping[str, Any]) -> Sensitivity:
+        """Read what :meth:`to_dict` wrote.
+
+        Examples
+        --------
+        >>> Sensitivity.from_dict({"l1": 2.0})
+        Sensitivity(l1=2.0, l2=None, linf=None)
+        """
+        unknown = sorted(set(bounds) - set(_NORMS))
+        if unknown:
+            raise UsageError(
+                f"A sensitivity has the keys l1, l2 and linf, not {', '.join(map(repr, unknown))}; remove them."
+            )
+        return cls(**bounds)
+
+
+def _checked(norm: str, value: Any) -> float:
+    """Return ``value`` as a float no smaller than it, or say why it cannot be a bound."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise UsageError(
+            f"The sensitivity {norm} must be a positive number, not {value!r} of type {type(value).__name__}. "
+            f"{_WHICH_NORM}"
+        )
+    bound = float_up(value) if isinstance(value, int | Fraction) else float(value)
+    if not 0 < bound < math.inf:
+        raise UsageError(
+            f"The sensitivity {norm} must be positive and finite, but is {value!r}. {_WHICH_NORM}"
+        )
+    if bound < sys.float_info.min:
+        raise UsageError(
+            f"The sensitivity {norm} is {value!r}, below the smallest normal float {sys.float_info.min!r}: arithmetic "
+            "loses its digits there. Rescale the weights and their sensitivity."
+        )
+    return bound
+
+
+def _count(n_edges: int) -> int:
+    try:
+        k = operator.index(n_edges)
+    except TypeError:
+        raise UsageError(f"The number of edges must be an integer, not {n_edges!r}.") from None
+    if k < 0:
+        raise UsageError(f"The number of edges must be 0 or more, but is {k}.")
+    return k

@@ -1,0 +1,84 @@
+"""Releases for other programs: tables and GraphML."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+from xml.sax.saxutils import quoteattr
+
+from ptclust._files import written_at_once
+from ptclust.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ptclust.release.release import Release
+
+_CHUNK = 1 << 16
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_HEAD = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="label" for="node" attr.name="label" attr.type="long"/>
+  <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
+  <key id="edge_id" for="edge" attr.name="edge_id" attr.type="long"/>
+  <graph edgedefault="undirected">
+"""
+_TAIL = "  </graph>\n</graphml>\n"
+
+
+def write_table(release: Release, path: Path, kind: Literal["csv", "parquet"]) -> None:
+    """Write ``node`` and ``label``; names of mixed or unusual types are written as text."""
+    import polars as pl
+
+    table = release.to_dataframe()
+    if table.schema["node"] == pl.Object:
+        table = table.with_columns(
+            pl.Series("node", [str(name) for name in release.names.tolist()])
+        )
+    with written_at_once(path) as temporary:
+        if kind == "csv":
+            table.write_csv(temporary)
+        else:
+            table.write_parquet(temporary)
+
+
+def write_graphml(release: Release, path: Path) -> None:
+    """Write the tree with noisy weights and labels; the names, as text, are the ids of the nodes."""
+    names = [str(name) for name in release.names.tolist()]
+    if len(set(names)) < len(names):
+        raise FileError(
+            "two node names are the same as text, which GraphML cannot tell apart; rename them"
+        )
+    for name in names:
+        if _NOT_XML.search(name):
+            raise FileError(
+                f"the node name {name!r} holds a character that XML does not admit; rename the node, or write CSV or "
+                "Parquet"
+            )
+    with (
+        written_at_once(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.write(_HEAD)
+        lines: list[str] = []
+        for line in _elements(release, [quoteattr(name) for name in names]):
+            lines.append(line)
+            if len(lines) == _CHUNK:
+                file.writelines(lines)
+                lines.clear()
+        file.writelines([*lines, _TAIL])
+
+
+def _elements(release: Release, names: list[str]) -> Iterator[str]:
+    tree = release.tree
+    for name, label in zip(names, release.labels.tolist(), strict=True):
+        yield f'    <node id={name}><data key="label">{label}</data></node>\n'
+    edges = (tree.sources, tree.targets, tree.weights, tree.edge_ids)
+    for source, target, weight, edge in zip(*(part.tolist() for part in edges), strict=True):
+        yield (
+            f"    <edge source={names[source]} target={names[target]}>"
+            f'<data key="weight">{weight!r}</data><data key="edge_id">{edge}</data></edge>\n'
+        )

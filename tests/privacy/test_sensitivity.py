@@ -1,0 +1,142 @@
+"""The neighbouring relation: declared bounds, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptclust.errors import UsageError
+from ptclust.privacy import Sensitivity
+
+bounds = st.none() | st.floats(1e-12, 1e12)
+declared = (
+    st.tuples(bounds, bounds, bounds)
+    .filter(any)
+    .map(lambda three: Sensitivity(l1=three[0], l2=three[1], linf=three[2]))
+)
+
+
+def exactly_above(value: float, square: Fraction) -> bool:
+    """Whether ``value`` is the smallest float whose square is at least ``square``."""
+    return Fraction(value) ** 2 >= square > Fraction(math.nextafter(value, 0)) ** 2
+
+
+@given(declared, st.integers(1, 10**9))
+def test_bounds_are_the_formulas_rounded_up(sensitivity: Sensitivity, k: int) -> None:
+    d1, d2, d_inf = (
+        None if bound is None else Fraction(bound)
+        for bound in (sensitivity.l1, sensitivity.l2, sensitivity.linf)
+    )
+    l1_squares, l2_squares, spread_squares = [], [], []
+    if d1 is not None:
+        l1_squares.append(d1**2)
+        l2_squares.append(d1**2)
+        spread_squares.append(d1**2)
+    if d2 is not None:
+        l1_squares.append(k * d2**2)
+        l2_squares.append(d2**2)
+        spread_squares.append(2 * d2**2)
+    if d_inf is not None:
+        l1_squares.append(k**2 * d_inf**2)
+        l2_squares.append(k * d_inf**2)
+        spread_squares.append(4 * d_inf**2)
+    if d1 is not None and d_inf is not None:
+        l2_squares.append(d1 * d_inf)
+    assert exactly_above(sensitivity.l1_of(k), min(l1_squares))
+    assert exactly_above(sensitivity.l2_of(k), min(l2_squares))
+    assert exactly_above(sensitivity.spread, min(spread_squares))
+    assert sensitivity.largest_change == min(b for b in (d1, d2, d_inf) if b is not None)
+
+
+@given(declared, st.lists(st.floats(-1, 1), min_size=1, max_size=8).filter(any))
+def test_no_change_within_the_declaration_exceeds_a_bound(
+    sensitivity: Sensitivity, direction: list[float]
+) -> None:
+    change = [Fraction(x) for x in direction]
+    shrink = [
+        Fraction(bound) / norm
+        for bound, norm in (
+            (sensitivity.l1, sum(map(abs, change))),
+            (sensitivity.linf, max(map(abs, change))),
+        )
+        if bound is not None
+    ]
+    if sensitivity.l2 is not None:
+        # A rational at or above the norm keeps the scaled change within the declared l2.
+        square = sum(x**2 for x in change)
+        shrink.append(Fraction(sensitivity.l2) / _rational_root_above(square))
+    x = [min(shrink) * value for value in change]
+    k = len(x)
+    assert sum(map(abs, x)) <= sensitivity.l1_of(k)
+    assert sum(value**2 for value in x) <= Fraction(sensitivity.l2_of(k)) ** 2
+    assert max(map(abs, x)) <= sensitivity.largest_change
+    assert max([*x, 0]) - min([*x, 0]) <= sensitivity.spread
+
+
+def _rational_root_above(square: Fraction) -> Fraction:
+    scale = 1 << 1200
+    return Fraction(math.isqrt(math.ceil(square * scale * scale)) + 1, scale)
+
+
+def test_no_edges_no_change() -> None:
+    sensitivity = Sensitivity(l1=1, l2=1, linf=1)
+    assert sensitivity.l1_of(0) == sensitivity.l2_of(0) == 0.0
+
+
+@pytest.mark.parametrize("k", [-1, 1.5, "3"])
+def test_a_number_of_edges_is_a_count(k: object) -> None:
+    with pytest.raises(UsageError, match="number of edges"):
+        Sensitivity(l1=1).l1_of(k)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value", [0, 0.0, -1, math.nan, math.inf, 1e-310, True, "0.1", 1j, [0.1], 10**400]
+)
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_what_is_no_bound_is_refused_with_the_value(norm: str, value: object) -> None:
+    with pytest.raises(UsageError) as refused:
+        Sensitivity(**{norm: value})  # type: ignore[arg-type]
+    assert norm in str(refused.value)
+    assert repr(value) in str(refused.value)
+
+
+def test_an_empty_declaration_teaches_the_norms() -> None:
+    with pytest.raises(UsageError, match=r"population average.*linf=d.*one edge only.*l1=d"):
+        Sensitivity()
+
+
+def test_keyword_only_frozen_hashable() -> None:
+    with pytest.raises(TypeError):
+        Sensitivity(0.1)  # type: ignore[misc]
+    sensitivity = Sensitivity(linf=np.float32(0.5))  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        sensitivity.linf = 1.0  # type: ignore[misc]
+    assert {sensitivity: 1}[Sensitivity(linf=0.5)] == 1
+    assert sensitivity.l1 is None
+    assert sensitivity.l2 is None
+    assert type(sensitivity.linf) is float
+
+
+def test_a_fraction_is_rounded_up() -> None:
+    third = Sensitivity(l1=Fraction(1, 3)).l1  # type: ignore[arg-type]
+    assert third is not None
+    assert Fraction(third) >= Fraction(1, 3)
+
+
+def test_words_and_dictionary() -> None:
+    sensitivity = Sensitivity(l1=2.0, linf=5e-4)
+    assert "0.0005 on every edge (linf)" in sensitivity.describe()
+    assert "2.0 in total over all edges (l1)" in sensitivity.describe()
+    assert "root of the sum of squares (l2)" in Sensitivity(l2=1).describe()
+    assert Sensitivity.from_dict(sensitivity.to_dict()) == sensitivity
+    with pytest.raises(UsageError, match="'l3'"):
+        Sensitivity.from_dict({"l3": 1.0})
+
+
+def test_beyond_the_largest_float_a_bound_is_infinite_not_wrong() -> None:
+    assert Sensitivity(linf=1e308).l1_of(100) == math.inf
