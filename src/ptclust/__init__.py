@@ -21,9 +21,18 @@ if TYPE_CHECKING:
         dispersion,
         separation,
     )
-    from ptclust.estimators import DBMSTClu
+    from ptclust.estimators import DBMSTClu, PTClust
     from ptclust.graph import Graph, Topology, read_graph
-    from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
+    from ptclust.privacy import Budget, Sensitivity
+    from ptclust.privacy.plan import Plan, plan
+    from ptclust.privacy.statement import PrivacyStatement
+    from ptclust.release import Release, release_schema
+    from ptclust.trees import (
+        Tree,
+        euclidean_spanning_tree,
+        minimum_spanning_tree,
+        private_spanning_tree,
+    )
 
 _HOME = {
     "ptclust.clustering": (
@@ -35,18 +44,33 @@ _HOME = {
         "dispersion",
         "separation",
     ),
-    "ptclust.estimators": ("DBMSTClu",),
+    "ptclust.estimators": ("DBMSTClu", "PTClust"),
     "ptclust.graph": ("Graph", "Topology", "read_graph"),
-    "ptclust.trees": ("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
+    "ptclust.privacy": ("Budget", "Sensitivity"),
+    "ptclust.privacy.plan": ("Plan", "plan"),
+    "ptclust.privacy.statement": ("PrivacyStatement",),
+    "ptclust.release": ("Release", "release_schema"),
+    "ptclust.trees": (
+        "Tree",
+        "euclidean_spanning_tree",
+        "minimum_spanning_tree",
+        "private_spanning_tree",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _SUBMODULES = ("errors", "experiments")
 
 __all__ = [
+    "Budget",
     "Clustering",
     "Cuts",
     "DBMSTClu",
     "Graph",
+    "PTClust",
+    "Plan",
+    "PrivacyStatement",
+    "Release",
+    "Sensitivity",
     "Topology",
     "Tree",
     "__version__",
@@ -56,7 +80,10 @@ __all__ = [
     "dispersion",
     "euclidean_spanning_tree",
     "minimum_spanning_tree",
+    "plan",
+    "private_spanning_tree",
     "read_graph",
+    "release_schema",
     "separation",
 ]
 

@@ -10,6 +10,8 @@
     │   └── WeightError           a weight is missing, not a number, or out of range
     └── MissingDependencyError    an optional package is needed for what was asked      (exit code 2)
 
+    PrivacyWarning                a release says less, or promises less, than it may seem
+
 The text of an error says what is wrong, where, and what to do about it. It never contains a weight: a message
 ends up in logs, and a log is not a mechanism.
 """
@@ -23,6 +25,7 @@ __all__ = [
     "GraphError",
     "InputError",
     "MissingDependencyError",
+    "PrivacyWarning",
     "PtclustError",
     "UsageError",
     "WeightError",
@@ -68,3 +71,7 @@ class MissingDependencyError(PtclustError, ImportError):
         super().__init__(
             f"{purpose} needs the package {package!r}; install it with: pip install 'ptclust[{package}]'"
         )
+
+
+class PrivacyWarning(UserWarning):
+    """A release says less, or promises less, than it may seem."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust.clustering import Clustering, dbmstclu
-from ptclust.errors import InputError
+from ptclust.errors import InputError, PrivacyWarning, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph
+from ptclust.privacy import RandomStream
+from ptclust.release import Release
+from ptclust.release.account import statement_of
+from ptclust.release.normalise import Normalisation, normalisation
+from ptclust.release.weights import release_tree
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 if TYPE_CHECKING:
@@ -18,7 +24,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["TreeClustering", "as_tree", "cluster_file", "is_graph_like", "tree_of_points"]
+    from ptclust.privacy.plan import Plan
+
+__all__ = [
+    "TreeClustering",
+    "as_graph",
+    "as_tree",
+    "cluster_file",
+    "is_graph_like",
+    "publish",
+    "tree_of_points",
+]
 
 
 @dataclass(frozen=True)
@@ -36,7 +52,7 @@ def as_tree(data: Any) -> tuple[Tree, int]:
     if isinstance(data, Tree):
         return data, data.n_edges
     if is_graph_like(data):
-        graph = _as_graph(data)
+        graph = as_graph(data)
         return minimum_spanning_tree(graph), graph.n_edges
     raise InputError(
         f"cannot cluster an object of type {type(data).__name__}; give a Graph, a Tree, a scipy sparse matrix, a "
@@ -71,7 +87,8 @@ def _library(data: Any) -> str | None:
     return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
 
 
-def _as_graph(data: Any) -> Graph:
+def as_graph(data: Any) -> Graph:
+    """Return a graph of any kind as a Graph."""
     if isinstance(data, Graph):
         return data
     convert: dict[str, Callable[[Any], Graph]] = {
@@ -79,7 +96,13 @@ def _as_graph(data: Any) -> Graph:
         "igraph": Graph.from_igraph,
         "scipy": Graph.from_scipy,
     }
-    return convert[str(_library(data))](data)
+    library = _library(data)
+    if library is None:
+        raise InputError(
+            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse matrix, or a networkx or "
+            "igraph graph (Graph.from_points makes one of points)"
+        )
+    return convert[library](data)
 
 
 def cluster_file(
@@ -114,3 +137,92 @@ def cluster_file(
         progress=lambda cuts: stage(f"DBMSTClu: {cuts:,} cuts"),
     )
     return TreeClustering(tree, clustering, n_edges)
+
+
+def publish(
+    graph: Graph,
+    plan: Plan,
+    *,
+    clip: tuple[float, float] | None = None,
+    shift: float | None = None,
+    scale: float | None = None,
+    min_cluster_size: int = 1,
+    privacy_unit: str | None = None,
+    random_state: int | None = None,
+    stage: Callable[[str], None] = lambda _: None,
+) -> Release:
+    """Carry out a plan: draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
+
+    Notes
+    -----
+    *Privacy.* Only the tree and the weight release see the private weights; everything after them works on what they
+    published. ``plan`` must have been made for the topology of this graph.
+    """
+    _check_plan(graph, plan, clipped=clip is not None)
+    for warning in plan.warnings:
+        warnings.warn(warning, PrivacyWarning, stacklevel=2)
+    if plan.calibration == "published":
+        warnings.warn(
+            f"the paper's printed scales were asked for at epsilon = {float(plan.budget.epsilon):g}; under these neighbours "
+            f"they truly spend epsilon = {float(plan.chosen.spent.epsilon):.6g}, and the statement says so",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+    with RandomStream.of(random_state) as stream:
+        tree, graph_weights = release_tree(graph, plan.chosen, stream, clip=clip, stage=stage)
+        reproducible = stream.reproducible
+    stage("DBMSTClu on the released tree")
+    normal = normalisation(tree.weights, plan.chosen.weights.standard_deviation, shift, scale)
+    clustered = Tree(tree.topology, normal.apply(tree.weights), tree.edge_ids)
+    clustering = dbmstclu(clustered, min_cluster_size=min_cluster_size)
+    return Release(
+        tree=tree,
+        labels=clustering.labels,
+        dbcvi=clustering.dbcvi,
+        statement=statement_of(
+            plan,
+            reproducible=reproducible,
+            post_processing=_post_processing(plan, normal, shift, min_cluster_size),
+            privacy_unit=privacy_unit,
+            clip=clip,
+        ),
+        shift=normal.shift,
+        scale=normal.scale,
+        min_cluster_size=min_cluster_size,
+        cuts=clustering.cuts.edge_ids,
+        graph_topology=None if graph_weights is None else graph.topology,
+        graph_weights=graph_weights,
+    )
+
+
+def _post_processing(
+    plan: Plan, normal: Normalisation, shift: float | None, min_cluster_size: int
+) -> list[str]:
+    """Return what was done with the released weights, in words."""
+    words = []
+    if plan.chosen.tree is None:
+        words.append("the tree is the minimum spanning tree of the released weights")
+    origin = "from the released weights and the public noise" if shift is None else "given"
+    words.append(
+        f"released weights were shifted by {normal.shift:.6g} ({origin}) and divided by {normal.scale:.6g}"
+    )
+    words.append("DBMSTClu cut the released tree")
+    if min_cluster_size > 1:
+        words.append(f"clusters of fewer than {min_cluster_size} nodes became noise")
+    return words
+
+
+def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
+    """Refuse a plan made for another topology, and weights outside the range that was declared."""
+    counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
+    if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
+        raise InputError(
+            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and {plan.n_components:,} components, "
+            f"and this graph has {counts[0]:,}, {counts[1]:,} and {counts[2]:,}; plan again for its topology"
+        )
+    if plan.weight_range is not None and not clipped and not graph.is_within(*plan.weight_range):
+        low, high = plan.weight_range
+        raise WeightError(
+            f"not all weights lie within the declared range of {low:g} to {high:g}; give clip=({low:g}, {high:g}) to move "
+            "those outside to the nearer bound, or declare a range that holds for any data"
+        )

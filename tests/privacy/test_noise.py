@@ -264,3 +264,9 @@ def test_noise_is_plain_data() -> None:
         "n_values": 3,
     }
     assert Noise("laplace", 2.0, -40, 3).standard_deviation == pytest.approx(math.sqrt(8))
+
+
+def test_read_only_values_are_taken():
+    values = np.zeros(5)
+    values.setflags(write=False)
+    assert len(add_noise(values, laplace_noise(Sensitivity(l1=1.0), 5, 1))) == 5

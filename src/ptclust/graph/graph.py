@@ -9,7 +9,7 @@ import numpy as np
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph._edges import Edges
 from ptclust.graph._weights import Merge, as_weights, dissimilarities, merged
-from ptclust.graph.topology import Topology, _frozen
+from ptclust.graph.topology import Topology, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +101,7 @@ class Graph:
         else:
             topology, values = _merge(topology, values, merge)
         self.topology = topology
-        self.weights = _frozen(values)
+        self.weights = frozen(values)
 
     @property
     def sources(self) -> NDArray[Any]:
@@ -246,6 +246,17 @@ class Graph:
         Nodes without an edge are not in it.
         """
         return _convert().to_dataframe(self.topology, self.weights, backend)
+
+    def clipped(self, low: float, high: float) -> Graph:
+        """Return the same topology with every weight moved into the public bounds ``low`` and ``high``."""
+        clipped = object.__new__(Graph)
+        clipped.topology = self.topology
+        clipped.weights = frozen(np.clip(self.weights, low, high))
+        return clipped
+
+    def is_within(self, low: float, high: float) -> bool:
+        """Whether all weights lie within the bounds. The answer is private."""
+        return bool(np.all((self.weights >= low) & (self.weights <= high)))
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, weights=<private>)"

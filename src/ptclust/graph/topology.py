@@ -98,8 +98,8 @@ class Topology:
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
         dtype = index_dtype(self.n_nodes)
         self._check_range(sources, targets, say)
-        self.sources = _frozen(sources.astype(dtype))
-        self.targets = _frozen(targets.astype(dtype))
+        self.sources = frozen(sources.astype(dtype))
+        self.targets = frozen(targets.astype(dtype))
         self._check_no_self_loop(say)
 
     @property
@@ -117,7 +117,7 @@ class Topology:
         """The connected component of every node, numbered by first appearance."""
         component = np.arange(self.n_nodes, dtype=self.sources.dtype)
         label_components(self.sources, self.targets, component)
-        return _frozen(component)
+        return frozen(component)
 
     @property
     def n_components(self) -> int:
@@ -137,8 +137,8 @@ class Topology:
         """Return the topology of the same nodes with only the edges of these ids, in this order."""
         part = object.__new__(Topology)
         part.n_nodes, part._names = self.n_nodes, self._names
-        part.sources = _frozen(self.sources[edges])
-        part.targets = _frozen(self.targets[edges])
+        part.sources = frozen(self.sources[edges])
+        part.targets = frozen(self.targets[edges])
         return part
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ def _as_names(names: Iterable[Any]) -> NDArray[Any]:
         first = {name: node for node, name in reversed(list(enumerate(array.tolist())))}
         twice = next(name for node, name in enumerate(array.tolist()) if first[name] != node)
         raise GraphError(f"the node name {twice!r} is given twice; names must be distinct")
-    return _frozen(array)
+    return frozen(array)
 
 
 def _count_nodes(
@@ -235,6 +235,6 @@ def _count_nodes(
     return int(n_nodes)
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array

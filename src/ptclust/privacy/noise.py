@@ -238,7 +238,8 @@ def _noisy_chunk(private_values: NDArray[np.float64], noise: Noise) -> NDArray[n
         measurement = lattice_measurement(
             noise.distribution, noise.scale, noise.granularity, len(private_values)
         )
-        noisy = np.array(measurement(private_values), dtype=np.float64)
+        writable = private_values.copy()  # OpenDP does not take read-only arrays
+        noisy = np.array(measurement(writable), dtype=np.float64)
     except Exception as error:  # its text may hold a value, and so may its cause
         failure = type(error).__name__
     if failure is not None:

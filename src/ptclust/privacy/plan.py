@@ -251,6 +251,7 @@ def _published(
     half = budget.epsilon / 2
     drawn = published_tree(sensitivity, n_tree, half)
     noise = published_laplace_noise(sensitivity.largest_change / float(half), n_tree)
-    weights_spent = Budget.pure(sensitivity.l1_of(max(n_tree, 1)) / noise.scale)
-    spent = weights_spent if drawn.spent is None else drawn.spent + weights_spent
-    return Candidate("pamst", drawn, noise, spent, weights_spent)
+    weights_spent = noise.spent(sensitivity)
+    if drawn.spent is None or weights_spent is None:  # no edges: nothing to hide
+        return Candidate("pamst", drawn, noise, budget, budget)
+    return Candidate("pamst", drawn, noise, drawn.spent + weights_spent, weights_spent)

@@ -97,6 +97,11 @@ class RandomStream:
         key = hashlib.sha256(b"ptclust.RandomStream.seeded:" + str(number).encode()).digest()
         return cls(key, reproducible=True)
 
+    @classmethod
+    def of(cls, random_state: int | None) -> RandomStream:
+        """Return a secure stream for None, else the stream that belongs to the seed."""
+        return cls.secure() if random_state is None else cls.seeded(random_state)
+
     @property
     def reproducible(self) -> bool:
         """Whether the words follow from a seed; then nothing drawn from them is private."""

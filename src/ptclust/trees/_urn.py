@@ -17,6 +17,7 @@ __all__ = ["make_urn"]
 
 _WINDOW = 32
 
+
 def make_urn(
     weights: NDArray[np.float64], exponent: float, item_dtype: Any, window: int = _WINDOW
 ) -> tuple[kernel.Urn, NDArray[np.int64]]:
@@ -24,7 +25,9 @@ def make_urn(
 
     ``window``, how many buckets are compared at once, is a matter of speed; up to 32 no sum of masses can overflow.
     """
-    factor = exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)  # never above what was calibrated
+    factor = (
+        exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
+    )  # never above what was calibrated
     rounded = np.empty(len(weights), dtype=np.int64)
     kernel.exponents(weights, factor, rounded)
     smallest = int(rounded.min(initial=0)) >> GRID

@@ -249,7 +249,9 @@ def draw_kruskal(
                 forest[n_forest] = urn.items[places[i]]
                 n_forest += 1
         wasted[:n_wasted].sort()
-        for i in range(n_wasted - 1, -1, -1):  # from the end, so that no place still to be emptied moves
+        for i in range(
+            n_wasted - 1, -1, -1
+        ):  # from the end, so that no place still to be emptied moves
             if i == n_wasted - 1 or wasted[i] != wasted[i + 1]:
                 take(urn, wasted[i], exponent[urn.items[wasted[i]]])
         urn.totals[WASTED] += n_wasted

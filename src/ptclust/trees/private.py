@@ -67,7 +67,7 @@ def private_spanning_tree(
     if method not in METHODS:
         raise UsageError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     budget = Budget.approximate(epsilon, delta)
-    with RandomStream.secure_or_seeded(random_state) as stream:
+    with RandomStream.of(random_state) as stream:
         edges = _edges(graph, method, budget, sensitivity, stream)
     return Tree(graph.topology.restricted_to(edges), edge_ids=edges)
 
@@ -82,6 +82,8 @@ def _edges(
     if method == "gaussian":
         if shared.rho is None:
             raise UsageError("Gaussian noise is never pure: give delta > 0, or use 'laplace'")
-        return perturbed_edges(graph, gaussian_noise(sensitivity, graph.n_edges, shared.rho), stream)[0]
+        return perturbed_edges(
+            graph, gaussian_noise(sensitivity, graph.n_edges, shared.rho), stream
+        )[0]
     n_steps = graph.n_nodes - graph.topology.n_components
     return DRAW[method](graph, calibrate_tree(sensitivity, n_steps, shared).exponent, stream)
