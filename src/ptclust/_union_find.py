@@ -31,7 +31,7 @@ def union(parent: NDArray[Any], a: int, b: int) -> None:
 
 @kernel
 def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]) -> int:
-    """Turn ``parent``, an ``arange`` on entry, into component numbers by first appearance; return how many there are."""
+    """Turn ``parent``, an ``arange`` on entry, into component numbers by first appearance; return how many."""
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
         b = find(parent, targets[edge])

@@ -119,8 +119,8 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     sensitivity : Sensitivity
         By how much one privacy unit, a person say, can move the weights. There is no default.
     tree : {"auto", "kruskal", "pamst", "gaussian", "laplace"}
-        The mechanism; ``auto`` takes the one with the least noise, from public numbers alone. ``pamst`` with delta = 0 is
-        the paper's pipeline.
+        The mechanism; ``auto`` takes the one with the least noise, from public numbers alone. ``pamst`` with delta =
+        0 is the paper's pipeline.
     split : float, default 0.5
         Share of the budget for the tree, where tree and weights are released apart.
     calibration : {"sound", "published"}

@@ -10,8 +10,9 @@ import numpy as np
 
 from ptclust.clustering import Clustering, dbmstclu
 from ptclust.errors import InputError, PrivacyWarning, WeightError
-from ptclust.graph import Graph, Merge, Topology, read_graph
+from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.privacy import RandomStream
+from ptclust.privacy.plan import Plan, plan
 from ptclust.release import Release
 from ptclust.release.account import statement_of
 from ptclust.release.normalise import Normalisation, normalisation
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from ptclust.privacy.plan import Plan
 
 __all__ = [
     "TreeClustering",
@@ -99,34 +98,56 @@ def as_graph(data: Any) -> Graph:
     library = _library(data)
     if library is None:
         raise InputError(
-            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse matrix, or a networkx or "
+            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse "
+            "matrix, or a networkx or "
             "igraph graph (Graph.from_points makes one of points)"
         )
     return convert[library](data)
 
 
+@dataclass(frozen=True)
+class GraphFile:
+    """A file with a graph, and how to read it."""
+
+    path: Path
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    merge: Merge | None = None
+    similarity_cap: float | None = None
+
+    def read(self) -> Graph:
+        """Read topology and weights."""
+        return read_graph(
+            self.path,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            merge=self.merge,
+            similarity_cap=self.similarity_cap,
+        )
+
+    def read_topology(self) -> Topology:
+        """Read the topology alone; of a table only the two columns of the nodes."""
+        return read_topology(
+            self.path,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            merge=self.merge,
+        )
+
+
 def cluster_file(
-    path: Path,
+    file: GraphFile,
     *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    merge: Merge | None = None,
-    similarity_cap: float | None = None,
     max_clusters: int | None = None,
     min_cluster_size: int = 1,
     stage: Callable[[str], None] = lambda _: None,
 ) -> TreeClustering:
     """Read a graph from a file and cluster it by DBMSTClu, without privacy; ``stage`` hears what is being done."""
-    stage(f"Reading {path.name}")
-    graph = read_graph(
-        path,
-        source=source,
-        target=target,
-        weight=weight,
-        merge=merge,
-        similarity_cap=similarity_cap,
-    )
+    stage(f"Reading {file.path.name}")
+    graph = file.read()
     stage(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
     tree, n_edges = as_tree(graph)
     stage("DBMSTClu")
@@ -137,6 +158,26 @@ def cluster_file(
         progress=lambda cuts: stage(f"DBMSTClu: {cuts:,} cuts"),
     )
     return TreeClustering(tree, clustering, n_edges)
+
+
+def plan_file(file: GraphFile, **choices: Any) -> Plan:
+    """Plan the release of a graph in a file, without reading a weight; ``choices`` as for `plan`."""
+    return plan(file.read_topology(), **choices)
+
+
+def publish_file(
+    file: GraphFile,
+    choices: dict[str, Any],
+    *,
+    stage: Callable[[str], None] = lambda _: None,
+    **options: Any,
+) -> tuple[Plan, Release]:
+    """Read a graph from a file, plan by ``choices`` and publish its clusters; ``options`` as for `publish`."""
+    stage(f"Reading {file.path.name}")
+    graph = file.read()
+    stage("Planning")
+    chosen = plan(graph.topology, **choices)
+    return chosen, publish(graph, chosen, stage=stage, **options)
 
 
 def publish(
@@ -163,7 +204,8 @@ def publish(
         warnings.warn(warning, PrivacyWarning, stacklevel=2)
     if plan.calibration == "published":
         warnings.warn(
-            f"the paper's printed scales were asked for at epsilon = {float(plan.budget.epsilon):g}; under these neighbours "
+            f"the paper's printed scales were asked for at epsilon = {float(plan.budget.epsilon):g}; "
+            "under these neighbours "
             f"they truly spend epsilon = {float(plan.chosen.spent.epsilon):.6g}, and the statement says so",
             PrivacyWarning,
             stacklevel=2,
@@ -217,12 +259,14 @@ def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
     counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
     if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
         raise InputError(
-            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and {plan.n_components:,} components, "
+            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
+            f"{plan.n_components:,} components, "
             f"and this graph has {counts[0]:,}, {counts[1]:,} and {counts[2]:,}; plan again for its topology"
         )
     if plan.weight_range is not None and not clipped and not graph.is_within(*plan.weight_range):
         low, high = plan.weight_range
         raise WeightError(
-            f"not all weights lie within the declared range of {low:g} to {high:g}; give clip=({low:g}, {high:g}) to move "
+            f"not all weights lie within the declared range of {low:g} to {high:g}; give "
+            f"clip=({low:g}, {high:g}) to move "
             "those outside to the nearer bound, or declare a range that holds for any data"
         )

@@ -203,7 +203,7 @@ class TestExponents:
 
 
 def test_int64_indices_draw_the_same_tree():
-    n_nodes, edges, exponent = GRAPHS["wheel of five"]
+    _, edges, exponent = GRAPHS["wheel of five"]
     a, b, w = (np.array(column) for column in zip(*edges))
     graph = Graph(a, b, w)
     wide = Graph(a, b, w)

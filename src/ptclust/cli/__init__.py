@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import bench, dbmstclu, demo
+from ptclust.cli import bench, cluster, dbmstclu, demo, plan
 from ptclust.errors import PtclustError
 
 _INTERRUPTED = 130
@@ -20,6 +20,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("plan")(plan.plan)
+app.command("cluster")(cluster.cluster)
 app.command("dbmstclu")(dbmstclu.dbmstclu)
 app.command("bench")(bench.bench)
 
@@ -39,7 +41,7 @@ def _main(
         ),
     ] = False,
 ) -> None:
-    """Cluster the nodes of a weighted graph.
+    """Cluster the nodes of a weighted graph, with its weights differentially private or without privacy.
 
     Exit codes: 0 ok, 1 internal error, 2 wrong usage, 3 bad input, 130 interrupted.
     """

@@ -2,59 +2,32 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-
-class Merge(StrEnum):
-    """How to make one edge of several."""
-
-    min = "min"
-    max = "max"
-    sum = "sum"
+from ptclust.cli import _options as o
 
 
 def dbmstclu(
-    edges: Annotated[
-        Path,
-        typer.Argument(
-            help="The graph: csv, tsv (also .gz), parquet, graphml, mtx or npz.",
-            show_default=False,
-            readable=False,  # a file that cannot be read is bad input, and read_graph says so
-        ),
-    ],
+    edges: o.Edges,
     output: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", help="Write node,label to this CSV file, not to stdout."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write a JSON summary to stdout.")
-    ] = False,
-    plot: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Draw the clustered tree to this PNG or SVG file."),
-    ] = None,
-    source: Annotated[Optional[str], typer.Option(help="Column of the first node.")] = None,  # noqa: UP045
-    target: Annotated[Optional[str], typer.Option(help="Column of the second node.")] = None,  # noqa: UP045
-    weight: Annotated[Optional[str], typer.Option(help="Column of the weight.")] = None,  # noqa: UP045
-    merge: Annotated[
-        Optional[Merge],  # noqa: UP045
-        typer.Option(help="Merge edges between the same two nodes this way; else an error."),
-    ] = None,
-    similarity_cap: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Weights are similarities of at most C; cluster by C - weight."),
-    ] = None,
+    as_json: o.AsJson = False,
+    plot: o.Plot = None,
+    source: o.Source = None,
+    target: o.Target = None,
+    weight: o.Weight = None,
+    merge: o.MergeOption = None,
+    similarity_cap: o.SimilarityCap = None,
     max_clusters: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(min=1, help="Stop at this many clusters."),
     ] = None,
-    min_cluster_size: Annotated[
-        int, typer.Option(min=1, help="Smaller clusters become noise, label -1.")
-    ] = 1,
+    min_cluster_size: o.MinClusterSize = 1,
 ) -> None:
     """Cluster a graph by DBMSTClu, [bold]without privacy[/bold].
 
@@ -73,12 +46,7 @@ def dbmstclu(
         check_format(plot)
     with stages() as stage:
         result = cluster_file(
-            edges,
-            source=source,
-            target=target,
-            weight=weight,
-            merge=None if merge is None else merge.value,
-            similarity_cap=similarity_cap,
+            o.graph_file(edges, source, target, weight, merge, similarity_cap),
             max_clusters=max_clusters,
             min_cluster_size=min_cluster_size,
             stage=stage,

@@ -18,7 +18,7 @@ import numpy as np
 from ptclust.errors import FileError, GraphError, WeightError
 from ptclust.graph._edges import Edges, numbered
 from ptclust.graph._ids import number_texts
-from ptclust.graph._tables import Columns, choose_columns
+from ptclust.graph._tables import Columns, choose_columns, choose_ends, ends_are_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["read_csv"]
+__all__ = ["read_csv", "read_csv_ends"]
 
 _WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
 
@@ -66,6 +66,30 @@ def read_csv(path: Path, separator: str, asked: Columns) -> Edges:
         return numbered("line", f" of {path}")(_lines(layout, [int(records[e]) for e in edges]))
 
     return Edges(found.sources, found.targets, weights.to_numpy(), None, found.names, say)
+
+
+def read_csv_ends(path: Path, separator: str, asked: Columns) -> Edges:
+    """Return the edges of a text table without reading a weight: there may be no such column."""
+    layout = _layout(path, separator, named=any(name is not None for name in asked))
+    names = [name.strip() for name in layout.first]
+    if len(names) == len(asked) - 1 and not ends_are_named(names, asked):
+        layout = layout._replace(has_header=False)
+    if not layout.has_header:
+        names = [f"column #{i}" for i in range(1, len(names) + 1)]
+    frame = _scan(layout, choose_ends(names, asked, str(path)), None)
+    n_before = layout.n_blank + layout.has_header
+    records = np.flatnonzero(~(frame[:, 0].is_null() & frame[:, 1].is_null()).to_numpy())
+    sources, targets = frame[records].get_columns()
+    for role, ids in (("source", sources), ("target", targets)):
+        if ids.null_count():
+            _raise_missing_id(layout, int(records[_first(ids.is_null())]) + n_before, role)
+    found = number_texts(sources, targets)
+
+    def say(edges: Iterable[int]) -> str:
+        lines = _lines(layout, [int(records[edge]) + n_before for edge in edges])
+        return numbered("line", f" of {path}")(lines)
+
+    return Edges(found.sources, found.targets, (), None, found.names, say)
 
 
 def _layout(path: Path, separator: str, *, named: bool) -> _Layout:
@@ -122,14 +146,14 @@ def _frame(
     return frame[records], records + n_before
 
 
-def _scan(layout: _Layout, chosen: tuple[int, int, int], weight_type: Any) -> pl.DataFrame:
-    """Read three columns; what is no number becomes null."""
+def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.DataFrame:
+    """Read two columns, or three with the weight; of a weight, what is no number becomes null."""
     import polars as pl
 
     # polars insists on this beginning where there is no header
     names = [f"column_{i}" for i in range(len(layout.first))]
     wanted = [names[i] for i in chosen]
-    schema = dict.fromkeys(names, pl.String) | {wanted[2]: weight_type}
+    schema = dict.fromkeys(names, pl.String) | dict.fromkeys(wanted[2:], weight_type)
     frame = None
     with warnings.catch_warnings(record=True) as doubts, suppress(pl.exceptions.PolarsError):
         warnings.simplefilter("always")

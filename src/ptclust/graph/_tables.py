@@ -12,12 +12,20 @@ from ptclust.graph._edges import Edges, Say, numbered
 from ptclust.graph._ids import Numbered, number_hashables, number_integers, number_strings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import polars as pl
 
-__all__ = ["Columns", "choose_columns", "edges_of_frame", "read_parquet"]
+__all__ = [
+    "Columns",
+    "choose_columns",
+    "choose_ends",
+    "edges_of_frame",
+    "ends_are_named",
+    "read_parquet",
+    "read_parquet_ends",
+]
 
 ROLES = ("source", "target", "weight")
 
@@ -72,8 +80,49 @@ def choose_columns(
     return chosen[0], chosen[1], chosen[2]
 
 
+def ends_are_named(there: Sequence[str], asked: Columns) -> bool:
+    """Whether two columns are called as asked, or source and target."""
+    lowered = [name.lower() for name in there]
+    return (asked.source in there or "source" in lowered) and (
+        asked.target in there or "target" in lowered
+    )
+
+
+def choose_ends(there: Sequence[str], asked: Columns, where: str) -> tuple[int, int]:
+    """Return the positions of source and target, where a weight may be missing.
+
+    >>> choose_ends(["weight", "source", "target"], Columns(), "the file")
+    (1, 2)
+    >>> choose_ends(["from", "to"], Columns(), "the file")
+    (0, 1)
+    """
+    padded = there if len(there) > 2 else [*there, "weight"]
+    if asked.weight is None and "weight" not in [name.lower() for name in padded]:
+        by_name = ends_are_named(there, asked)
+        rest = [name for name in padded if not by_name or name.lower() not in ROLES]
+        asked = asked._replace(weight=rest[-1] if rest else None)
+    return choose_columns(padded, asked, where)[:2]
+
+
 def read_parquet(path: Path, asked: Columns) -> Edges:
     """Return the edges of a Parquet file; only the three columns needed are read."""
+    frame = _read_columns(path, lambda there: choose_columns(there, asked, str(path)))
+    say = numbered("row", f" (counted from 0) of {path}")
+    return edges_of_frame(frame, str(path), say, loose=False)
+
+
+def read_parquet_ends(path: Path, asked: Columns) -> Edges:
+    """Return the edges of a Parquet file without reading a weight: there may be no such column."""
+    frame = _read_columns(path, lambda there: choose_ends(there, asked, str(path)))
+    say = numbered("row", f" (counted from 0) of {path}")
+    sources, targets = frame.get_columns()
+    _check_ids(sources, targets, say)
+    found = _number(sources, targets, str(path), loose=False)
+    return Edges(found.sources, found.targets, (), None, found.names, say)
+
+
+def _read_columns(path: Path, choose: Callable[[list[str]], tuple[int, ...]]) -> pl.DataFrame:
+    """Return the columns of a Parquet file that ``choose`` picks by position; no other is read."""
     import polars as pl
 
     frame, chosen = None, None
@@ -83,14 +132,13 @@ def read_parquet(path: Path, asked: Columns) -> Edges:
     except problems:
         there = []
     if there:
-        chosen = [there[i] for i in choose_columns(there, asked, str(path))]
+        chosen = [there[i] for i in choose(there)]
         with suppress(*problems):
             frame = pl.read_parquet(path, columns=chosen, glob=False)
     # Raised out here so that it has no context: polars may quote what it could not read.
     if frame is None or chosen is None:
         raise FileError(f"{path} is damaged, cut short, or no Parquet file; write it again")
-    say = numbered("row", f" (counted from 0) of {path}")
-    return edges_of_frame(frame.select(chosen), str(path), say, loose=False)
+    return frame.select(chosen)
 
 
 def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) -> Edges:
@@ -99,15 +147,19 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
     ``loose`` allows ids of any hashable type; otherwise they are integers or strings.
     """
     sources, targets, weights = frame.get_columns()
+    _check_ids(sources, targets, say)
+    values = _numbers(weights, where, say)
+    found = _number(sources, targets, where, loose=loose)
+    return Edges(found.sources, found.targets, values, None, found.names, say)
+
+
+def _check_ids(sources: pl.Series, targets: pl.Series, say: Say) -> None:
     for ids in (sources, targets):
         if ids.null_count():
             raise GraphError(
                 f"column {ids.name!r} has no node id in {say([_first_null(ids)])}; every edge needs "
                 "two of them: complete the row or remove it"
             )
-    values = _numbers(weights, where, say)
-    found = _number(sources, targets, where, loose=loose)
-    return Edges(found.sources, found.targets, values, None, found.names, say)
 
 
 def _numbers(weights: pl.Series, where: str, say: Say) -> Any:

@@ -6,6 +6,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ptclust.errors import FileError, UsageError
 from ptclust.graph._tables import Columns
 from ptclust.graph.graph import Graph
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 
     from ptclust.graph._edges import Edges
     from ptclust.graph._weights import Merge
+    from ptclust.graph.topology import Topology
 
-__all__ = ["FORMATS", "read_graph"]
+__all__ = ["FORMATS", "read_graph", "read_topology"]
 
 FORMATS = ("csv", "tsv", "parquet", "graphml", "mtx", "npz")
 _WITH_GZIP = ("csv", "tsv", "graphml", "mtx")
@@ -104,6 +107,40 @@ def read_graph(
     if not graph.n_nodes:
         raise FileError(f"{file} has no edges and names no nodes")
     return graph
+
+
+def read_topology(
+    path: str | os.PathLike[str],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    format: str | None = None,  # noqa: A002
+    merge: Merge | None = None,
+) -> Topology:
+    """Read the public half of a graph; of a table only the two columns of the nodes.
+
+    The parameters are those of `read_graph`. A table needs no weights; in other formats they are dropped at once. Edges
+    between the same two nodes are an error unless ``merge`` says that they are one.
+    """
+    file = Path(path)
+    kind = _format_of(file, format)
+    if kind not in ("csv", "tsv", "parquet"):
+        return read_graph(file, weight=weight, format=format, merge=merge).topology
+    _check_readable(file)
+    asked = Columns(source, target, weight)
+    if kind == "parquet":
+        from ptclust.graph._tables import read_parquet_ends
+
+        edges = read_parquet_ends(file, asked)
+    else:
+        from ptclust.graph._csv import read_csv_ends
+
+        edges = read_csv_ends(file, "," if kind == "csv" else "\t", asked)
+    nothing = np.zeros(np.size(edges.sources))
+    if not len(nothing):
+        raise FileError(f"{file} has no edges and names no nodes")
+    return Graph._of(edges._replace(weights=nothing), merge, None).topology
 
 
 def _read(file: Path, kind: str, asked: Columns) -> Edges:

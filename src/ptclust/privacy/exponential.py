@@ -25,9 +25,9 @@ GRID = 40
 
 #: By how much the rounding of the sampler can widen the range of the privacy loss of one step, in nats.
 #:
-#: The exponents of two neighbours are each rounded by at most half a grid step of log 2, so a difference of them moves by
-#: at most one step, and the range over all candidates by at most two. The acceptance probability is off by less than
-#: 2^-51 relative, for each of two candidates under each of two neighbours. All else is drawn without error.
+#: The exponents of two neighbours are each rounded by at most half a grid step of log 2, so a difference of them
+#: moves by at most one step, and the range over all candidates by at most two. The acceptance probability is off by
+#: less than 2^-51 relative, for each of two candidates under each of two neighbours. All else is drawn without error.
 STEP_SLACK = 2.0 * math.log(2.0) * 2.0**-GRID * (1.0 + 2.0**-20) + 4.0 * 2.0**-51
 
 _DOWN = 1.0 - 2.0**-48  # swallows the rounding of the few operations below
@@ -76,7 +76,8 @@ def calibrate_tree(sensitivity: Sensitivity, n_steps: int, budget: Budget) -> Tr
 def published_tree(sensitivity: Sensitivity, n_steps: int, epsilon: Fraction) -> TreeCalibration:
     """Return the paper's exponent, from Delta u = 2 mu, and what it truly spends.
 
-    It is sound and wastes a factor of 2 under linf neighbours: (n - 1) steps of epsilon / (4 mu (n - 1)) spend epsilon / 2.
+    It is sound and wastes a factor of 2 under linf neighbours: (n - 1) steps of epsilon / (4 mu (n - 1)) spend
+    epsilon / 2.
     """
     if n_steps == 0:
         return TreeCalibration(0.0, 0, None, 0.0)

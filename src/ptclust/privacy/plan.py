@@ -168,6 +168,7 @@ def plan(
     check_range(weight_range)
     shared = budget if budget.delta == 0 else budget.to_zcdp()
     n_tree = topology.n_nodes - topology.n_components
+    candidates: tuple[Candidate, ...]
     if calibration == "published":
         candidates = (_published(sensitivity, n_tree, budget, tree),)
     elif calibration == "sound":
@@ -243,7 +244,7 @@ def _sound(
 def _published(
     sensitivity: Sensitivity, n_tree: int, budget: Budget, tree: Method | Literal["auto"]
 ) -> Candidate:
-    """Return Algorithm 3 with its printed scales: PAMST with epsilon / 2, then Laplace noise of scale 2 mu / epsilon."""
+    """Return Algorithm 3 with its printed scales: PAMST with epsilon / 2, Laplace noise of scale 2 mu / epsilon."""
     if tree not in ("auto", "pamst") or budget.delta != 0:
         raise UsageError(
             "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use tree='pamst' and delta=0"

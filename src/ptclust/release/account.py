@@ -50,7 +50,7 @@ def statement_of(
         variant="pure" if pure else "approximate",
         epsilon=float_up(chosen.spent.epsilon),
         delta=0.0 if pure else float_up(chosen.spent.delta),
-        rho=None if pure else float_up(plan.budget.to_zcdp().rho),
+        rho=None if pure else float_up(plan.budget.to_zcdp().rho or 0),
         sensitivity=plan.sensitivity.to_dict(),
         neighbours=plan.sensitivity.describe(),
         mechanisms=_uses(chosen),

@@ -34,9 +34,10 @@ def normalisation(
 ) -> Normalisation:
     """Return shift and scale that bring released weights into (0, 1]; what is not given follows from them.
 
-    By default the shift is the least that leaves the smallest weight at one standard deviation of the noise: below that a
-    weight cannot be told from zero, and DBMSTClu looks at ratios, which such a weight would blow up at random. A larger
-    shift draws all ratios towards 1 and hides the clusters. The scale is then the largest weight; it changes no cluster.
+    By default the shift is the least that leaves the smallest weight at one standard deviation of the noise: below
+    that a weight cannot be told from zero, and DBMSTClu looks at ratios, which such a weight would blow up at random.
+    A larger shift draws all ratios towards 1 and hides the clusters. The scale is then the largest weight; it changes
+    no cluster.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def normalisation(
         shift = max(0.0, noise - smallest)
     if smallest + shift <= 0:
         raise UsageError(
-            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift out, or give at least "
+            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift "
+            "out, or give at least "
             f"{-smallest:g} and a little more"
         )
     if scale is None:

@@ -35,7 +35,7 @@ def make_urn(
     n_buckets = largest - smallest + 1
     urn = kernel.Urn(
         start=np.zeros(n_buckets + 1, dtype=np.int64),
-        count=np.zeros(n_buckets, dtype=np.int64),
+        filled=np.zeros(n_buckets, dtype=np.int64),
         items=np.empty(len(weights), dtype=item_dtype),
         block_count=np.zeros(n_buckets // kernel.BLOCK + 2, dtype=np.int64),
         totals=np.array([0, n_buckets, 0, smallest, window, 0, 0], dtype=np.int64),

@@ -3,17 +3,17 @@
 A step of PAMST or of its Kruskal sibling selects an edge r among the candidates with probability proportional to
 exp(-c w(r)). An *urn* holds the candidates and answers that draw exactly:
 
-- The exponent c w / log 2 of an edge is rounded once to the grid 2^-GRID: an integer x. The rate 2^(-x / 2^GRID) lies in
-  (2^-(j+1), 2^-j] for j = x >> GRID, so edges are kept in buckets by j.
-- A draw picks an edge as if all rates of a bucket were 2^-j, in integer arithmetic without any error, and accepts it with
-  probability 2^(-fraction), at least one half; else it starts anew. So every edge has exactly its rate.
-- An edge both ends of which are already connected is no candidate any more. If it is drawn, the draw starts anew, which
-  leaves the probabilities of the others as they should be. When that has happened often enough, all such edges are thrown
-  out of the urn in one sweep.
+- The exponent c w / log 2 of an edge is rounded once to the grid 2^-GRID: an integer x. The rate 2^(-x / 2^GRID) lies
+  in (2^-(j+1), 2^-j] for j = x >> GRID, so edges are kept in buckets by j.
+- A draw picks an edge as if all rates of a bucket were 2^-j, in integer arithmetic without any error, and accepts it
+  with probability 2^(-fraction), at least one half; else it starts anew. So every edge has exactly its rate.
+- An edge both ends of which are already connected is no candidate any more. If it is drawn, the draw starts anew,
+  which leaves the probabilities of the others as they should be. When that has happened often enough, all such edges
+  are thrown out of the urn in one sweep.
 
-Buckets are compared over windows of 32 (``WINDOW``), a factor of 2^32 in rate. What lies beyond is treated as one more bucket with a
-generous rate, and corrected by rejection if it is hit. So there is no spread of weights at which a sum of exponentials loses
-its small terms, overflows or underflows: rates are never added as floating-point numbers at all.
+Buckets are compared over windows of 32 (``WIDTH``), a factor of 2^32 in rate. What lies beyond is treated as one more
+bucket with a generous rate, and corrected by rejection if it is hit. So there is no spread of weights at which a sum
+of exponentials loses its small terms, overflows or underflows: rates are never added as floating-point numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ptclust.privacy._chacha_kernel import (
     uniform53,
     uniform_below,
 )
-
 from ptclust.privacy.exponential import GRID
 
 if TYPE_CHECKING:
@@ -45,17 +44,17 @@ _BATCH = 256
 
 
 class Urn(NamedTuple):
-    """Edges in buckets by rate: bucket j is ``items[start[j]:start[j] + count[j]]``; what an item is, the caller knows."""
+    """Edges in buckets by rate: bucket j is ``items[start[j]:start[j] + filled[j]]``."""
 
     start: NDArray[np.int64]
-    count: NDArray[np.int64]
+    filled: NDArray[np.int64]
     items: NDArray[Any]
     block_count: NDArray[np.int64]  # items in every BLOCK buckets, to skip empty ones
     totals: NDArray[np.int64]  # as named below
 
 
-#: Places in ``Urn.totals``: items, first bucket that holds one, draws wasted on items that are no candidates any more,
-#: the j of bucket 0, width of the window, and mass and number of the items in the window that begins with the first bucket.
+#: Places in ``Urn.totals``: items, first bucket that holds one, draws wasted on items that are no candidates any
+#: more, the j of bucket 0, width of the window, and mass and number of the items in the window from the first bucket.
 N_ITEMS, FIRST, WASTED, SMALLEST, WIDTH, MASS, NUMBER = range(7)
 
 
@@ -63,7 +62,8 @@ N_ITEMS, FIRST, WASTED, SMALLEST, WIDTH, MASS, NUMBER = range(7)
 def exponents(weights: NDArray[np.float64], factor: float, exponent: NDArray[np.int64]) -> None:
     """Round ``factor * weight`` to the nearest integer, exactly whatever the magnitude, and clamp it.
 
-    Neighbouring weights must give neighbouring integers, so the product is formed without rounding error (Dekker 1971).
+    Neighbouring weights must give neighbouring integers, so the product is formed without rounding error
+    (Dekker 1971).
     """
     factor_high = factor * _SPLITTER - (factor * _SPLITTER - factor)
     factor_low = factor - factor_high
@@ -95,8 +95,8 @@ def lay_out(urn: Urn, exponent: NDArray[np.int64]) -> None:
 def place_for(urn: Urn, exponent: int) -> int:
     """Return the place of one more item of this rate, which is to be put there."""
     j = (exponent >> GRID) - urn.totals[SMALLEST]
-    place = urn.start[j] + urn.count[j]
-    urn.count[j] += 1
+    place = urn.start[j] + urn.filled[j]
+    urn.filled[j] += 1
     urn.block_count[j // BLOCK] += 1
     urn.totals[N_ITEMS] += 1
     depth = j - urn.totals[FIRST]
@@ -105,19 +105,19 @@ def place_for(urn: Urn, exponent: int) -> int:
     elif depth < urn.totals[WIDTH]:
         urn.totals[MASS] += np.int64(1) << (urn.totals[WIDTH] - 1 - depth)
         urn.totals[NUMBER] += 1
-    return place
+    return int(place)
 
 
 @kernel
 def take(urn: Urn, place: int, exponent: int) -> None:
     """Take the item at a place out of the urn; the last of its bucket moves there."""
     j = (exponent >> GRID) - urn.totals[SMALLEST]
-    urn.count[j] -= 1
-    urn.items[place] = urn.items[urn.start[j] + urn.count[j]]
+    urn.filled[j] -= 1
+    urn.items[place] = urn.items[urn.start[j] + urn.filled[j]]
     urn.block_count[j // BLOCK] -= 1
     urn.totals[N_ITEMS] -= 1
     depth = j - urn.totals[FIRST]
-    if depth == 0 and urn.count[j] == 0:
+    if depth == 0 and urn.filled[j] == 0:
         look_from(urn, j)
     elif depth < urn.totals[WIDTH]:
         urn.totals[MASS] -= np.int64(1) << (urn.totals[WIDTH] - 1 - depth)
@@ -131,13 +131,13 @@ def look_from(urn: Urn, j: int) -> None:
         urn.totals[FIRST] = next_filled(urn, j)
         urn.totals[MASS], urn.totals[NUMBER] = window_mass(urn, urn.totals[FIRST])
     else:
-        urn.totals[FIRST] = len(urn.count)
+        urn.totals[FIRST] = len(urn.filled)
 
 
 @kernel
 def next_filled(urn: Urn, j: int) -> int:
     """Return the first bucket from ``j`` on that holds an item."""
-    while urn.count[j] == 0:
+    while urn.filled[j] == 0:
         j += 1
         while j % BLOCK == 0 and urn.block_count[j // BLOCK] == 0:
             j += BLOCK
@@ -149,18 +149,18 @@ def window_mass(urn: Urn, first: int) -> tuple[int, int]:
     """Return mass and number of the items in the window from bucket ``first``; its smallest rate counts 1."""
     mass, number = np.int64(0), np.int64(0)
     width = urn.totals[WIDTH]
-    for i in range(min(width, len(urn.count) - first)):
-        mass += urn.count[first + i] << (width - 1 - i)
-        number += urn.count[first + i]
-    return mass, number
+    for i in range(min(width, len(urn.filled) - first)):
+        mass += urn.filled[first + i] << (width - 1 - i)
+        number += urn.filled[first + i]
+    return int(mass), int(number)
 
 
 @kernel
 def draw(urn: Urn, stream: NDArray[np.uint32]) -> int:
     """Return the place of an item, drawn with probability proportional to 2^-bucket.
 
-    Of what lies beyond the window every item counts 1 there, at least twice what it should. If that part is hit, the next
-    window takes its place with just the probability that its own mass deserves; else the draw starts anew.
+    Of what lies beyond the window every item counts 1 there, at least twice what it should. If that part is hit, the
+    next window takes its place with just the probability that its own mass deserves; else the draw starts anew.
     """
     width = urn.totals[WIDTH]
     while True:
@@ -179,18 +179,18 @@ def draw(urn: Urn, stream: NDArray[np.uint32]) -> int:
             break
     y -= beyond
     shift = width - 1
-    while y >= urn.count[first] << shift:
-        y -= urn.count[first] << shift
+    while y >= urn.filled[first] << shift:
+        y -= urn.filled[first] << shift
         first += 1
         shift -= 1
-    return urn.start[first] + (y >> shift)
+    return int(urn.start[first] + (y >> shift))
 
 
 @inlined
 def is_accepted(exponent: int, stream: NDArray[np.uint32]) -> bool:
     """Return True with probability 2^(-fraction of the exponent)."""
     fraction = float(exponent & ((np.int64(1) << GRID) - 1)) * 2.0**-GRID
-    return float(uniform53(stream)) < np.exp2(53.0 - fraction)
+    return bool(float(uniform53(stream)) < np.exp2(53.0 - fraction))
 
 
 @inlined
@@ -202,9 +202,9 @@ def is_time_to_sweep(urn: Urn) -> bool:
 @inlined
 def keep_first(urn: Urn, j: int, kept: int) -> None:
     """Keep only the first items of a bucket, after a sweep has moved them there."""
-    urn.block_count[j // BLOCK] += kept - urn.count[j]
-    urn.totals[N_ITEMS] += kept - urn.count[j]
-    urn.count[j] = kept
+    urn.block_count[j // BLOCK] += kept - urn.filled[j]
+    urn.totals[N_ITEMS] += kept - urn.filled[j]
+    urn.filled[j] = kept
 
 
 @kernel
@@ -220,8 +220,8 @@ def draw_kruskal(
     """Fill ``forest`` with edges drawn among all that join two components, until there is one tree a component.
 
     An edge that was chosen is no candidate any more, like all whose ends are connected, so an urn that still holds it
-    draws as well. Hence draws need not wait for each other: they are made a batch at a time, which hides the latency of
-    memory, and what turns out to be no candidate is taken out after the batch.
+    draws as well. Hence draws need not wait for each other: they are made a batch at a time, which hides the latency
+    of memory, and what turns out to be no candidate is taken out after the batch.
     """
     for edge in range(len(sources)):
         urn.items[place_for(urn, exponent[edge])] = edge
@@ -267,9 +267,9 @@ def sweep_connected(
     """Take all edges out of the urn whose ends are connected."""
     for node in range(len(parent)):
         parent[node] = parent[parent[node]]
-    for j in range(len(urn.count)):
+    for j in range(len(urn.filled)):
         start, kept = urn.start[j], 0
-        for slot in range(urn.count[j]):
+        for slot in range(urn.filled[j]):
             edge = urn.items[start + slot]
             urn.items[start + kept] = edge
             kept += parent[sources[edge]] != parent[targets[edge]]
@@ -282,7 +282,7 @@ def sweep_connected(
 def group_arcs(
     sources: NDArray[Any], targets: NDArray[Any], start: NDArray[Any], arcs: NDArray[Any]
 ) -> None:
-    """List every edge in both directions: the arcs that leave ``v`` are ``arcs[start[v]:start[v + 1]]``; zero on entry."""
+    """List every edge in both directions: the arcs from ``v`` are ``arcs[start[v]:start[v + 1]]``; zero on entry."""
     for edge in range(len(sources)):
         start[sources[edge] + 1] += 1
         start[targets[edge] + 1] += 1
@@ -312,7 +312,8 @@ def draw_pamst(
 ) -> None:
     """Fill ``forest`` with edges drawn among those that leave the nodes reached so far (the paper's Algorithm 2).
 
-    ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes, and starts its tree.
+    ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes, and starts its
+    tree.
     """
     for i in range(len(roots) - 1, 0, -1):
         other = uniform_below(stream, i + 1)
@@ -346,9 +347,9 @@ def draw_pamst(
 @kernel
 def sweep_reached(urn: Urn, reached: NDArray[np.bool_]) -> None:
     """Take all arcs out of the urn that lead to a node already reached."""
-    for j in range(len(urn.count)):
+    for j in range(len(urn.filled)):
         start, kept = urn.start[j], 0
-        for slot in range(urn.count[j]):
+        for slot in range(urn.filled[j]):
             node, edge = urn.items[start + slot].node, urn.items[start + slot].edge
             urn.items[start + kept].node = node
             urn.items[start + kept].edge = edge

@@ -22,9 +22,9 @@ __all__ = ["kruskal_edges"]
 def kruskal_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
     """Return the ids, ascending, of the edges of a spanning forest drawn in Kruskal's order.
 
-    Each step adds an edge r among all that join two components of what was chosen so far, with probability proportional to
-    exp(-exponent * w(r)). In distribution this is the minimum spanning forest of the weights plus Gumbel noise of scale
-    1 / exponent (Pagh, Retschmeier, Wu and Zhang 2024 show its error to be optimal).
+    Each step adds an edge r among all that join two components of what was chosen so far, with probability
+    proportional to exp(-exponent * w(r)). In distribution this is the minimum spanning forest of the weights plus
+    Gumbel noise of scale 1 / exponent (Pagh, Retschmeier, Wu and Zhang 2024 show its error to be optimal).
 
     Notes
     -----

@@ -22,8 +22,8 @@ __all__ = ["pamst_edges"]
 def pamst_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
     """Return the ids, ascending, of the edges of a spanning forest drawn by PAMST.
 
-    From a uniform root of every component, each step adds an edge r among those that leave the nodes reached so far, with
-    probability proportional to exp(-exponent * w(r)).
+    From a uniform root of every component, each step adds an edge r among those that leave the nodes reached so far,
+    with probability proportional to exp(-exponent * w(r)).
 
     Notes
     -----

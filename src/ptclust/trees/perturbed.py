@@ -30,7 +30,8 @@ def perturbed_edges(
 
     Notes
     -----
-    *Privacy.* The noisy weights are the release, with all that ``noise`` was calibrated for; the tree is post-processing.
+    *Privacy.* The noisy weights are the release, with all that ``noise`` was calibrated for; the tree is
+    post-processing.
     """
     noisy_weights = add_noise(graph.weights, noise, stream=stream, progress=progress)
     edges = minimum_spanning_edges(graph.sources, graph.targets, noisy_weights, graph.n_nodes)

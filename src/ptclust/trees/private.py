@@ -42,8 +42,8 @@ def private_spanning_tree(
     graph : Graph
         A disconnected graph gets a tree for every component; components are public.
     method : {"kruskal", "pamst", "gaussian", "laplace"}
-        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian`` and ``laplace`` perturb
-        the whole graph. ``gaussian`` needs delta > 0.
+        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian`` and ``laplace``
+        perturb the whole graph. ``gaussian`` needs delta > 0.
     epsilon, delta : float
         The budget. With delta = 0 the guarantee is pure; with delta > 0 it is reached by way of zCDP.
     sensitivity : Sensitivity
@@ -54,8 +54,8 @@ def private_spanning_tree(
     Notes
     -----
     *Privacy.* (epsilon, delta)-differentially private for neighbours within ``sensitivity``. ``pamst`` and ``kruskal``
-    are k adaptive steps of the Exponential mechanism, k being the number of edges of the tree: each has a privacy loss of
-    range beta, k beta = epsilon (pure) or k beta^2 / 8 = rho (zCDP), the rounding of the sampler included.
+    are k adaptive steps of the Exponential mechanism, k being the number of edges of the tree: each has a privacy loss
+    of range beta, k beta = epsilon (pure) or k beta^2 / 8 = rho (zCDP), the rounding of the sampler included.
 
     Examples
     --------

@@ -1,0 +1,131 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from ptclust.pipeline import GraphFile
+
+
+class Merge(StrEnum):
+    """How to make one edge of several."""
+
+    min = "min"
+    max = "max"
+    sum = "sum"
+
+
+class TreeMethod(StrEnum):
+    """Which mechanism publishes the tree."""
+
+    auto = "auto"
+    kruskal = "kruskal"
+    pamst = "pamst"
+    gaussian = "gaussian"
+    laplace = "laplace"
+
+
+class Calibration(StrEnum):
+    """Whose noise scales."""
+
+    sound = "sound"
+    published = "published"
+
+
+Bounds = Optional[tuple[float, float]]  # noqa: UP045
+
+Edges = Annotated[
+    Path,
+    typer.Argument(
+        help="The graph: csv, tsv (also .gz), parquet, graphml, mtx or npz.",
+        show_default=False,
+        readable=False,  # a file that cannot be read is bad input, and read_graph says so
+    ),
+]
+Source = Annotated[Optional[str], typer.Option(help="Column of the first node.")]  # noqa: UP045
+Target = Annotated[Optional[str], typer.Option(help="Column of the second node.")]  # noqa: UP045
+Weight = Annotated[Optional[str], typer.Option(help="Column of the weight.")]  # noqa: UP045
+MergeOption = Annotated[
+    Optional[Merge],  # noqa: UP045
+    typer.Option(help="Merge edges between the same two nodes this way; else an error."),
+]
+SimilarityCap = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(help="Weights are similarities of at most C; cluster by C - weight."),
+]
+MinClusterSize = Annotated[
+    int, typer.Option(min=1, help="Smaller clusters become noise, label -1.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
+Plot = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(help="Draw the clustered tree to this PNG or SVG file."),
+]
+Epsilon = Annotated[float, typer.Option(help="The privacy budget.", show_default=False)]
+Delta = Annotated[
+    float, typer.Option(help="0 for a pure guarantee; a tiny positive value for far less noise.")
+]
+L1 = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(help="One privacy unit moves all weights together by at most this (sum)."),
+]
+L2 = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(help="... by at most this (root of the sum of squares)."),
+]
+Linf = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(help="One privacy unit moves every single weight by at most this."),
+]
+TreeOption = Annotated[TreeMethod, typer.Option(help="Mechanism; auto takes the least noise.")]
+Split = Annotated[float, typer.Option(help="Share of the budget for the tree.")]
+CalibrationOption = Annotated[
+    Calibration, typer.Option(help="published: the paper's scales, with their true epsilon.")
+]
+Clip = Annotated[Bounds, typer.Option(help="Public bounds to clip the weights to: LOW HIGH.")]
+WeightRange = Annotated[Bounds, typer.Option(help="Public bounds that all weights keep: LOW HIGH.")]
+
+
+def graph_file(
+    path: Path,
+    source: str | None,
+    target: str | None,
+    weight: str | None,
+    merge: Merge | None,
+    similarity_cap: float | None = None,
+) -> GraphFile:
+    """Return the file with its options."""
+    from ptclust.pipeline import GraphFile
+
+    how: Any = None if merge is None else merge.value
+    return GraphFile(path, source, target, weight, how, similarity_cap)
+
+
+def plan_choices(
+    epsilon: float,
+    delta: float,
+    l1: float | None,
+    l2: float | None,
+    linf: float | None,
+    tree: TreeMethod,
+    split: float,
+    calibration: Calibration,
+    weight_range: Bounds,
+) -> dict[str, Any]:
+    """Return what `plan` is to be told."""
+    from ptclust.privacy import Sensitivity
+
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "sensitivity": Sensitivity(l1=l1, l2=l2, linf=linf),
+        "tree": tree.value,
+        "split": split,
+        "calibration": calibration.value,
+        "weight_range": weight_range,
+    }
