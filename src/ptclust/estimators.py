@@ -216,7 +216,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored
         """
         graph = as_graph(X)
-        self.plan_ = plan(
+        chosen = plan(
             graph.topology,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -224,11 +224,11 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             tree=self.tree,  # type: ignore[arg-type]
             split=self.split,
             calibration=self.calibration,  # type: ignore[arg-type]
-            weight_range=self.clip or self.weight_range,
+            weight_range=self.weight_range if self.clip is None else self.clip,
         )
-        self.release_ = publish(
+        release = publish(
             graph,
-            self.plan_,
+            chosen,
             clip=self.clip,
             shift=self.shift,
             scale=self.scale,
@@ -236,8 +236,9 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,
         )
-        self.labels_, self.n_clusters_ = self.release_.labels, self.release_.n_clusters
-        self.dbcvi_ = self.release_.dbcvi
+        self.plan_, self.release_ = chosen, release
+        self.labels_, self.n_clusters_ = release.labels, release.n_clusters
+        self.dbcvi_ = release.dbcvi
         return self
 
     def __sklearn_tags__(self) -> Any:

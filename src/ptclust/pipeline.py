@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust.clustering import Clustering, dbmstclu
-from ptclust.errors import InputError, PrivacyWarning, WeightError
+from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.privacy import RandomStream
-from ptclust.privacy.plan import Plan, plan
+from ptclust.privacy.plan import Plan, check_range, plan
 from ptclust.release import Release
 from ptclust.release.account import statement_of
 from ptclust.release.normalise import Normalisation, normalisation
@@ -199,7 +199,9 @@ def publish(
     *Privacy.* Only the tree and the weight release see the private weights; everything after them works on what they
     published. ``plan`` must have been made for the topology of this graph.
     """
+    clip = check_range(clip)
     _check_plan(graph, plan, clipped=clip is not None)
+    _check_options(shift, scale, min_cluster_size)
     for warning in plan.warnings:
         warnings.warn(warning, PrivacyWarning, stacklevel=2)
     if plan.calibration == "published":
@@ -211,8 +213,15 @@ def publish(
             stacklevel=2,
         )
     with RandomStream.of(random_state) as stream:
+        # The statement comes first: what it refuses is refused before anything is spent.
+        statement = statement_of(
+            plan,
+            reproducible=stream.reproducible,
+            post_processing=(),
+            privacy_unit=privacy_unit,
+            clip=clip,
+        )
         tree, graph_weights = release_tree(graph, plan.chosen, stream, clip=clip, stage=stage)
-        reproducible = stream.reproducible
     stage("DBMSTClu on the released tree")
     normal = normalisation(tree.weights, plan.chosen.weights.standard_deviation, shift, scale)
     clustered = Tree(tree.topology, normal.apply(tree.weights), tree.edge_ids)
@@ -221,12 +230,8 @@ def publish(
         tree=tree,
         labels=clustering.labels,
         dbcvi=clustering.dbcvi,
-        statement=statement_of(
-            plan,
-            reproducible=reproducible,
-            post_processing=_post_processing(plan, normal, shift, min_cluster_size),
-            privacy_unit=privacy_unit,
-            clip=clip,
+        statement=replace(
+            statement, post_processing=_post_processing(plan, normal, shift, min_cluster_size)
         ),
         shift=normal.shift,
         scale=normal.scale,
@@ -239,7 +244,7 @@ def publish(
 
 def _post_processing(
     plan: Plan, normal: Normalisation, shift: float | None, min_cluster_size: int
-) -> list[str]:
+) -> tuple[str, ...]:
     """Return what was done with the released weights, in words."""
     words = []
     if plan.chosen.tree is None:
@@ -251,7 +256,17 @@ def _post_processing(
     words.append("DBMSTClu cut the released tree")
     if min_cluster_size > 1:
         words.append(f"clusters of fewer than {min_cluster_size} nodes became noise")
-    return words
+    return tuple(words)
+
+
+def _check_options(shift: float | None, scale: float | None, min_cluster_size: int) -> None:
+    """Refuse, before anything is spent, what the steps after the release would refuse."""
+    normalisation(np.empty(0), 0.0, shift, scale)
+    whole = isinstance(min_cluster_size, (int, np.integer)) and type(min_cluster_size) is not bool
+    if not whole or min_cluster_size < 1:
+        raise UsageError(
+            f"min_cluster_size must be a whole number of at least 1, not {min_cluster_size!r}"
+        )
 
 
 def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:

@@ -97,7 +97,7 @@ def test_trees_follow_the_exact_distribution(method, name):
     n_nodes, edges, exponent = GRAPHS[name]
     distribution = exact(n_nodes, edges, exponent)
     assert math.fsum(distribution.values()) == pytest.approx(1.0)
-    assert p_value(draw_trees(sampler, GRAPHS[name], 200_000), distribution) > ALPHA
+    assert p_value(draw_trees(sampler, GRAPHS[name], 60_000), distribution) > ALPHA
 
 
 def textbook(graph, n_draws, exponent=None):
@@ -134,7 +134,7 @@ class TestMutantsAreRejected:
     def test_all_clocks_started_at_time_zero(self):
         """Prim on fixed keys is the minimum spanning tree of those keys, which is the other mechanism."""
         n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]
-        found = draw_trees(kruskal_edges, graph, 200_000)
+        found = draw_trees(kruskal_edges, graph, 100_000)
         assert p_value(found, paper.pamst_distribution(n_nodes, edges, exponent)) < ALPHA
         gumbel = np.random.default_rng(0)
         keys = Counter()
@@ -176,7 +176,7 @@ def test_what_lies_beyond_the_window_keeps_its_probability(method, window, monke
     sampler, exact = SAMPLERS[method]
     n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]
     for factor in (1.0, 3.0):
-        found = draw_trees(sampler, graph, 100_000, exponent=factor * exponent, seed=window)
+        found = draw_trees(sampler, graph, 40_000, exponent=factor * exponent, seed=window)
         assert p_value(found, exact(n_nodes, edges, factor * exponent)) > ALPHA
 
 
@@ -187,18 +187,16 @@ class TestExponents:
 
         weights = np.random.default_rng(0).standard_normal(2000) * scale
         factor = 2.0**40 / math.log(2.0)
-        rounded = np.empty(len(weights), dtype=np.int64)
-        _urn_kernel.exponents(weights, factor, rounded)
-        for weight, x in zip(weights.tolist(), rounded.tolist()):
+        for weight in weights.tolist():
+            x = _urn_kernel.exponent_of(weight, factor)
             exact = Fraction(factor) * Fraction(weight)
             if abs(exact) < 2**61:
                 assert abs(exact - x) <= Fraction(1, 2) + Fraction(1, 10**6)
 
     def test_are_clamped_and_stay_in_order(self):
-        weights = np.array([-1.7e308, -1e300, -1e20, 0.0, 5e-324, 1e20, 1e300, 1.7e308])
-        rounded = np.empty(len(weights), dtype=np.int64)
-        _urn_kernel.exponents(weights, 2.0**40, rounded)
-        assert (np.diff(rounded) >= 0).all()
+        weights = [-1.7e308, -1e300, -1e20, 0.0, 5e-324, 1e20, 1e300, 1.7e308]
+        rounded = [_urn_kernel.exponent_of(weight, 2.0**40) for weight in weights]
+        assert rounded == sorted(rounded)
         assert rounded[0] == -rounded[-1] == -(2**62)
 
 

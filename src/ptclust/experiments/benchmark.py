@@ -43,6 +43,8 @@ TASKS = {
     "scipy_mst": Task("scipy: arrays to CSR, minimum_spanning_tree", 1.0, 1.0),
     "mst": Task("ptclust: arrays to Graph (checked), minimum_spanning_tree", 0.35, 1.2),
     "dbmstclu": Task("ptclust: DBMSTClu on that tree", 1.0, 1.2),
+    "kruskal": Task("ptclust: arrays to Graph, private tree by kruskal", 0.6, 1.5),
+    "pamst": Task("ptclust: arrays to Graph, private tree by pamst", 1.0, 1.5),
 }
 
 
@@ -139,13 +141,22 @@ def _prepare(task: str, edges: tuple[Any, Any, Any], n_nodes: int) -> Callable[[
         )
     from ptclust.clustering import dbmstclu
     from ptclust.graph import Graph
-    from ptclust.trees import minimum_spanning_tree
+    from ptclust.privacy import Sensitivity
+    from ptclust.trees import minimum_spanning_tree, private_spanning_tree
 
     def mst() -> Any:
         return minimum_spanning_tree(Graph(sources, targets, weights, n_nodes=n_nodes))
 
     if task == "mst":
         return mst
+    if task in ("kruskal", "pamst"):
+        return lambda: private_spanning_tree(
+            Graph(sources, targets, weights, n_nodes=n_nodes),
+            method=task,  # type: ignore[arg-type]
+            epsilon=1.0,
+            delta=1e-6,
+            sensitivity=Sensitivity(linf=1e-5),
+        )
     tree = mst()
     return lambda: dbmstclu(tree)
 

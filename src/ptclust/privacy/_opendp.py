@@ -1,4 +1,7 @@
-"""The few things this package asks of OpenDP. Importing it takes seconds, so it is imported when first needed."""
+"""The few things this package asks of OpenDP.
+
+They are imported from their own modules, when first needed: ``opendp.prelude`` would bring in half the ecosystem.
+"""
 
 from __future__ import annotations
 
@@ -37,31 +40,37 @@ def lattice_measurement(
     distribution: Distribution, scale: float, granularity: int, n_values: int
 ) -> Any:
     """Return the OpenDP measurement that adds noise on the lattice 2^granularity to ``n_values`` floats."""
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
 
-    values = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=n_values)
+    values = vector_domain(atom_domain(T=float, nan=False), size=n_values)
     with _features("contrib"):
         if distribution == "laplace":
-            return dp.m.make_laplace(values, dp.l1_distance(T=float), scale, k=granularity)
-        return dp.m.make_gaussian(values, dp.l2_distance(T=float), scale, k=granularity)
+            return make_laplace(values, l1_distance(T=float), scale, k=granularity)
+        return make_gaussian(values, l2_distance(T=float), scale, k=granularity)
 
 
 @lru_cache(maxsize=1)
 def _conversion() -> Any:
     """Return a measurement whose privacy map takes rho to OpenDP's curve of (epsilon, delta)."""
-    import opendp.prelude as dp
+    from opendp.combinators import make_zCDP_to_approxDP
+    from opendp.domains import atom_domain
+    from opendp.measurements import make_user_measurement
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import absolute_distance
 
     with _features("contrib", "honest-but-curious"):
         # Only its map is used: the identity, so that the distance put in is the rho that is converted.
-        of_rho = dp.m.make_user_measurement(
-            dp.atom_domain(T=float, nan=False),
-            dp.absolute_distance(T=float),
-            dp.zero_concentrated_divergence(),
+        of_rho = make_user_measurement(
+            atom_domain(T=float, nan=False),
+            absolute_distance(T=float),
+            zero_concentrated_divergence(),
             lambda value: value,
             lambda rho: rho,
             TO=float,
         )
-        return dp.c.make_zCDP_to_approxDP(of_rho)
+        return make_zCDP_to_approxDP(of_rho)
 
 
 def epsilon_of_zcdp(rho: float, delta: float) -> float:

@@ -8,6 +8,7 @@ beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree takes k
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ GRID = 40
 STEP_SLACK = 2.0 * math.log(2.0) * 2.0**-GRID * (1.0 + 2.0**-20) + 4.0 * 2.0**-51
 
 _DOWN = 1.0 - 2.0**-48  # swallows the rounding of the few operations below
+_LARGEST = 2.0**900  # beyond, products in the sampler overflow; a smaller exponent spends no more
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ def calibrate_tree(sensitivity: Sensitivity, n_steps: int, budget: Budget) -> Tr
         step_range = math.sqrt(8.0 * float(budget.rho) / n_steps) * _DOWN
     else:
         step_range = float(budget.epsilon) / n_steps * _DOWN
-    exponent = (step_range - STEP_SLACK) / sensitivity.spread * _DOWN
-    if not exponent > 0:
+    if not step_range > STEP_SLACK:
         raise UsageError(
             f"a budget of {budget} over {n_steps} steps leaves each less than the rounding of the sampler, "
             f"{STEP_SLACK:.1e}; raise the budget"
         )
+    exponent = _usable((step_range - STEP_SLACK) / sensitivity.spread * _DOWN)
     return TreeCalibration(exponent, n_steps, budget, n_steps * STEP_SLACK)
 
 
@@ -81,6 +83,16 @@ def published_tree(sensitivity: Sensitivity, n_steps: int, epsilon: Fraction) ->
     """
     if n_steps == 0:
         return TreeCalibration(0.0, 0, None, 0.0)
-    exponent = float(epsilon) / (4.0 * sensitivity.largest_change * n_steps) * _DOWN
+    exponent = _usable(float(epsilon) / (4.0 * sensitivity.largest_change * n_steps) * _DOWN)
     spent = n_steps * (exponent * sensitivity.spread + STEP_SLACK) / _DOWN
     return TreeCalibration(exponent, n_steps, Budget.pure(spent), n_steps * STEP_SLACK)
+
+
+def _usable(exponent: float) -> float:
+    """Return an exponent that the sampler can work with, no larger than this one."""
+    if exponent < sys.float_info.min:  # its digits are lost, and so is the bound on what it spends
+        raise UsageError(
+            "the sensitivity is too large for arithmetic in floats; divide the weights and their sensitivity by one "
+            "public constant"
+        )
+    return min(exponent, _LARGEST)

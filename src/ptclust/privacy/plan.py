@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from ptclust.errors import UsageError
+from ptclust.errors import InputError, UsageError
+from ptclust.graph import Topology
+from ptclust.privacy._numbers import exact
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.exponential import TreeCalibration, calibrate_tree, published_tree
 from ptclust.privacy.noise import Noise, gaussian_noise, laplace_noise, published_laplace_noise
 from ptclust.privacy.sensitivity import Sensitivity
 
-if TYPE_CHECKING:
-    from ptclust.graph import Topology
-
-__all__ = ["Candidate", "Method", "Plan", "check_range", "plan"]
+__all__ = ["Candidate", "Method", "Plan", "check_range", "check_sensitivity", "plan"]
 
 Method = Literal["kruskal", "pamst", "gaussian", "laplace"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -158,22 +157,25 @@ def plan(
     >>> plan(path, epsilon=1.0, sensitivity=Sensitivity(l1=0.001)).chosen.method
     'laplace'
     """
-    budget = Budget.approximate(epsilon, delta)
-    if not isinstance(sensitivity, Sensitivity):
-        raise UsageError(
-            f"sensitivity must be a Sensitivity, such as Sensitivity(linf=0.001), not {sensitivity!r}"
+    if not isinstance(topology, Topology):
+        raise InputError(
+            f"a plan is made for a Topology, not an object of type {type(topology).__name__}; of a Graph take "
+            "graph.topology"
         )
+    budget = Budget.approximate(epsilon, delta)
+    check_sensitivity(sensitivity)
     if tree != "auto" and tree not in METHODS:
         raise UsageError(f"tree must be 'auto' or one of {', '.join(METHODS)}, not {tree!r}")
-    check_range(weight_range)
+    weight_range = check_range(weight_range)
+    part = _as_split(split)
     shared = budget if budget.delta == 0 else budget.to_zcdp()
     n_tree = topology.n_nodes - topology.n_components
     candidates: tuple[Candidate, ...]
     if calibration == "published":
-        candidates = (_published(sensitivity, n_tree, budget, tree),)
+        candidates = (_published(sensitivity, n_tree, budget, tree, part),)
     elif calibration == "sound":
         candidates = tuple(
-            _sound(method, sensitivity, n_tree, topology.n_edges, budget, shared, split)
+            _sound(method, sensitivity, n_tree, topology.n_edges, budget, shared, part)
             for method in (METHODS if tree == "auto" else (tree,))
             if not (tree == "auto" and method == "gaussian" and budget.delta == 0)
         )
@@ -192,10 +194,26 @@ def plan(
     )
 
 
-def check_range(weight_range: tuple[float, float] | None) -> None:
-    """Raise UsageError unless ``weight_range`` is a pair of finite bounds in order."""
+def check_sensitivity(sensitivity: object) -> None:
+    """Raise UsageError unless this is a Sensitivity."""
+    if not isinstance(sensitivity, Sensitivity):
+        raise UsageError(
+            f"sensitivity must be a Sensitivity, such as Sensitivity(linf=0.001), not {sensitivity!r}"
+        )
+
+
+def _as_split(split: float | Fraction) -> Fraction:
+    remedy = "It is the share of the budget for the tree, such as 0.5; the rest is for the weights."
+    part = exact("split", split, remedy)
+    if not 0 < part < 1:
+        raise UsageError(f"split must lie between 0 and 1, but is {split!r}. {remedy}")
+    return part
+
+
+def check_range(weight_range: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return the bounds as floats; raise UsageError unless they are a pair of finite numbers in order."""
     if weight_range is None:
-        return
+        return None
     try:
         low, high = (float(bound) for bound in weight_range)
     except (TypeError, ValueError):
@@ -204,6 +222,7 @@ def check_range(weight_range: tuple[float, float] | None) -> None:
         raise UsageError(
             f"bounds of the weights must be a pair of finite numbers, the smaller first, not {weight_range!r}"
         )
+    return low, high
 
 
 def _sound(
@@ -213,7 +232,7 @@ def _sound(
     n_edges: int,
     budget: Budget,
     shared: Budget,
-    split: float | Fraction,
+    split: Fraction,
 ) -> Candidate:
     """Return a candidate that spends no more than the budget.
 
@@ -242,12 +261,20 @@ def _sound(
 
 
 def _published(
-    sensitivity: Sensitivity, n_tree: int, budget: Budget, tree: Method | Literal["auto"]
+    sensitivity: Sensitivity,
+    n_tree: int,
+    budget: Budget,
+    tree: Method | Literal["auto"],
+    split: Fraction,
 ) -> Candidate:
     """Return Algorithm 3 with its printed scales: PAMST with epsilon / 2, Laplace noise of scale 2 mu / epsilon."""
     if tree not in ("auto", "pamst") or budget.delta != 0:
         raise UsageError(
             "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use tree='pamst' and delta=0"
+        )
+    if split != Fraction(1, 2):
+        raise UsageError(
+            "calibration='published' gives one half of epsilon to the tree and one to the weights: leave split out"
         )
     half = budget.epsilon / 2
     drawn = published_tree(sensitivity, n_tree, half)

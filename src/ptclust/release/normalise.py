@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -49,13 +50,15 @@ def normalisation(
         Constants to use instead.
     """
     for name, value in (("shift", shift), ("scale", scale)):
-        if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
+        if value is not None and (not _is_number(value) or not math.isfinite(value)):
             raise UsageError(f"{name} must be a finite number, not {value!r}")
+    if scale is not None and scale <= 0:
+        raise UsageError(f"scale must be above 0, not {scale!r}")
     if not len(noisy_weights):
         return Normalisation(0.0 if shift is None else shift, 1.0 if scale is None else scale)
     smallest, largest = float(noisy_weights.min()), float(noisy_weights.max())
     if shift is None:
-        shift = max(0.0, noise - smallest)
+        shift = max(0.0, noise - smallest, math.nextafter(-smallest, math.inf))
     if smallest + shift <= 0:
         raise UsageError(
             f"with a shift of {shift:g} the smallest released weight is not positive; leave shift "
@@ -70,3 +73,7 @@ def normalisation(
             f"{largest + shift:g}"
         )
     return Normalisation(shift, scale)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

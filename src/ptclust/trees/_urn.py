@@ -20,18 +20,16 @@ _WINDOW = 32
 
 def make_urn(
     weights: NDArray[np.float64], exponent: float, item_dtype: Any, window: int = _WINDOW
-) -> tuple[kernel.Urn, NDArray[np.int64]]:
-    """Return an empty urn with room for every edge, and the rounded exponents of the rates exp(-exponent * weight).
+) -> tuple[kernel.Urn, float]:
+    """Return an empty urn with room for every edge, and the factor that takes weights to rounded exponents.
 
     ``window``, how many buckets are compared at once, is a matter of speed; up to 32 no sum of masses can overflow.
     """
     factor = (
         exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
     )  # never above what was calibrated
-    rounded = np.empty(len(weights), dtype=np.int64)
-    kernel.exponents(weights, factor, rounded)
-    smallest = int(rounded.min(initial=0)) >> GRID
-    largest = int(rounded.max(initial=0)) >> GRID
+    ends = (float(weights.min()), float(weights.max())) if len(weights) else (0.0, 0.0)
+    smallest, largest = (kernel.exponent_of(weight, factor) >> GRID for weight in ends)
     n_buckets = largest - smallest + 1
     urn = kernel.Urn(
         start=np.zeros(n_buckets + 1, dtype=np.int64),
@@ -40,5 +38,5 @@ def make_urn(
         block_count=np.zeros(n_buckets // kernel.BLOCK + 2, dtype=np.int64),
         totals=np.array([0, n_buckets, 0, smallest, window, 0, 0], dtype=np.int64),
     )
-    kernel.lay_out(urn, rounded)
-    return urn, rounded
+    kernel.lay_out(urn, weights, factor)
+    return urn, factor

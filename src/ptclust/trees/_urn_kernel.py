@@ -59,34 +59,32 @@ N_ITEMS, FIRST, WASTED, SMALLEST, WIDTH, MASS, NUMBER = range(7)
 
 
 @kernel
-def exponents(weights: NDArray[np.float64], factor: float, exponent: NDArray[np.int64]) -> None:
-    """Round ``factor * weight`` to the nearest integer, exactly whatever the magnitude, and clamp it.
+def exponent_of(weight: float, factor: float) -> int:
+    """Return ``factor * weight`` rounded to the nearest integer, exactly whatever the magnitude, and clamped.
 
     Neighbouring weights must give neighbouring integers, so the product is formed without rounding error
     (Dekker 1971).
     """
+    weight = min(max(weight, -_BEYOND_FLOAT), _BEYOND_FLOAT)
+    product = factor * weight
+    if abs(product) >= float(_LARGEST):
+        return int(_LARGEST if product > 0 else -_LARGEST)
     factor_high = factor * _SPLITTER - (factor * _SPLITTER - factor)
     factor_low = factor - factor_high
-    for edge in range(len(weights)):
-        weight = min(max(weights[edge], -_BEYOND_FLOAT), _BEYOND_FLOAT)
-        product = factor * weight
-        if abs(product) >= float(_LARGEST):
-            exponent[edge] = _LARGEST if product > 0 else -_LARGEST
-            continue
-        high = weight * _SPLITTER - (weight * _SPLITTER - weight)
-        low = weight - high
-        error = (
-            (factor_high * high - product) + factor_high * low + factor_low * high
-        ) + factor_low * low
-        whole = np.floor(product)
-        exponent[edge] = np.int64(whole) + np.int64(np.floor((product - whole) + error + 0.5))
+    high = weight * _SPLITTER - (weight * _SPLITTER - weight)
+    low = weight - high
+    error = (
+        (factor_high * high - product) + factor_high * low + factor_low * high
+    ) + factor_low * low
+    whole = np.floor(product)
+    return int(np.int64(whole) + np.int64(np.floor((product - whole) + error + 0.5)))
 
 
 @kernel
-def lay_out(urn: Urn, exponent: NDArray[np.int64]) -> None:
+def lay_out(urn: Urn, weights: NDArray[np.float64], factor: float) -> None:
     """Give every bucket room for all edges of its rate; ``start`` is zero on entry."""
-    for x in exponent:
-        urn.start[(x >> GRID) - urn.totals[SMALLEST] + 1] += 1
+    for weight in weights:
+        urn.start[(exponent_of(weight, factor) >> GRID) - urn.totals[SMALLEST] + 1] += 1
     for j in range(1, len(urn.start)):
         urn.start[j] += urn.start[j - 1]
 
@@ -210,7 +208,8 @@ def keep_first(urn: Urn, j: int, kept: int) -> None:
 @kernel
 def draw_kruskal(
     urn: Urn,
-    exponent: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    factor: float,
     sources: NDArray[Any],
     targets: NDArray[Any],
     parent: NDArray[Any],
@@ -224,8 +223,8 @@ def draw_kruskal(
     of memory, and what turns out to be no candidate is taken out after the batch.
     """
     for edge in range(len(sources)):
-        urn.items[place_for(urn, exponent[edge])] = edge
-    places, wasted = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+        urn.items[place_for(urn, exponent_of(weights[edge], factor))] = edge
+    places = np.empty(_BATCH, dtype=np.int64)
     a, b = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     n_forest, n_batch = 0, 1
     while n_forest < len(forest):
@@ -234,30 +233,39 @@ def draw_kruskal(
         n_accepted = 0
         for i in range(n_batch):
             edge = urn.items[places[i]]
-            if is_accepted(exponent[edge], stream):
+            if is_accepted(exponent_of(weights[edge], factor), stream):
                 places[n_accepted] = places[i]
                 a[n_accepted], b[n_accepted] = sources[edge], targets[edge]
                 n_accepted += 1
-        n_wasted = 0
+        n_before = n_forest
         for i in range(n_accepted):
             root, other = find(parent, a[i]), find(parent, b[i])
-            if root == other:
-                wasted[n_wasted] = places[i]
-                n_wasted += 1
-            elif n_forest < len(forest):
+            if root != other and n_forest < len(forest):
                 union(parent, root, other)
                 forest[n_forest] = urn.items[places[i]]
                 n_forest += 1
-        wasted[:n_wasted].sort()
-        for i in range(
-            n_wasted - 1, -1, -1
-        ):  # from the end, so that no place still to be emptied moves
-            if i == n_wasted - 1 or wasted[i] != wasted[i + 1]:
-                take(urn, wasted[i], exponent[urn.items[wasted[i]]])
-        urn.totals[WASTED] += n_wasted
-        n_batch = max(n_batch // 2, 1) if 4 * n_wasted > n_accepted else min(2 * n_batch, _BATCH)
+        urn.totals[WASTED] += n_accepted - (n_forest - n_before)
+        n_repeated = take_all(urn, places[:n_accepted], weights, factor)
+        n_batch = max(n_batch // 2, 1) if 4 * n_repeated > n_batch else min(2 * n_batch, _BATCH)
         if is_time_to_sweep(urn):
             sweep_connected(urn, sources, targets, parent)
+
+
+@kernel
+def take_all(
+    urn: Urn, places: NDArray[np.int64], weights: NDArray[np.float64], factor: float
+) -> int:
+    """Take the edges at these places out of the urn; return how many places were repetitions."""
+    places.sort()
+    n_repeated = 0
+    for i in range(
+        len(places) - 1, -1, -1
+    ):  # from the end, so that no place still to be emptied moves
+        if i < len(places) - 1 and places[i] == places[i + 1]:
+            n_repeated += 1
+        else:
+            take(urn, places[i], exponent_of(weights[urn.items[places[i]]], factor))
+    return n_repeated
 
 
 @kernel
@@ -303,7 +311,8 @@ def group_arcs(
 @kernel
 def draw_pamst(
     urn: Urn,
-    exponent: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    factor: float,
     start: NDArray[Any],
     arcs: NDArray[Any],
     roots: NDArray[Any],
@@ -326,18 +335,18 @@ def draw_pamst(
             reached[node] = True
             for i in range(start[node], start[node + 1]):
                 if not reached[arcs[i].node]:
-                    place = place_for(urn, exponent[arcs[i].edge])
+                    place = place_for(urn, exponent_of(weights[arcs[i].edge], factor))
                     urn.items[place].node = arcs[i].node
                     urn.items[place].edge = arcs[i].edge
             while urn.totals[N_ITEMS] > 0:
                 place = draw(urn, stream)
                 arc = urn.items[place]
                 if reached[arc.node]:
-                    take(urn, place, exponent[arc.edge])
+                    take(urn, place, exponent_of(weights[arc.edge], factor))
                     urn.totals[WASTED] += 1
                     if is_time_to_sweep(urn):
                         sweep_reached(urn, reached)
-                elif is_accepted(exponent[arc.edge], stream):
+                elif is_accepted(exponent_of(weights[arc.edge], factor), stream):
                     forest[n_forest] = arc.edge
                     n_forest += 1
                     node = arc.node

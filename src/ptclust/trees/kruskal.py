@@ -32,8 +32,10 @@ def kruskal_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArra
     ``n_nodes - n_components`` steps.
     """
     n_nodes = graph.n_nodes
-    urn, rounded = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
+    urn, factor = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
     forest = np.empty(n_nodes - graph.topology.n_components, dtype=urn.items.dtype)
     parent = np.arange(n_nodes, dtype=graph.sources.dtype)
-    kernel.draw_kruskal(urn, rounded, graph.sources, graph.targets, parent, stream.state, forest)
+    kernel.draw_kruskal(
+        urn, graph.weights, factor, graph.sources, graph.targets, parent, stream.state, forest
+    )
     return np.sort(forest)

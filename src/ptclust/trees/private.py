@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ptclust.errors import UsageError
+from ptclust.errors import InputError, UsageError
+from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.privacy.exponential import calibrate_tree
 from ptclust.privacy.noise import gaussian_noise, laplace_noise
-from ptclust.privacy.plan import METHODS, Method
+from ptclust.privacy.plan import METHODS, Method, check_sensitivity
 from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.pamst import pamst_edges
 from ptclust.trees.perturbed import perturbed_edges
@@ -17,8 +18,6 @@ from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from ptclust.graph import Graph
 
 __all__ = ["DRAW", "private_spanning_tree"]
 
@@ -64,8 +63,14 @@ def private_spanning_tree(
     >>> private_spanning_tree(graph, method="pamst", epsilon=1.0, sensitivity=Sensitivity(linf=0.01))
     Tree(n_nodes=3, n_edges=2)
     """
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, from_networkx, from_igraph and "
+            "from_dataframe make one"
+        )
     if method not in METHODS:
         raise UsageError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    check_sensitivity(sensitivity)
     budget = Budget.approximate(epsilon, delta)
     with RandomStream.of(random_state) as stream:
         edges = _edges(graph, method, budget, sensitivity, stream)

@@ -1,0 +1,97 @@
+"""Results that survive an interruption: one JSON object a line, and a run goes on where the last one stopped."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ptclust._files import check_writable
+from ptclust.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["Records"]
+
+
+class Records:
+    """The records of an experiment, in memory and in a file.
+
+    The first line of the file holds the ``settings`` under which all others were made; going on under other settings
+    is refused. A last line that was cut off by an interruption is dropped.
+
+    Parameters
+    ----------
+    path : Path
+    settings : dict
+        What makes records comparable: seed, version.
+    key : sequence of str
+        The fields that tell records apart.
+    resume : bool
+        Keep what the file has; otherwise start anew.
+    """
+
+    def __init__(
+        self, path: Path, settings: dict[str, Any], key: Sequence[str], *, resume: bool
+    ) -> None:
+        check_writable(path)
+        self._key = tuple(key)
+        self._records: dict[tuple[Any, ...], dict[str, Any]] = {}
+        kept = self._read(path, settings) if resume and path.exists() else 0
+        self._file = path.open("r+b" if kept else "wb")
+        self._file.seek(kept)
+        self._file.truncate()
+        if not kept:
+            self._write(settings)
+
+    def _read(self, path: Path, settings: dict[str, Any]) -> int:
+        """Load all whole lines; return how many bytes they are."""
+        whole, newline, _ = path.read_bytes().rpartition(b"\n")
+        if not newline:
+            return 0
+        try:
+            found, *records = map(json.loads, whole.splitlines())
+            self._records = {self._key_of(record): record for record in records}
+        except (ValueError, KeyError, TypeError):
+            raise FileError(
+                f"{path} is no file of results of this experiment; give another directory, or --restart to replace it"
+            ) from None
+        if found != settings:
+            raise FileError(
+                f"{path} was made under {found}, and this run is under {settings}; give another directory, or "
+                "--restart to replace it"
+            )
+        return len(whole) + 1
+
+    def _key_of(self, record: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(record[name] for name in self._key)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line).encode() + b"\n")
+
+    def get(self, *key: Any) -> dict[str, Any] | None:
+        """Return the record of this key, or None if it has yet to be made."""
+        return self._records.get(key)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Keep a record, and append it to the file."""
+        self._records[self._key_of(record)] = record
+        self._write(record)
+
+    def flush(self) -> None:
+        """Hand what was added to the operating system."""
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()

@@ -1,0 +1,328 @@
+"""Plans: every scale a formula of public numbers, never above the budget, told before anything is spent."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptclust.errors import InputError, UsageError
+from ptclust.graph import Graph, Topology
+from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.exponential import STEP_SLACK
+from ptclust.privacy.plan import METHODS, Candidate, Plan, plan
+
+MU = 0.01
+LINF = Sensitivity(linf=MU)
+
+
+def path(n_nodes: int) -> Topology:
+    return Topology(range(n_nodes - 1), range(1, n_nodes), n_nodes=n_nodes)
+
+
+def complete(n_nodes: int) -> Topology:
+    pairs = [(a, b) for a in range(n_nodes) for b in range(a)]
+    return Topology(*zip(*pairs))
+
+
+def by_method(made: Plan) -> dict[str, Candidate]:
+    return {candidate.method: candidate for candidate in made.candidates}
+
+
+class PublicNumbers(Topology):
+    """Three counts, and nothing else to look at."""
+
+    n_components = 2  # type: ignore[assignment]
+    n_edges = 500  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.n_nodes = 102
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the plan looked at {name}")
+
+
+def test_only_three_public_counts_are_looked_at():
+    for delta in (0, 1e-6):
+        made = plan(PublicNumbers(), epsilon=1, delta=delta, sensitivity=LINF)
+        assert (made.n_nodes, made.n_edges, made.n_components) == (102, 500, 2)
+        assert by_method(made)["kruskal"].tree.n_steps == 100
+
+
+class TestFormulas:
+    """Sections 2 to 4 of the mathematics, for n - 1 = 9 tree edges among 45."""
+
+    epsilon, split = 1.5, 0.25
+
+    @pytest.mark.parametrize("method", ["kruskal", "pamst"])
+    def test_pure(self, method):
+        chosen = plan(
+            complete(10), epsilon=self.epsilon, sensitivity=LINF, tree=method, split=self.split
+        ).chosen
+        assert chosen.method == method
+        assert chosen.tree.exponent == pytest.approx(self.epsilon * 0.25 / (9 * 2 * MU), rel=1e-9)
+        assert chosen.weights.distribution == "laplace"
+        assert chosen.weights.n_values == 9
+        assert chosen.weights.scale == pytest.approx(9 * MU / (self.epsilon * 0.75), rel=2e-6)
+        assert chosen.spent == Budget.pure(self.epsilon)
+        assert chosen.tree.spent + chosen.weights_spent == chosen.spent
+
+    @pytest.mark.parametrize("method", ["kruskal", "pamst"])
+    def test_zcdp(self, method):
+        budget = Budget.approximate(self.epsilon, 1e-6)
+        rho = float(budget.to_zcdp().rho)
+        chosen = plan(
+            complete(10), epsilon=self.epsilon, delta=1e-6, sensitivity=LINF, tree=method, split=0.25
+        ).chosen
+        beta = math.sqrt(8 * 0.25 * rho / 9)
+        assert chosen.tree.exponent == pytest.approx(beta / (2 * MU), rel=1e-9)
+        assert chosen.weights.distribution == "gaussian"
+        sigma = math.sqrt(9) * MU / math.sqrt(2 * 0.75 * rho)
+        assert chosen.weights.scale == pytest.approx(sigma, rel=2e-6)
+        assert chosen.spent == budget
+        assert chosen.tree.spent + chosen.weights_spent == budget.to_zcdp()
+
+    @pytest.mark.parametrize(
+        ("sensitivity", "l1", "l2"),
+        [
+            (LINF, 45 * MU, math.sqrt(45) * MU),
+            (Sensitivity(l1=MU), MU, MU),
+            (Sensitivity(l2=MU), math.sqrt(45) * MU, MU),
+            (Sensitivity(l1=1.0, linf=MU), 45 * MU, math.sqrt(45) * MU),
+            (Sensitivity(l1=4 * MU, linf=MU), 4 * MU, 2 * MU),
+        ],
+    )
+    def test_perturbing_the_whole_graph(self, sensitivity, l1, l2):
+        made = plan(complete(10), epsilon=self.epsilon, delta=1e-6, sensitivity=sensitivity)
+        rho = float(made.budget.to_zcdp().rho)
+        laplace, gaussian = by_method(made)["laplace"], by_method(made)["gaussian"]
+        assert laplace.tree is None
+        assert gaussian.tree is None
+        assert laplace.weights.n_values == gaussian.weights.n_values == 45
+        assert laplace.weights.scale == pytest.approx(l1 / self.epsilon, rel=2e-6)
+        assert gaussian.weights.scale == pytest.approx(l2 / math.sqrt(2 * rho), rel=2e-6)
+        assert laplace.spent == Budget.pure(self.epsilon)
+        assert gaussian.spent == made.budget
+        assert laplace.noise == pytest.approx(math.sqrt(2) * laplace.weights.scale)
+        assert gaussian.noise == gaussian.weights.scale
+
+    def test_the_noise_of_a_candidate_is_the_larger_of_its_two(self):
+        for split in (0.01, 0.99):
+            chosen = plan(complete(10), epsilon=1, sensitivity=LINF, tree="pamst", split=split).chosen
+            tree = math.pi / math.sqrt(6) / chosen.tree.exponent
+            weights = math.sqrt(2) * chosen.weights.scale
+            assert (tree > weights) == (split == 0.01)
+            assert chosen.noise == pytest.approx(max(tree, weights))
+
+    def test_components_are_public_and_shorten_the_tree(self):
+        forest = Topology([0, 1, 3, 4, 3], [1, 2, 4, 5, 5], n_nodes=8)  # components: 3, 3, 1, 1 nodes
+        made = plan(forest, epsilon=1, sensitivity=LINF)
+        assert made.n_components == 4
+        assert by_method(made)["kruskal"].tree.n_steps == 4
+        assert by_method(made)["kruskal"].weights.n_values == 4
+        assert by_method(made)["laplace"].weights.n_values == 5
+
+
+bounds = st.floats(1e-9, 1e9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    epsilon=st.one_of(st.floats(1e-3, 100), st.fractions(Fraction(1, 100), 50)),
+    delta=st.one_of(st.just(0), st.floats(1e-15, 0.5)),
+    sensitivity=st.builds(
+        lambda linf, l1, l2: Sensitivity(linf=linf, l1=l1, l2=l2),
+        bounds,
+        st.none() | bounds,
+        st.none() | bounds,
+    ),
+    n_nodes=st.integers(2, 60),
+    extra=st.integers(0, 100),
+    split=st.floats(0.01, 0.99),
+)
+def test_nothing_spends_more_than_the_budget(epsilon, delta, sensitivity, n_nodes, extra, split):
+    """Recomputed from exponent and noise alone, in exact arithmetic."""
+    pairs = [(i, i + 1) for i in range(n_nodes - 1)]
+    pairs += [(i, j) for j in range(n_nodes) for i in range(j - 1)][:extra]
+    topology = Topology(*zip(*pairs), n_nodes=n_nodes)
+    made = plan(topology, epsilon=epsilon, delta=delta, sensitivity=sensitivity, split=split)
+    budget = Budget.approximate(epsilon, delta)
+    assert set(by_method(made)) == set(METHODS) - (set() if delta else {"gaussian"})
+    for candidate in made.candidates:
+        noise = candidate.weights.spent(sensitivity)
+        assert noise.fits_in(candidate.weights_spent)
+        assert candidate.spent.fits_in(budget)
+        assert candidate.weights.n_values == (n_nodes - 1 if candidate.tree else len(pairs))
+        if candidate.tree is None:
+            total = noise
+        else:
+            beta = Fraction(candidate.tree.exponent) * Fraction(sensitivity.spread)
+            beta += Fraction(STEP_SLACK)
+            steps = n_nodes - 1
+            tree = Budget.zcdp(steps * beta**2 / 8) if delta else Budget.pure(steps * beta)
+            assert tree.fits_in(candidate.tree.spent)
+            total = tree + noise
+        assert total.fits_in(budget.to_zcdp() if total.kind == "zcdp" else budget)
+
+
+class TestAuto:
+    @pytest.mark.parametrize("delta", [0, 1e-6])
+    @pytest.mark.parametrize("sensitivity", [LINF, Sensitivity(l1=MU), Sensitivity(l1=0.1, linf=MU)])
+    @pytest.mark.parametrize("topology", [path(30), complete(30)])
+    def test_takes_the_least_noise(self, topology, sensitivity, delta):
+        made = plan(topology, epsilon=1, delta=delta, sensitivity=sensitivity)
+        assert len(made.candidates) == (4 if delta else 3)
+        assert made.chosen in made.candidates
+        assert made.chosen.noise == min(candidate.noise for candidate in made.candidates)
+
+    def test_takes_kruskal_on_dense_graphs_where_every_weight_moves(self):
+        assert plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF).chosen.method == "kruskal"
+
+    @pytest.mark.parametrize(("delta", "method"), [(0, "laplace"), (1e-6, "gaussian")])
+    def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, method):
+        """Gaussian noise has the larger scale and the smaller tails, so it depends on epsilon which is less."""
+        for topology in (path(30), complete(30)):
+            made = plan(topology, epsilon=1, delta=delta, sensitivity=Sensitivity(l1=MU))
+            assert made.chosen.tree is None
+        linf = plan(path(30), epsilon=1, delta=delta, sensitivity=LINF)
+        assert linf.chosen.method == method
+
+    def test_a_method_asked_for_is_the_only_candidate(self):
+        for method in METHODS:
+            made = plan(path(5), epsilon=1, delta=1e-6, sensitivity=LINF, tree=method)
+            assert [candidate.method for candidate in made.candidates] == [method]
+
+    def test_depends_on_nothing_else(self):
+        arguments: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF}
+        assert plan(complete(9), **arguments) == plan(complete(9), **arguments)
+
+
+@pytest.mark.parametrize("n_nodes", [0, 1, 2])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("tree", ["auto", *METHODS])
+def test_the_smallest_graphs(n_nodes, delta, tree):
+    if (tree, delta) == ("gaussian", 0):
+        return
+    made = plan(path(n_nodes), epsilon=1, delta=delta, sensitivity=LINF, tree=tree)
+    assert made.chosen.weights.n_values == max(n_nodes - 1, 0)
+    assert (made.chosen.noise > 0) == (n_nodes == 2)
+    assert made.to_text()
+    if n_nodes < 2 and delta == 0:
+        published = plan(
+            path(n_nodes), epsilon=1, sensitivity=LINF, calibration="published"
+        ).chosen
+        assert published.spent == Budget.pure(1)
+
+
+class TestPublished:
+    def test_states_what_it_truly_spends(self):
+        made = plan(path(10), epsilon=2, sensitivity=LINF, calibration="published")
+        assert made.chosen.method == "pamst"
+        assert made.chosen.tree.exponent == pytest.approx(1 / (4 * MU * 9), rel=1e-9)
+        assert made.chosen.weights.scale == pytest.approx(MU, rel=1e-12)
+        assert float(made.chosen.spent.epsilon) == pytest.approx(2 / 4 + 9 * 2 / 2, rel=1e-6)
+        assert made.chosen.spent == made.chosen.tree.spent + made.chosen.weights_spent
+        assert "truly spends epsilon = 9.5" in made.to_text()
+        assert made.to_dict()["calibration"] == "published"
+
+    @pytest.mark.parametrize(
+        "choices", [{"tree": "kruskal"}, {"tree": "laplace"}, {"delta": 1e-6}, {"split": 0.3}]
+    )
+    def test_is_algorithm_3_and_nothing_else(self, choices):
+        with pytest.raises(UsageError, match="calibration='published'"):
+            plan(path(10), epsilon=1, sensitivity=LINF, calibration="published", **choices)
+
+
+GOOD: dict[str, Any] = {"epsilon": 1.0, "sensitivity": LINF}
+WRONG = [
+    *(({"epsilon": value}, "epsilon") for value in (0, 0.0, -1, math.nan, math.inf, 5e-324, 1e-310)),
+    *(({"epsilon": value}, "epsilon") for value in ("one", None, True, [1])),
+    *(({"delta": value}, "delta") for value in (1, 1.5, -1e-9, math.nan, math.inf, 5e-324, "x")),
+    *(({"split": value}, "split") for value in (0, 1, -0.5, 7, math.nan, math.inf, "half", None)),
+    *(({"split": 7, "tree": tree}, "split") for tree in METHODS if tree != "gaussian"),
+    *(({"sensitivity": value}, "Sensitivity") for value in (None, 0.1, {"linf": 1})),
+    *(({"tree": value}, "kruskal, pamst, gaussian, laplace") for value in ("prim", None, 1)),
+    *(({"calibration": value}, "'sound' or 'published'") for value in ("tight", None)),
+    ({"tree": "gaussian"}, "delta > 0"),
+    ({"tree": "gaussian", "delta": 0.0}, "tree='laplace'"),
+    *(
+        ({"weight_range": value}, "smaller first")
+        for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (1,), 5, "ab", ())
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), WRONG)
+def test_wrong_choices_are_refused_with_a_remedy(change, words):
+    with pytest.raises(UsageError) as caught:
+        plan(complete(4), **(GOOD | change))
+    assert words in str(caught.value)
+    assert len(str(caught.value).split()) >= 8, "a sentence, not a code"
+
+
+def test_a_plan_has_no_default_for_what_must_be_known():
+    for missing in GOOD:
+        with pytest.raises(TypeError, match=missing):
+            plan(path(3), **{key: value for key, value in GOOD.items() if key != missing})
+    with pytest.raises(TypeError):
+        plan(path(3), 1.0, LINF)  # type: ignore[misc, arg-type]
+
+
+def test_a_graph_is_not_planned_for_but_its_topology():
+    graph = Graph([0], [1], [0.123456789])
+    with pytest.raises(InputError, match=r"graph\.topology"):
+        plan(graph, **GOOD)  # type: ignore[arg-type]
+
+
+class TestWarning:
+    def test_noise_above_the_declared_range(self):
+        made = plan(complete(10), epsilon=0.01, sensitivity=LINF, weight_range=(0, 1))
+        assert made.chosen.noise > 1
+        (warning,) = made.warnings
+        assert f"{made.chosen.noise:.3g}" in warning
+        assert "larger epsilon" in warning
+        assert "Warning: the noise" in made.to_text()
+        assert made.to_dict()["warnings"] == [warning]
+
+    def test_the_width_counts_and_not_the_bounds(self):
+        made = plan(complete(10), epsilon=0.01, sensitivity=LINF, weight_range=(1000, 1001))
+        assert made.warnings
+        noise = made.chosen.noise
+        for width, n_warnings in ((1.01 * noise, 0), (0.99 * noise, 1)):
+            made = plan(complete(10), epsilon=0.01, sensitivity=LINF, weight_range=(-1, width - 1))
+            assert len(made.warnings) == n_warnings
+
+    def test_none_without_a_range(self):
+        assert plan(complete(10), epsilon=0.01, sensitivity=LINF).warnings == ()
+
+
+def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
+    made = plan(complete(10), epsilon=1, delta=1e-6, sensitivity=LINF, weight_range=("0", 1))  # type: ignore[arg-type]
+    assert made.weight_range == (0.0, 1.0)
+    page = made.to_text()
+    for candidate in made.candidates:
+        (line,) = (line for line in page.splitlines() if line[2:].startswith(candidate.method))
+        assert (line[0] == ">") == (candidate.method == made.chosen.method)
+        assert f"{candidate.weights.standard_deviation:.3g}" in line
+        assert ("all 45 edges" in line) == (candidate.tree is None)
+        assert candidate.tree is None or f"{candidate.tree.noise:.3g}" in line
+    assert "10 nodes, 45 edges, 1 component(s)" in page
+    assert "epsilon = 1, delta = 1e-06" in page
+    assert "0.01 on every edge (linf)" in page
+
+    content = json.loads(json.dumps(made.to_dict()))
+    assert content["chosen"] == made.chosen.method == "kruskal"
+    assert [entry["method"] for entry in content["candidates"]] == list(METHODS)
+    entry = content["candidates"][0]
+    assert entry["tree_exponent"] == made.chosen.tree.exponent
+    assert entry["tree_noise"] == made.chosen.tree.noise
+    assert entry["weights"]["scale"] == made.chosen.weights.scale
+    assert entry["noise"] == made.chosen.noise
+    assert Budget.from_dict(entry["spent"]) == made.budget == Budget.from_dict(content["budget"])
+    assert content["sensitivity"] == {"linf": MU}
+    assert (content["n_nodes"], content["n_edges"], content["n_components"]) == (10, 45, 1)
