@@ -77,7 +77,12 @@ class TestFormulas:
         budget = Budget.approximate(self.epsilon, 1e-6)
         rho = float(budget.to_zcdp().rho)
         chosen = plan(
-            complete(10), epsilon=self.epsilon, delta=1e-6, sensitivity=LINF, tree=method, split=0.25
+            complete(10),
+            epsilon=self.epsilon,
+            delta=1e-6,
+            sensitivity=LINF,
+            tree=method,
+            split=0.25,
         ).chosen
         beta = math.sqrt(8 * 0.25 * rho / 9)
         assert chosen.tree.exponent == pytest.approx(beta / (2 * MU), rel=1e-9)
@@ -113,14 +118,18 @@ class TestFormulas:
 
     def test_the_noise_of_a_candidate_is_the_larger_of_its_two(self):
         for split in (0.01, 0.99):
-            chosen = plan(complete(10), epsilon=1, sensitivity=LINF, tree="pamst", split=split).chosen
+            chosen = plan(
+                complete(10), epsilon=1, sensitivity=LINF, tree="pamst", split=split
+            ).chosen
             tree = math.pi / math.sqrt(6) / chosen.tree.exponent
             weights = math.sqrt(2) * chosen.weights.scale
             assert (tree > weights) == (split == 0.01)
             assert chosen.noise == pytest.approx(max(tree, weights))
 
     def test_components_are_public_and_shorten_the_tree(self):
-        forest = Topology([0, 1, 3, 4, 3], [1, 2, 4, 5, 5], n_nodes=8)  # components: 3, 3, 1, 1 nodes
+        forest = Topology(
+            [0, 1, 3, 4, 3], [1, 2, 4, 5, 5], n_nodes=8
+        )  # components: 3, 3, 1, 1 nodes
         made = plan(forest, epsilon=1, sensitivity=LINF)
         assert made.n_components == 4
         assert by_method(made)["kruskal"].tree.n_steps == 4
@@ -172,7 +181,9 @@ def test_nothing_spends_more_than_the_budget(epsilon, delta, sensitivity, n_node
 
 class TestAuto:
     @pytest.mark.parametrize("delta", [0, 1e-6])
-    @pytest.mark.parametrize("sensitivity", [LINF, Sensitivity(l1=MU), Sensitivity(l1=0.1, linf=MU)])
+    @pytest.mark.parametrize(
+        "sensitivity", [LINF, Sensitivity(l1=MU), Sensitivity(l1=0.1, linf=MU)]
+    )
     @pytest.mark.parametrize("topology", [path(30), complete(30)])
     def test_takes_the_least_noise(self, topology, sensitivity, delta):
         made = plan(topology, epsilon=1, delta=delta, sensitivity=sensitivity)
@@ -181,7 +192,9 @@ class TestAuto:
         assert made.chosen.noise == min(candidate.noise for candidate in made.candidates)
 
     def test_takes_kruskal_on_dense_graphs_where_every_weight_moves(self):
-        assert plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF).chosen.method == "kruskal"
+        assert (
+            plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF).chosen.method == "kruskal"
+        )
 
     @pytest.mark.parametrize(("delta", "method"), [(0, "laplace"), (1e-6, "gaussian")])
     def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, method):
@@ -213,9 +226,7 @@ def test_the_smallest_graphs(n_nodes, delta, tree):
     assert (made.chosen.noise > 0) == (n_nodes == 2)
     assert made.to_text()
     if n_nodes < 2 and delta == 0:
-        published = plan(
-            path(n_nodes), epsilon=1, sensitivity=LINF, calibration="published"
-        ).chosen
+        published = plan(path(n_nodes), epsilon=1, sensitivity=LINF, calibration="published").chosen
         assert published.spent == Budget.pure(1)
 
 
@@ -240,7 +251,10 @@ class TestPublished:
 
 GOOD: dict[str, Any] = {"epsilon": 1.0, "sensitivity": LINF}
 WRONG = [
-    *(({"epsilon": value}, "epsilon") for value in (0, 0.0, -1, math.nan, math.inf, 5e-324, 1e-310)),
+    *(
+        ({"epsilon": value}, "epsilon")
+        for value in (0, 0.0, -1, math.nan, math.inf, 5e-324, 1e-310)
+    ),
     *(({"epsilon": value}, "epsilon") for value in ("one", None, True, [1])),
     *(({"delta": value}, "delta") for value in (1, 1.5, -1e-9, math.nan, math.inf, 5e-324, "x")),
     *(({"split": value}, "split") for value in (0, 1, -0.5, 7, math.nan, math.inf, "half", None)),

@@ -10,6 +10,9 @@ So cutting the edge above ``node`` leaves two pieces: ``below``, and ``before`` 
 separation of ``below`` come from one sweep from the leaves to the root, those of the rest from running maxima and
 minima over ``before`` and ``after``: all cuts of a component are evaluated in two sweeps over its slice, and a cut
 only asks for a new evaluation of the two pieces it makes.
+
+That is a few sweeps in all if cuts are balanced. A component that is cut again and again into a large and a small
+piece gets a search tree instead, see ``_cut_search_kernel``.
 """
 
 from __future__ import annotations
@@ -19,12 +22,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust._kernel import inlined, kernel
+from ptclust.clustering._cut_search_kernel import best_cut, cut_off, on_grid
+from ptclust.clustering._search_tree_kernel import (
+    COUNT,
+    SearchTrees,
+    build,
+    dissolve,
+    set_below,
+    set_leaf,
+    validity,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Gains (N times the change of DBCVI) are compared on a grid of this step; equal there is equal.
-GAIN_STEP = 2.0**-24
+
+class Policy(NamedTuple):
+    """When a component is searched and when it is swept; the cuts are the same."""
+
+    #: Search a component of this many nodes, or more, ...
+    search_size: int = 256
+    #: ... after so many cuts in a row ...
+    peels: int = 8
+    #: ... of which the smaller piece had less than this part of its nodes.
+    small_part: float = 1 / 16
+    #: Sweep it again when it has fewer nodes than this, ...
+    sweep_size: int = 64
+    #: ... or when a search looks at more than this part of them.
+    budget: float = 1 / 4
 
 
 class RootedForest(NamedTuple):
@@ -44,17 +69,16 @@ class State(NamedTuple):
     size: NDArray[Any]  # nodes at and below a node, within its component
     dispersion: NDArray[np.float64]  # heaviest edge below a node
     separation: NDArray[np.float64]  # lightest cut edge incident to a node at or below it
-    heaviest_after: NDArray[
-        np.float64
-    ]  # heaviest edge above a member from here to the end of the slice
-    lightest_after: NDArray[
-        np.float64
-    ]  # lightest cut edge incident to a member from here to the end
+    heaviest_after: NDArray[np.float64]  # heaviest edge above a member from here to the end
+    lightest_after: NDArray[np.float64]  # lightest cut edge incident to a member from here on
     validity: NDArray[np.float64]  # V_C of the component whose topmost node this is
-    heap: NDArray[np.int64]  # rows: gain, edge, begin of slice, end of slice, member to cut off
+    heap: NDArray[np.int64]  # rows: gain, edge, begin of slice, end of slice, node to cut off
     cuts: NDArray[Any]  # edges cut so far, in order
     gains: NDArray[np.float64]  # what each of them added to N * DBCVI
     counts: NDArray[np.int64]  # length of the heap, number of cuts
+    room: NDArray[Any]  # for whatever needs it for a moment
+    policy: Policy
+    peels: NDArray[Any]  # small pieces cut in a row off the component with this topmost node
 
 
 @kernel
@@ -101,12 +125,6 @@ def root_forest(
             v = child
 
 
-@inlined
-def validity(separation: float, dispersion: float) -> float:
-    """Return V_C, the validity index of a cluster (Definition 3.7)."""
-    return (separation - dispersion) / max(separation, dispersion)
-
-
 @kernel
 def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: State) -> None:
     """Find the best cut of the component ``members[begin:end]`` and put it on the heap, if it is worth making.
@@ -135,7 +153,7 @@ def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: 
     lightest = min(lightest, state.cut_at[members[begin]])
     current = -1.0 if is_whole else validity(lightest, heaviest)
     state.validity[members[begin]] = current
-    best_gain, best_edge, best = np.int64(0), np.int64(-1), 0
+    best_gain, best_edge, best = 0, -1, -1
     heaviest, lightest = 0.0, state.cut_at[members[begin]]
     n_nodes = end - begin
     for i in range(begin + 1, end):
@@ -149,13 +167,13 @@ def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: 
             max(heaviest, state.heaviest_after[after]),
         )
         gain = n_below * (below - current) + (n_nodes - n_below) * (above - current)
-        rounded = np.int64(np.floor(gain / GAIN_STEP + 0.5))
+        rounded = on_grid(gain)
         if rounded > best_gain or (rounded == best_gain and forest.edge[p] > best_edge):
-            best_gain, best_edge, best = rounded, np.int64(forest.edge[p]), i
+            best_gain, best_edge, best = rounded, int(forest.edge[p]), int(p)
         heaviest = max(heaviest, weight)
         lightest = min(lightest, state.cut_at[p])
     if best_edge >= 0:
-        push(state.heap, state.counts, int(best_gain), int(best_edge), begin, end, best)
+        push(state.heap, state.counts, best_gain, best_edge, begin, end, best)
 
 
 @inlined
@@ -180,12 +198,12 @@ def push(
     edge: int,
     begin: int,
     end: int,
-    member: int,
+    p: int,
 ) -> None:
     """Add a row to the heap."""
     i = counts[0]
     counts[0] += 1
-    heap[i, 0], heap[i, 1], heap[i, 2], heap[i, 3], heap[i, 4] = gain, edge, begin, end, member
+    heap[i, 0], heap[i, 1], heap[i, 2], heap[i, 3], heap[i, 4] = gain, edge, begin, end, p
     while i > 0 and precedes(heap, i, (i - 1) // 2):
         swap(heap, i, (i - 1) // 2)
         i = (i - 1) // 2
@@ -240,33 +258,138 @@ def move_below_to_end(
 
 
 @kernel
+def begin_search(
+    begin: int,
+    end: int,
+    forest: RootedForest,
+    state: State,
+    trees: SearchTrees,
+) -> None:
+    """Make a search tree of the component ``members[begin:end]``, which has just been evaluated."""
+    members = state.members[begin:end]
+    for i in range(len(members)):
+        p = members[i]
+        if i == 0:
+            set_leaf(p, 0, -1, 0.0, state.cut_at[p], trees)
+            continue
+        reach = members[i + state.size[p] - 1] + 1
+        set_leaf(p, reach, forest.edge[p], forest.weight[p], state.cut_at[p], trees)
+        set_below(p, state.size[p], state.separation[p], state.dispersion[p], trees)
+    trees.root[members[0]] = build(members, state.room, trees)
+    state.peels[members[0]] = 0
+
+
+@kernel
+def search(
+    begin: int,
+    end: int,
+    budget: int,
+    forest: RootedForest,
+    state: State,
+    trees: SearchTrees,
+) -> None:
+    """Do what ``evaluate`` does for a component that has a search tree."""
+    topmost = state.members[begin]
+    if end - begin >= state.policy.sweep_size and budget >= 0:
+        current, gain, edge, p, left = best_cut(trees.root[topmost], budget, trees)
+        trees.counts[1] += budget - left
+        if left >= 0:
+            state.validity[topmost] = current
+            if edge >= 0:
+                push(state.heap, state.counts, gain, edge, begin, end, p)
+            return
+    dissolve(trees.root[topmost], state.members[begin:end], trees)
+    trees.root[topmost] = -1
+    if state.peels[topmost] < state.policy.peels:  # it did not pay: wait longer for the next
+        state.peels[topmost] = -8 * state.policy.peels
+    trees.counts[1] += end - begin
+    evaluate(begin, end, False, forest, state)
+
+
+@kernel
+def cut_searched(
+    p: int,
+    begin: int,
+    end: int,
+    forest: RootedForest,
+    state: State,
+    trees: SearchTrees,
+) -> int:
+    """Cut the edge above p of a component that has a search tree; return where the slice of what is below p begins.
+
+    Of the slices of such components only the first entry is in use.
+    """
+    topmost = state.members[begin]
+    budget = int((end - begin) * state.policy.budget)
+    rest, below, left = cut_off(p, topmost, forest.parent, budget, trees)
+    trees.counts[1] += budget - left
+    middle = end - int(trees.whole[below, COUNT])
+    state.members[middle] = p
+    trees.root[topmost], trees.root[p] = rest, below
+    state.peels[topmost] += 1
+    state.peels[p] = state.peels[topmost]
+    search(begin, middle, left, forest, state, trees)
+    search(middle, end, budget, forest, state, trees)
+    return middle
+
+
+@kernel
+def cut_swept(
+    p: int,
+    begin: int,
+    end: int,
+    forest: RootedForest,
+    state: State,
+    trees: SearchTrees,
+) -> int:
+    """Cut the edge above p of a component without a search tree; return where the slice of what is below p begins."""
+    n_below = int(state.size[p])
+    peels = state.peels[state.members[begin]] + 1
+    if min(n_below, end - begin - n_below) >= (end - begin) * state.policy.small_part:
+        peels = 0
+    member = begin + int(np.searchsorted(state.members[begin:end], p))
+    middle = move_below_to_end(state.members, member, n_below, end, state.room)
+    trees.counts[1] += end - begin
+    for first, last in ((begin, middle), (middle, end)):
+        evaluate(first, last, False, forest, state)
+        state.peels[state.members[first]] = peels
+        if peels >= state.policy.peels and last - first >= state.policy.search_size:
+            begin_search(first, last, forest, state, trees)
+    return middle
+
+
+@kernel
 def make_cuts(
-    forest: RootedForest, state: State, most_cuts: int, work: int, room: NDArray[Any]
+    forest: RootedForest,
+    state: State,
+    trees: SearchTrees,
+    most_cuts: int,
+    work: int,
 ) -> bool:
     """Cut greedily until no cut keeps DBCVI from falling, or ``most_cuts`` are made; return whether that is so.
 
-    Returns False after about ``work`` evaluated members, to be called again.
+    Returns False after about ``work`` members were looked at, to be called again.
     """
+    work += trees.counts[1]
     while state.counts[0] > 0 and state.counts[1] < most_cuts:
-        if work < 0:
+        if trees.counts[1] > work:
             return False
         pop(state.heap, state.counts)
         row = state.heap[state.counts[0]]
-        edge, begin, end, member = row[1], row[2], row[3], row[4]
-        p = state.members[member]
+        edge, begin, end, p = row[1], row[2], row[3], row[4]
         up = forest.parent[p]
         state.cut_at[p] = min(state.cut_at[p], forest.weight[p])
         state.cut_at[up] = min(state.cut_at[up], forest.weight[p])
         root = state.members[begin]
         before = (end - begin) * state.validity[root]
-        middle = move_below_to_end(state.members, member, state.size[p], end, room)
-        evaluate(begin, middle, False, forest, state)
-        evaluate(middle, end, False, forest, state)
+        if trees.root[root] >= 0:
+            middle = cut_searched(p, begin, end, forest, state, trees)
+        else:
+            middle = cut_swept(p, begin, end, forest, state, trees)
         after = (middle - begin) * state.validity[root] + (end - middle) * state.validity[p]
         state.cuts[state.counts[1]] = edge
         state.gains[state.counts[1]] = after - before
         state.counts[1] += 1
-        work -= end - begin
     return True
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptclust._numbering import number_by_first_appearance
 from ptclust.clustering import _dbmstclu_kernel as kernel
+from ptclust.clustering._search_tree_kernel import SearchTrees
 from ptclust.clustering.dbcvi import WeightedTree, dbcvi
 from ptclust.errors import UsageError, WeightError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Clustering", "Cuts", "dbmstclu"]
 
 _WORK_PER_CALL = 1 << 25
+_POLICY = kernel.Policy()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def dbmstclu(
     Notes
     -----
     All cuts of a component are evaluated in time proportional to its size, and a cut asks for a new evaluation of the
-    two pieces it makes. That is a few sweeps over the tree where cuts are balanced, and at worst quadratic.
+    two pieces it makes. That is a few sweeps over the tree where cuts are balanced. Where they are not, as at a hub
+    that loses its leaves one by one, a search tree finds the next cut without a sweep.
 
     References
     ----------
@@ -106,8 +109,8 @@ def dbmstclu(
     most_cuts = tree.n_nodes
     if max_clusters is not None:
         most_cuts = max(max_clusters - (tree.n_nodes - len(tree.weights)), 0)
-    room = np.empty_like(state.members)
-    while not kernel.make_cuts(forest, state, most_cuts, _WORK_PER_CALL, room):
+    trees = _search_trees(tree.n_nodes)
+    while not kernel.make_cuts(forest, state, trees, most_cuts, _WORK_PER_CALL):
         if progress is not None:
             progress(int(state.counts[1]))
     n_cuts = int(state.counts[1])
@@ -148,7 +151,7 @@ def _rooted(tree: WeightedTree) -> kernel.RootedForest:
     np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
     neighbour = np.concatenate([tree.targets, tree.sources])[arcs]
     incident = np.where(arcs >= n_edges, arcs - n_edges, arcs)
-    index = np.dtype(np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64)
+    index = _index_type(n_nodes)
     forest = kernel.RootedForest(
         node=np.empty(n_nodes, index),
         parent=np.empty(n_nodes, index),
@@ -159,8 +162,13 @@ def _rooted(tree: WeightedTree) -> kernel.RootedForest:
     return forest
 
 
+def _index_type(n_nodes: int) -> np.dtype[Any]:
+    """Return the smaller integer type that can number nodes and branches of search trees, at most 2 * n_nodes."""
+    return np.dtype(np.int32 if 2 * n_nodes <= np.iinfo(np.int32).max else np.int64)
+
+
 def _initial_state(n_nodes: int) -> kernel.State:
-    index = np.dtype(np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64)
+    index = _index_type(n_nodes)
     return kernel.State(
         members=np.arange(n_nodes, dtype=index),
         cut_at=np.full(n_nodes, np.inf),
@@ -174,6 +182,23 @@ def _initial_state(n_nodes: int) -> kernel.State:
         cuts=np.empty(n_nodes, index),
         gains=np.empty(n_nodes),
         counts=np.zeros(2, np.int64),
+        room=np.empty(n_nodes, index),
+        policy=_POLICY,
+        peels=np.zeros(n_nodes, index),
+    )
+
+
+def _search_trees(n_nodes: int) -> SearchTrees:
+    """Room for search trees; the system provides the memory only where it is used."""
+    index = _index_type(n_nodes)
+    return SearchTrees(
+        whole=np.empty((2 * n_nodes, 9), index),
+        real=np.empty((2 * n_nodes, 8)),
+        free=np.arange(2 * n_nodes - 1, n_nodes - 1, -1, dtype=index),
+        root=np.full(n_nodes, -1, index),
+        counts=np.array([n_nodes, 0]),
+        todo=np.empty((128, 6), np.int64),
+        ahead=np.empty((128, 2)),
     )
 
 

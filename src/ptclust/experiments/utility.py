@@ -9,20 +9,19 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from ptclust._version import __version__
-from ptclust.clustering import dbmstclu
 from ptclust.errors import FileError, PrivacyWarning
 from ptclust.experiments._records import Records
+from ptclust.experiments.controls import CONTROLS, Control
 from ptclust.experiments.planted import Family, PlantedGraph, planted_graph
-from ptclust.graph import Graph
 from ptclust.pipeline import publish
 from ptclust.privacy import Sensitivity
 from ptclust.privacy.plan import Plan, plan
-from ptclust.trees import minimum_spanning_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +29,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CONTROLS", "SETTINGS", "Effort", "Method", "Setting", "run_utility"]
+    from ptclust.graph import Graph
+
+__all__ = [
+    "SETTINGS",
+    "Case",
+    "Effort",
+    "Method",
+    "Plans",
+    "Setting",
+    "agreement",
+    "number_of",
+    "run_utility",
+]
 
 _KEY = "setting", "family", "method", "epsilon", "repetition"
+_Outcome = tuple["NDArray[np.int64]", float | None]  # labels, and the epsilon truly spent
 
 
 @dataclass(frozen=True)
@@ -45,15 +57,6 @@ class Method:
     pure: bool
     """Whether it is run with delta = 0, whatever delta the setting allows."""
     calibration: Literal["sound", "published"] = "sound"
-
-
-@dataclass(frozen=True)
-class Control:
-    """Something to compare with that has no epsilon."""
-
-    name: str
-    title: str
-    labels: Callable[[PlantedGraph], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Effort:
     def quick(cls) -> Effort:
         """Return about a minute of work."""
         decade = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-        return cls((*decade, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0), {100: 16, 1000: 6})
+        return cls((*decade, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0), {100: 16, 1000: 16})
 
     @classmethod
     def full(cls) -> Effort:
@@ -169,19 +172,19 @@ def run_utility(
     with Records(path, header, _KEY, resume=resume) as records, warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the published calibration is on show here
         for setting in settings:
-            plans = _Plans(setting)
+            plans = Plans(setting)
             for family in get_args(Family):
                 n_repetitions = effort.repetitions[setting.n_nodes]
                 for repetition in range(n_repetitions):
                     stage(f"{family}, {setting.title}: {repetition + 1} of {n_repetitions}")
-                    case = _Case(setting, family, repetition, seed)
+                    case = Case(setting, family, repetition, seed)
                     wanted += list(_records(case, effort.epsilons, records, plans))
                     records.flush()
     return wanted
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
     """One repetition on one family in one setting."""
 
     setting: Setting
@@ -190,43 +193,60 @@ class _Case:
     seed: int
 
     def planted(self) -> PlantedGraph:
+        """Return the graph of this repetition."""
         return planted_graph(
             self.family,
             self.setting.n_nodes,
             complete=self.setting.complete,
-            seed=_number(self.seed, self.family, self.repetition) % 2**32,
+            seed=number_of(self.seed, self.family, self.repetition) % 2**32,
         )
 
 
 def _records(
-    case: _Case, epsilons: Sequence[float], records: Records, plans: _Plans
+    case: Case, epsilons: Sequence[float], records: Records, plans: Plans
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a case; the graph is made only if one of them is missing."""
-    planted = None
-    private = [(method, epsilon) for method in case.setting.methods for epsilon in epsilons]
-    for method, epsilon in [*((control, None) for control in CONTROLS), *private]:
-        key = case.setting.name, case.family, method.name, epsilon, case.repetition
-        record = records.get(*key)
-        if record is None:
-            planted = planted or case.planted()
-            if isinstance(method, Control):
-                labels, spent = method.labels(planted), None
-            else:
-                planned = plans.get(planted.graph, method, epsilon)
-                random_state = _number(case.seed, *key)
-                labels = publish(planted.graph, planned, random_state=random_state).labels
-                spent = float(planned.chosen.spent.epsilon)
-            record = {
-                **dict(zip(_KEY, key, strict=True)),
-                "ari": _agreement(planted.truth, labels),
-                "n_clusters": len(np.unique(labels)),
-                "true_epsilon": spent,
-            }
-            records.add(record)
-        yield record
+    planted: PlantedGraph | None = None
+
+    def record(
+        name: str, epsilon: float | None, run: Callable[[PlantedGraph, int], _Outcome]
+    ) -> dict[str, Any]:
+        nonlocal planted
+        key = case.setting.name, case.family, name, epsilon, case.repetition
+        found = records.get(*key)
+        if found is not None:
+            return found
+        planted = planted or case.planted()
+        labels, spent = run(planted, number_of(case.seed, *key))
+        made = {
+            **dict(zip(_KEY, key, strict=True)),
+            "ari": agreement(planted.truth, labels),
+            "n_clusters": len(np.unique(labels)),
+            "true_epsilon": spent,
+        }
+        records.add(made)
+        return made
+
+    for control in CONTROLS:
+        yield record(control.name, None, partial(_compare, control))
+    for method in case.setting.methods:
+        for epsilon in epsilons:
+            yield record(method.name, epsilon, partial(_publish, plans, method, epsilon))
 
 
-class _Plans:
+def _compare(control: Control, planted: PlantedGraph, _: int) -> _Outcome:
+    return control.labels(planted), None
+
+
+def _publish(
+    plans: Plans, method: Method, epsilon: float, planted: PlantedGraph, random_state: int
+) -> _Outcome:
+    planned = plans.get(planted.graph, method, epsilon)
+    release = publish(planted.graph, planned, random_state=random_state)
+    return release.labels, float(planned.chosen.spent.epsilon)
+
+
+class Plans:
     """The plans of a setting; drawing a tree takes the same calibration whatever the number of edges."""
 
     def __init__(self, setting: Setting) -> None:
@@ -234,6 +254,7 @@ class _Plans:
         self._plans: dict[tuple[str, float], Plan] = {}
 
     def get(self, graph: Graph, method: Method, epsilon: float) -> Plan:
+        """Return the plan for a graph of this setting."""
         known = self._plans.get((method.name, epsilon))
         if known is not None and (known.chosen.tree or known.n_edges == graph.n_edges):
             return replace(known, n_edges=graph.n_edges)
@@ -248,43 +269,13 @@ class _Plans:
         return made
 
 
-def _number(*parts: object) -> int:
+def number_of(*parts: object) -> int:
     """Return a random-looking number that belongs to these parts."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())
 
 
-def _agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+    """Return the adjusted Rand index: 1 for the same partition, about 0 for an unrelated one."""
     from sklearn.metrics import adjusted_rand_score
 
     return float(adjusted_rand_score(truth, labels))
-
-
-def _plain(planted: PlantedGraph) -> NDArray[np.int64]:
-    return dbmstclu(minimum_spanning_tree(planted.graph)).labels
-
-
-def _equal_weights(planted: PlantedGraph) -> NDArray[np.int64]:
-    graph = planted.graph
-    equal = Graph(graph.sources, graph.targets, np.ones(graph.n_edges), n_nodes=graph.n_nodes)
-    return dbmstclu(minimum_spanning_tree(equal)).labels
-
-
-def _spectral_halves(planted: PlantedGraph) -> NDArray[np.int64]:
-    """Split by the sign of the second eigenvector of the normalised adjacency matrix, which sees no weight."""
-    from scipy.sparse import coo_array, diags_array
-    from scipy.sparse.linalg import eigsh
-
-    graph, n = planted.graph, planted.graph.n_nodes
-    half = coo_array((np.ones(graph.n_edges), (graph.sources, graph.targets)), shape=(n, n))
-    adjacency = (half + half.T).tocsr()
-    root = diags_array(1.0 / np.sqrt(adjacency.sum(axis=0)))
-    start = np.random.default_rng(n).random(n)
-    _, vectors = eigsh(root @ adjacency @ root, k=2, which="LA", v0=start)
-    return (vectors[:, 0] > 0).astype(np.int64)
-
-
-CONTROLS = (
-    Control("dbmstclu", "DBMSTClu, not private", _plain),
-    Control("topology", "topology only: all weights equal", _equal_weights),
-    Control("spectral", "topology only: spectral halves, K = 2 told", _spectral_halves),
-)

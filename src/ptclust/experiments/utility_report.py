@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._files import written_at_once
-from ptclust.experiments.utility import CONTROLS, SETTINGS
+from ptclust.experiments.controls import CONTROLS
+from ptclust.experiments.utility import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,13 @@ __all__ = ["Mean", "UtilityReport"]
 
 GOAL = 0.9
 _SHOWN = (0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
-_COLOURS = ("#D55E00", "#CC79A7", "#0072B2", "#009E73", "#E69F00")
+_COLOURS = {
+    "published": "#D55E00",
+    "sound": "#CC79A7",
+    "pamst": "#0072B2",
+    "kruskal": "#009E73",
+    "perturbation": "#E69F00",
+}
 _GREYS = (("#000000", "--"), ("#777777", ":"), ("#777777", "-."))
 
 
@@ -109,11 +116,12 @@ class UtilityReport:
         lines = [
             "# Agreement with planted clusters against epsilon",
             "",
-            f"Made by `{self._command}`. Mean adjusted Rand index (ARI) with its 95 % interval; every repetition draws",
-            f"a new graph and new noise. *Needed* is the least epsilon of the grid from which on the mean stays at {GOAL}",
-            "or above, *clusters* the mean number found there (or at the largest epsilon); 2 are planted. PTClust as",
-            "published spends more than the epsilon it is given: what it truly spends is in brackets. Controls have no",
-            "epsilon.",
+            f"Made by `{self._command}`.",
+            "Mean adjusted Rand index (ARI) with its 95 % interval; every repetition draws a new graph and new noise.",
+            f"*Needed* is the least epsilon of the grid from which on the mean stays at {GOAL} or above, *clusters*",
+            "the mean number found there (or at the largest epsilon); 2 are planted.",
+            "PTClust as published does not spend the epsilon it is given: what it truly spends is in brackets.",
+            "Controls have no epsilon.",
         ]
         for setting in self._settings:
             for family in self.families:
@@ -130,7 +138,7 @@ class UtilityReport:
             needed = self.needed(setting.name, family, method.name)
             last = needed or self.mean(setting.name, family, method.name, self.epsilons[-1])
             means = [self.mean(setting.name, family, method.name, epsilon) for epsilon in shown]
-            cells = [_needed(needed, self.epsilons[-1]), *map(_cell, means)]
+            cells = [_needed(last, reached=needed is not None), *map(_cell, means)]
             rows.append([method.title, *cells, f"{last.n_clusters:.1f}"])
         for control in CONTROLS:
             mean = self.mean(setting.name, family, control.name, None)
@@ -143,13 +151,13 @@ class UtilityReport:
         from matplotlib.figure import Figure
 
         shape = len(self._settings), len(self.families)
-        figure = Figure(figsize=(5.5 * shape[1], 3.6 * shape[0]), layout="constrained")
+        figure = Figure(figsize=(2.5 + 4.5 * shape[1], 3.2 * shape[0]), layout="constrained")
         panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
         for setting, row in zip(self._settings, panels, strict=True):
             for family, axes in zip(self.families, row, strict=True):
                 self._draw_panel(axes, setting, family)
             row[0].set_ylabel("ARI")
-            row[0].legend(fontsize=6, loc="center left")
+            row[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for axes in panels[-1]:
             axes.set_xlabel("epsilon (PTClust as published: what it claims)")
         with written_at_once(path) as temporary:
@@ -160,7 +168,8 @@ class UtilityReport:
         axes.set_xscale("log")
         axes.set_ylim(-0.05, 1.05)
         axes.axhline(GOAL, color="#dddddd", linewidth=0.8, zorder=0)
-        for method, colour in zip(setting.methods, _COLOURS, strict=False):
+        for method in setting.methods:
+            colour = _COLOURS[method.name]
             means = [self.mean(setting.name, family, method.name, e) for e in self.epsilons]
             ari = np.array([mean.ari for mean in means])
             margin = np.array([mean.margin or 0.0 for mean in means])
@@ -191,8 +200,12 @@ def _mean(key: tuple[Any, ...], group: Sequence[dict[str, Any]]) -> Mean:
     if len(ari) > 1:
         quantile = t.ppf(0.975, len(ari) - 1)
         margin = float(quantile * ari.std(ddof=1) / math.sqrt(len(ari)))
+    setting, family, method, epsilon = key
     return Mean(
-        *key,
+        setting,
+        family,
+        method,
+        epsilon,
         true_epsilon=group[0]["true_epsilon"],
         repetitions=len(group),
         ari=float(ari.mean()),
@@ -206,11 +219,16 @@ def _cell(mean: Mean) -> str:
     return value if mean.margin is None else f"{value} ± {mean.margin:.2f}"
 
 
-def _needed(needed: Mean | None, largest: float) -> str:
-    if needed is None or needed.epsilon is None or needed.true_epsilon is None:
-        return f"> {largest:g}"
-    honest = needed.true_epsilon <= needed.epsilon * (1 + 1e-6)
-    return f"{needed.epsilon:g}" + ("" if honest else f" (truly {needed.true_epsilon:.3g})")
+def _needed(mean: Mean, *, reached: bool) -> str:
+    """Return the epsilon at which the goal was reached, or that the largest tried was not enough."""
+    if mean.epsilon is None or mean.true_epsilon is None:
+        return ""
+    more = "" if reached else "> "
+    words = f"{more}{mean.epsilon:g}"
+    if math.isclose(mean.true_epsilon, mean.epsilon, rel_tol=1e-6):
+        return words
+    truly = f"{mean.true_epsilon:,.0f}" if mean.true_epsilon >= 10 else f"{mean.true_epsilon:.2g}"
+    return f"{words} (truly {more}{truly})"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -37,8 +37,9 @@ def normalisation(
 
     By default the shift is the least that leaves the smallest weight at one standard deviation of the noise: below
     that a weight cannot be told from zero, and DBMSTClu looks at ratios, which such a weight would blow up at random.
-    A larger shift draws all ratios towards 1 and hides the clusters. The scale is then the largest weight; it changes
-    no cluster.
+    A shift by many deviations draws all ratios towards 1 and hides the clusters; from a tenth of one to two, the
+    choice makes no difference that could be measured (docs/decisions/0006-shift.md). The scale is then the largest
+    weight; it changes no cluster.
 
     Parameters
     ----------

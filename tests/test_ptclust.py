@@ -1,0 +1,652 @@
+"""PTClust from end to end: Algorithm 3, its noise, its statement, and what it refuses before anything is spent."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+import warnings
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import igraph
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.sparse import csr_array
+from scipy.stats import binomtest, chisquare, kstest
+from sklearn.base import clone
+
+import ptclust
+from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spanning_tree
+from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
+from ptclust.pipeline import publish
+from ptclust.privacy import Budget, RandomStream, add_noise
+from ptclust.privacy.plan import METHODS, plan
+from ptclust.trees.pamst import pamst_edges
+from tests.clustering import paper
+from tests.trees.paper import pamst_distribution
+
+ALPHA = 1e-6
+MU = 0.01
+#: So little noise that nothing is hidden: what comes out is what DBMSTClu finds.
+TINY: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-7)}
+PATH = [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1]
+EXPECTED = [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+def path_graph(weights=PATH, **more) -> Graph:
+    return Graph(range(len(weights)), range(1, len(weights) + 1), weights, **more)
+
+
+def planted(n_nodes=40, seed=0) -> Graph:
+    """Two clusters of light edges, and heavy edges between them, in a random order of nodes."""
+    random = np.random.default_rng(seed)
+    order, half = random.permutation(n_nodes), n_nodes // 2
+    pairs = {(i, i + 1): 0.1 for i in range(n_nodes - 1) if i != half - 1}
+    for i in range(half):
+        pairs[i, half + i] = 0.9
+        pairs.setdefault((i // 2, half - 1), 0.1)
+    pairs.pop((half - 1, half - 1), None)
+    ends = np.array(list(pairs))
+    weights = np.array(list(pairs.values())) + random.uniform(0, 0.1, len(pairs))
+    return Graph(order[ends[:, 0]], order[ends[:, 1]], weights)
+
+
+def quietly(model: PTClust, graph: Any) -> PTClust:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return model.fit(graph)
+
+
+def choices(method: str) -> dict[str, Any]:
+    return {"tree": method, "delta": 1e-6 if method == "gaussian" else 0}
+
+
+class TestPublished:
+    """``calibration="published"`` is the paper's Algorithm 3, PTClust(G, w, u_G, epsilon, tau, p), line by line."""
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_algorithm_3_line_by_line(self, seed):
+        # Line 1. Input: a weighted graph, epsilon, and the utility u = -|w(r) - min w|, of sensitivity 2 mu.
+        graph, epsilon = planted(14, seed), 1.5
+        n = graph.n_nodes
+        model = PTClust(
+            epsilon=epsilon,
+            delta=0,
+            sensitivity=Sensitivity(linf=MU),
+            tree="pamst",
+            calibration="published",
+            random_state=seed,
+        )
+        with pytest.warns(PrivacyWarning, match="truly spend"):
+            model.fit(graph)
+        chosen, release = model.plan_.chosen, model.release_
+
+        # Line 2. T = PAMST(G, w, u_G, epsilon / 2): n - 1 choices by the Exponential mechanism with
+        # epsilon' = (epsilon / 2) / (n - 1), of probability proportional to exp(epsilon' u / (2 * (2 mu))).
+        assert chosen.method == "pamst"
+        assert chosen.tree.n_steps == n - 1
+        step = (epsilon / 2) / (n - 1)
+        assert chosen.tree.exponent == pytest.approx(step / (2 * 2 * MU), rel=1e-9)
+        stream = RandomStream.seeded(seed)
+        edges = pamst_edges(graph, chosen.tree.exponent, stream)
+        assert release.tree.edge_ids.tolist() == edges.tolist()
+
+        # Line 3. T' = M_w.r(T, w restricted to T, 2 mu / epsilon, tau, p): w' = (w + Y + tau) / p with Y from Laplace.
+        assert (chosen.weights.distribution, chosen.weights.n_values) == ("laplace", n - 1)
+        assert chosen.weights.scale == pytest.approx(2 * MU / epsilon, rel=1e-12)
+        noisy = add_noise(graph.weights[edges], chosen.weights, stream=stream)
+        assert release.tree.weights.tolist() == noisy.tolist()
+        tau, p = release.shift, release.scale
+        assert release.clustered_weights.tolist() == ((noisy + tau) / p).tolist()
+        assert release.clustered_weights.min() > 0
+        assert release.clustered_weights.max() <= 1
+
+        # Line 4. Return DBMSTClu(T').
+        ends = release.tree.sources.tolist(), release.tree.targets.tolist()
+        weighted = list(zip(*ends, paper.exact(release.clustered_weights)))
+        cuts, trace, labels = paper.dbmstclu(n, weighted)
+        assert release.cuts.tolist() == [edges[cut] for cut in cuts]
+        assert model.labels_.tolist() == labels
+        assert model.dbcvi_ == pytest.approx(float(trace[-1]))
+
+    def test_the_tree_is_drawn_with_the_published_exponent(self):
+        """Chi-square on triangles: the exponent of the paper is accepted, twice and half of it are not."""
+        copies, exponent, weights = 1000, 1.5, [0.1, 0.5, 1.0]
+        graph = copies_of_a_triangle(copies, weights)
+        epsilon = (
+            2 * 4 * MU * (2 * copies) * exponent
+        )  # so that (epsilon / 2) / (4 mu k) = exponent
+        found: Counter[tuple[int, ...]] = Counter()
+        for _ in range(4):
+            model = PTClust(
+                epsilon=epsilon, sensitivity=Sensitivity(linf=MU), tree="pamst",
+                calibration="published",
+            )  # fmt: skip
+            found.update(trees_of_triangles(quietly(model, graph).release_.tree.edge_ids, copies))
+        for factor in (0.5, 1.0, 2.0):
+            exact = pamst_distribution(3, triangle(weights), factor * exponent)
+            assert (p_value(found, exact) > ALPHA) == (factor == 1.0)
+
+    @pytest.mark.parametrize("epsilon", [0.5, 2.0])
+    @pytest.mark.parametrize(
+        ("sensitivity", "of_tree", "of_weights"),
+        [
+            (Sensitivity(linf=MU), 1 / 4, 39 / 2),  # section 4: epsilon / 4 + (n - 1) epsilon / 2
+            (Sensitivity(l1=MU), 1 / 8, 1 / 2),
+        ],
+    )
+    def test_the_statement_carries_the_true_epsilon(
+        self, epsilon, sensitivity, of_tree, of_weights
+    ):
+        model = PTClust(
+            epsilon=epsilon, sensitivity=sensitivity, tree="pamst", calibration="published"
+        )
+        with pytest.warns(PrivacyWarning) as caught:
+            model.fit(planted())
+        statement = model.release_.statement
+        true = (of_tree + of_weights) * epsilon
+        assert statement.epsilon == pytest.approx(true, rel=1e-6)
+        assert statement.epsilon >= true * (1 - 1e-12)
+        assert statement.requested_epsilon == epsilon
+        assert statement.calibration == "published"
+        assert (statement.variant, statement.delta, statement.rho) == ("pure", 0.0, None)
+        tree, weights = statement.mechanisms
+        assert tree.share == pytest.approx(of_tree * epsilon, rel=1e-6)
+        assert weights.share == pytest.approx(of_weights * epsilon, rel=1e-6)
+        (warning,) = caught
+        assert f"epsilon = {epsilon:g}" in str(warning.message)
+        assert f"epsilon = {true:.6g}" in str(warning.message)
+        assert f"{epsilon:g}" in statement.to_text()
+
+    def test_a_warning_made_an_error_spends_nothing(self, spending):
+        model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=MU), calibration="published")
+        with pytest.raises(PrivacyWarning):  # warnings are errors here
+            model.fit(planted())
+        assert spending == []
+
+
+def triangle(weights):
+    return [(0, 1, weights[0]), (1, 2, weights[1]), (2, 0, weights[2])]
+
+
+def copies_of_a_triangle(copies, weights) -> Graph:
+    offset = np.repeat(np.arange(copies) * 3, 3)
+    ends = np.tile([0, 1, 2], copies) + offset, np.tile([1, 2, 0], copies) + offset
+    return Graph(*ends, np.tile(weights, copies))
+
+
+def trees_of_triangles(edge_ids, copies) -> list[tuple[int, ...]]:
+    copy, edge = np.divmod(edge_ids.reshape(copies, 2), 3)
+    assert (copy == np.arange(copies)[:, None]).all()
+    return [tuple(pair) for pair in edge.tolist()]
+
+
+def p_value(found, exact) -> float:
+    n = sum(found.values())
+    trees = sorted(exact)
+    assert set(found) <= set(trees)
+    total = math.fsum(exact.values())
+    assert total == pytest.approx(1, abs=1e-5)
+    expected = [n * exact[t] / total for t in trees]
+    return float(chisquare([found[t] for t in trees], expected).pvalue)
+
+
+class TestNoise:
+    """Released minus true weights, with the noise that is really released: OpenDP's."""
+
+    n_nodes = 4001
+
+    def graph(self) -> Graph:
+        random = np.random.default_rng(0)
+        n = self.n_nodes
+        ring = np.arange(n), (np.arange(n) + 1) % n
+        return Graph(*ring, random.uniform(0, 1, n))
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"tree": "pamst", "split": 0.25},
+            {"tree": "kruskal", "split": 0.75},
+            {"tree": "pamst", "delta": 1e-6},
+            {"tree": "kruskal", "delta": 1e-6, "split": 0.25},
+            {"tree": "laplace"},
+            {"tree": "laplace", "sensitivity": Sensitivity(l1=MU)},
+            {"tree": "gaussian", "delta": 1e-6},
+            {"tree": "gaussian", "delta": 1e-6, "sensitivity": Sensitivity(l1=4 * MU, linf=MU)},
+            {"tree": "pamst", "calibration": "published"},
+        ],
+        ids=str,
+    )
+    def test_follows_the_claimed_scale_and_no_other(self, options):
+        graph, epsilon = self.graph(), 2.0
+        given = {"sensitivity": Sensitivity(linf=MU)} | options
+        model = quietly(PTClust(epsilon=epsilon, **given), graph)
+        release = model.release_
+        if options["tree"] in ("laplace", "gaussian"):  # the tree is chosen by the noise: take all
+            noise = release.graph_weights - graph.weights
+            assert len(noise) == self.n_nodes
+        else:
+            noise = release.tree.weights - graph.weights[release.tree.edge_ids]
+            assert len(noise) == self.n_nodes - 1
+        law, scale = self.claimed(epsilon, **given)
+        assert release.statement.mechanisms[-1].scale == pytest.approx(scale, rel=2e-6)
+        for factor in (0.7, 1.0, 1.3):
+            accepted = kstest(np.abs(noise) / (factor * scale), law).pvalue > ALPHA
+            assert accepted == (factor == 1.0)
+        assert binomtest(int((noise > 0).sum()), len(noise)).pvalue > ALPHA
+
+    def claimed(self, epsilon, *, tree, sensitivity, split=0.5, delta=0, calibration="sound"):
+        """Section 4, from the budget to the law of the absolute noise and its scale."""
+        k = self.n_nodes - 1 if tree in ("pamst", "kruskal") else self.n_nodes
+        share = 1.0 if tree in ("laplace", "gaussian") else 1 - split
+        if calibration == "published":
+            return "expon", 2 * MU / epsilon
+        if delta == 0:
+            return "expon", (sensitivity.l1 or k * MU) / (share * epsilon)
+        rho = share * float(Budget.approximate(epsilon, delta).to_zcdp().rho)
+        l2 = 2 * MU if sensitivity.l1 else math.sqrt(k) * MU  # sqrt(l1 linf) = 2 mu
+        return "halfnorm", l2 / math.sqrt(2 * rho)
+
+    def test_noise_is_independent_of_the_tree_and_new_for_every_weight(self):
+        graph = self.graph()
+        released = [
+            PTClust(epsilon=2.0, sensitivity=Sensitivity(linf=MU), tree="laplace").fit(graph)
+            for _ in range(2)
+        ]
+        one, two = (model.release_.graph_weights - graph.weights for model in released)
+        assert abs(np.corrcoef(one, two)[0, 1]) < 0.1
+        assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < 0.1
+        assert len(np.unique(one)) == len(one)
+
+    def test_perturbed_trees_are_those_of_the_noisy_graph(self):
+        """On triangles the edge left out is the heaviest after noise; the probability is an integral."""
+        copies, weights, scale = 1000, [0.0, 0.5, 1.0], 0.6
+        graph = copies_of_a_triangle(copies, weights)
+        model = PTClust(epsilon=1.0, sensitivity=Sensitivity(l1=scale), tree="laplace")
+        found: Counter[tuple[int, ...]] = Counter()
+        for _ in range(4):
+            found.update(trees_of_triangles(model.fit(graph).release_.tree.edge_ids, copies))
+        for factor in (0.7, 1.0, 1.3):
+            exact = {
+                tuple(sorted({0, 1, 2} - {i})): heaviest(i, weights, factor * scale)
+                for i in range(3)
+            }
+            assert (p_value(found, exact) > ALPHA) == (factor == 1.0)
+
+
+def heaviest(i, weights, scale) -> float:
+    """The probability that weight i is the largest after Laplace noise."""
+    from scipy.stats import laplace
+
+    def density(x):
+        others = [laplace.cdf(x, w, scale) for j, w in enumerate(weights) if j != i]
+        return laplace.pdf(x, weights[i], scale) * math.prod(others)
+
+    return float(quad(density, -12, 12, points=weights, limit=200)[0])
+
+
+class TestStatement:
+    @pytest.mark.parametrize("delta", [0, 1e-6])
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("split", [Fraction(1, 3), 0.9])
+    def test_shares_add_up_and_scales_are_those_of_the_plan(self, method, delta, split):
+        if (method, delta) == ("gaussian", 0):
+            return
+        model = PTClust(
+            epsilon=0.7, delta=delta, sensitivity=Sensitivity(linf=1e-4), tree=method, split=split
+        ).fit(planted())
+        statement, chosen = model.release_.statement, model.plan_.chosen
+        assert statement.private
+        assert statement.epsilon == 0.7
+        pure = delta == 0 or method == "laplace"
+        assert statement.delta == (0 if pure else delta)
+        assert statement.variant == ("pure" if pure else "approximate")
+        total = statement.epsilon if pure else statement.rho
+        assert all(use.share_of == ("epsilon" if pure else "rho") for use in statement.mechanisms)
+        assert sum(use.share for use in statement.mechanisms) == pytest.approx(total, rel=1e-12)
+        if not pure:
+            assert Budget.zcdp(statement.rho).epsilon_at(delta) <= 0.7
+        *tree, weights = statement.mechanisms
+        assert weights.scale == chosen.weights.scale
+        assert weights.parameters["n_values"] == chosen.weights.n_values
+        assert weights.noise.lower() == chosen.weights.distribution
+        assert len(tree) == (method in ("pamst", "kruskal"))
+        for use in tree:
+            assert use.parameters == {"n_steps": 39, "exponent": chosen.tree.exponent}
+            assert use.scale == 1 / chosen.tree.exponent
+            assert use.share == pytest.approx(float(split) * total, rel=1e-12)
+            assert statement.numerical_slack == chosen.tree.slack > 0
+
+    def test_says_everything_that_a_privacy_officer_asks_for(self):
+        model = PTClust(
+            epsilon=1, delta=1e-6, sensitivity=Sensitivity(l1=0.5, linf=1e-4), tree="kruskal",
+            privacy_unit="one patient", clip=(0, 2), min_cluster_size=2,
+        ).fit(planted())  # fmt: skip
+        said = model.release_.statement.to_dict()
+        assert said["schema_version"] == 1
+        assert said["library_version"] == ptclust.__version__
+        for field in (
+            "id", "created", "variant", "epsilon", "delta", "rho", "neighbours", "protected",
+            "not_protected", "mechanisms", "composition_rule", "composition", "post_processing",
+            "randomness", "numerical_slack", "numerical_slack_words", "caveats", "sentence",
+        ):  # fmt: skip
+            assert said[field], field
+        assert said["sensitivity"] == {"l1": 0.5, "l2": None, "linf": 1e-4}
+        assert said["privacy_unit"] == "one patient"
+        assert "one patient" in model.release_.statement.to_text()
+        assert "weights" in " ".join(said["protected"])
+        for word in ("topology", "names", "components"):
+            assert word in " ".join(said["not_protected"])
+        assert "0.0001 on every edge (linf)" in said["neighbours"]
+        assert "public bounds 0 and 2" in " ".join(said["caveats"])
+        assert "fewer than 2" in " ".join(said["post_processing"])
+        assert "shifted" in " ".join(said["post_processing"])
+        assert "random_state" not in str(said)
+        assert "seed" not in str(said)
+
+    def test_a_seed_is_never_part_of_it(self):
+        model = PTClust(**TINY, random_state=918273645).fit(path_graph())
+        assert model.release_.statement.randomness == "reproducible"
+        assert "918273645" not in str(model.release_.statement.to_dict())
+
+
+class TestEstimator:
+    def test_parameters_are_keywords_and_what_must_be_known_has_no_default(self):
+        parameters = inspect.signature(PTClust).parameters
+        assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+        without = {name for name, p in parameters.items() if p.default is p.empty}
+        assert without == {"epsilon", "sensitivity"}
+        with pytest.raises(TypeError):
+            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[misc]
+        for given in ({"epsilon": 1}, {"sensitivity": Sensitivity(linf=1)}):
+            with pytest.raises(TypeError):
+                PTClust(**given)
+
+    def test_follows_scikit_learn(self):
+        model = PTClust(**TINY, delta=1e-6, tree="kruskal", split=0.25, min_cluster_size=2)
+        copy = clone(model.fit(path_graph()))
+        assert copy.get_params() == model.get_params()
+        assert set(model.get_params()) == set(inspect.signature(PTClust).parameters)
+        assert not hasattr(copy, "labels_")
+        assert copy.set_params(epsilon=3.0).epsilon == 3.0
+        assert PTClust(**TINY).fit_predict(path_graph()).tolist() == EXPECTED
+        assert "Sensitivity(l1=None, l2=None, linf=1e-07)" in repr(model)
+
+    def test_the_constructor_only_stores(self):
+        model = PTClust(epsilon=-1, sensitivity="wrong", tree="wrong", split=9)  # type: ignore[arg-type]
+        assert (model.epsilon, model.split) == (-1, 9)
+
+    def test_every_kind_of_graph(self):
+        matrix = np.zeros((8, 8))
+        matrix[range(7), range(1, 8)] = PATH
+        kinds = [
+            path_graph(),
+            csr_array(matrix + matrix.T),
+            csr_array(matrix).tocoo(),
+            nx.from_scipy_sparse_array(csr_array(matrix + matrix.T)),
+            igraph.Graph(8, [(i, i + 1) for i in range(7)], edge_attrs={"weight": PATH}),
+        ]
+        for kind in kinds:
+            model = PTClust(**TINY).fit(kind)
+            assert model.labels_.tolist() == EXPECTED, type(kind)
+            assert model.n_clusters_ == 2
+            assert model.release_.n_nodes == 8
+
+    @pytest.mark.parametrize(
+        "thing",
+        [
+            np.zeros((5, 2)), [[0.0, 1.0], [2.0, 3.0]], pd.DataFrame({"x": [1.0]}), "edges.csv",
+            None, minimum_spanning_tree(path_graph()),
+        ],
+        ids=lambda thing: type(thing).__name__,
+    )  # fmt: skip
+    def test_points_and_other_things_are_refused_with_a_way_out(self, thing, spending):
+        with pytest.raises(InputError, match=r"Graph\.from_points"):
+            PTClust(**TINY).fit(thing)
+        assert spending == []
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("seed", range(3))
+    def test_without_noise_it_is_dbmstclu_on_the_exact_tree(self, method, seed):
+        graph = planted(30, seed)
+        reference = DBMSTClu().fit(graph)
+        model = PTClust(**TINY, **choices(method)).fit(graph)
+        assert model.release_.tree.edge_ids.tolist() == reference.tree_.edge_ids.tolist()
+        assert model.release_.tree.weights == pytest.approx(reference.tree_.weights, abs=1e-3)
+        assert model.release_.shift == 0
+        assert model.labels_.tolist() == reference.labels_.tolist()
+        assert model.dbcvi_ == pytest.approx(reference.dbcvi_, abs=1e-3)
+        assert model.n_clusters_ == reference.n_clusters_ == model.release_.n_clusters
+
+    def test_clusters_are_numbered_by_first_appearance(self):
+        for seed in range(5):
+            labels = PTClust(**TINY, random_state=seed).fit_predict(planted(30, seed)).tolist()
+            assert list(dict.fromkeys(labels)) == list(range(max(labels) + 1))
+            assert max(labels) > 0
+
+    def test_a_seed_repeats_the_release_and_takes_its_privacy(self):
+        for method in METHODS:
+            options = {"epsilon": 1, "sensitivity": Sensitivity(linf=MU), **choices(method)}
+            one, two, other = (
+                PTClust(**options, random_state=seed).fit(planted()).release_ for seed in (5, 5, 6)
+            )
+            assert one.tree.edge_ids.tolist() == two.tree.edge_ids.tolist()
+            assert one.tree.weights.tolist() == two.tree.weights.tolist()
+            assert one.labels.tolist() == two.labels.tolist()
+            assert one.tree.weights.tolist() != other.tree.weights.tolist()
+            assert not one.statement.private
+            assert one.statement.randomness == "reproducible"
+            assert "NOT PRIVATE" in repr(one)
+
+    def test_secure_runs_differ(self):
+        model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=MU))
+        one, two = model.fit(planted()).release_, model.fit(planted()).release_
+        assert one.statement.private
+        assert one.statement.randomness == "secure"
+        assert not set(one.tree.weights.tolist()) & set(two.tree.weights.tolist())
+        assert one.statement.id != two.statement.id
+
+    def test_a_fitted_model_is_pickled_whole(self):
+        model = PTClust(**TINY, delta=1e-6, privacy_unit="one visitor").fit(planted())
+        copy = pickle.loads(pickle.dumps(model))
+        assert copy.labels_.tolist() == model.labels_.tolist()
+        assert copy.get_params() == model.get_params()
+        assert copy.plan_ == model.plan_
+        assert copy.release_.statement == model.release_.statement
+        assert copy.release_.tree.weights.tolist() == model.release_.tree.weights.tolist()
+
+    def test_small_clusters_become_noise(self):
+        graph = path_graph([0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
+        assert PTClust(**TINY).fit_predict(graph).tolist() == [0] * 4 + [1] * 3 + [2] * 4
+        model = PTClust(**TINY, min_cluster_size=4).fit(graph)
+        assert model.labels_.tolist() == [0] * 4 + [-1] * 3 + [1] * 4
+        assert (model.n_clusters_, model.release_.n_noise) == (2, 3)
+        assert model.release_.min_cluster_size == 4
+
+    def test_names_stay_with_their_nodes(self):
+        model = PTClust(**TINY).fit(path_graph(names="abcdefgh"))
+        assert model.release_.names.tolist() == list("abcdefgh")
+
+    def test_a_failed_fit_leaves_the_last_one_whole(self):
+        model = PTClust(**TINY).fit(path_graph())
+        before = model.plan_, model.release_, model.labels_
+        with pytest.raises(UsageError):
+            model.set_params(shift=-5.0).fit(planted())
+        assert (model.plan_, model.release_) == before[:2]
+        assert model.labels_ is before[2]
+
+
+class TestSmallAndDisconnected:
+    @pytest.mark.parametrize("delta", [0, 1e-6])
+    @pytest.mark.parametrize("tree", ["auto", *METHODS])
+    @pytest.mark.parametrize("n_nodes", [0, 1, 2])
+    def test_the_smallest_graphs(self, n_nodes, tree, delta, tmp_path):
+        if (tree, delta) == ("gaussian", 0):
+            return
+        graph = path_graph([0.5] * max(n_nodes - 1, 0), n_nodes=n_nodes)
+        model = PTClust(**TINY, tree=tree, delta=delta).fit(graph)
+        assert model.labels_.tolist() == list(range(n_nodes))  # the first cut always happens
+        assert model.release_.tree.n_edges == max(n_nodes - 1, 0)
+        assert len(model.release_.statement.mechanisms) <= 2 * (n_nodes > 1)
+        model.release_.save(tmp_path / "release.json")
+        loaded = ptclust.Release.load(tmp_path / "release.json")
+        assert loaded.labels.tolist() == model.labels_.tolist()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_every_component_is_clustered_by_itself(self, method):
+        weights = np.array(PATH + PATH)
+        sources = np.r_[0:7, 8:15]
+        graph = Graph(sources, sources + 1, weights, n_nodes=17)  # two paths, and a node alone
+        model = PTClust(**TINY, **choices(method)).fit(graph)
+        assert model.labels_.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4 + [4]
+        assert model.plan_.n_components == 3
+        assert model.release_.tree.n_edges == 14
+        assert model.release_.statement.mechanisms[-1].parameters["n_values"] == 14
+        assert quietly(PTClust(**TINY, calibration="published"), graph).n_clusters_ == 5
+
+
+class TestNormalisation:
+    def test_constants_are_used_as_given(self):
+        model = PTClust(**TINY, shift=0.5, scale=np.float64(2.0)).fit(path_graph())
+        release = model.release_
+        assert (release.shift, release.scale) == (0.5, 2.0)
+        assert release.clustered_weights == pytest.approx((np.array(PATH) + 0.5) / 2, abs=1e-4)
+        assert any("0.5 (given)" in words for words in release.statement.post_processing)
+
+    def test_defaults_follow_from_the_released_weights_alone(self):
+        """Two graphs, and the same released weights: the same shift and scale."""
+        model = PTClust(
+            epsilon=1, sensitivity=Sensitivity(linf=0.1), tree="laplace", random_state=1
+        )
+        for graph in (planted(), path_graph()):
+            release = model.fit(graph).release_
+            noisy = release.tree.weights
+            noise = model.plan_.chosen.weights.standard_deviation
+            assert release.shift == pytest.approx(max(0.0, noise - noisy.min()))
+            assert release.scale == pytest.approx(noisy.max() + release.shift)
+            assert release.clustered_weights.max() == 1
+
+    def test_the_scale_changes_no_cluster(self):
+        one, two = (
+            PTClust(**TINY, scale=scale, shift=0.1).fit(planted(30, 1)) for scale in (None, 50)
+        )
+        assert one.labels_.tolist() == two.labels_.tolist()
+
+    def test_weights_far_below_zero_are_lifted_above_it(self):
+        """Where one standard deviation of the noise is lost in rounding, one step of the floats must do."""
+        graph = path_graph([-1e18, 1.0, 2.0, 3.0])
+        release = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e-3)).fit(graph).release_
+        assert release.clustered_weights.min() > 0
+        assert release.clustered_weights.max() <= 1
+
+    @pytest.mark.parametrize("options", [{"shift": -0.5}, {"scale": 0.5}])
+    def test_constants_that_do_not_suffice_are_named(self, options):
+        (name,) = options
+        with pytest.raises(UsageError, match=f"{name} out, or give at least"):
+            PTClust(**TINY, **options).fit(path_graph())
+
+
+class TestPublicBounds:
+    @pytest.mark.parametrize("weight_range", [(0.2, 1.0), (0.0, 0.8), (0.15, 0.3)])
+    def test_weights_outside_the_declared_range(self, weight_range, spending):
+        graph = path_graph([0.123456789, 0.2, 0.987654321])
+        with pytest.raises(WeightError, match="clip=") as caught:
+            PTClust(**TINY, weight_range=weight_range).fit(graph)
+        assert spending == []
+        assert "123" not in str(caught.value)
+        assert "987" not in str(caught.value)
+        assert f"clip=({weight_range[0]:g}, {weight_range[1]:g})" in str(caught.value)
+
+    def test_weights_on_the_bounds_are_inside(self):
+        model = PTClust(**TINY, weight_range=(0.1, 0.9)).fit(path_graph())
+        assert model.plan_.weight_range == (0.1, 0.9)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_clipping_moves_weights_to_the_nearer_bound(self, method):
+        graph = path_graph([-5.0, 0.3, 0.5, 9.0])
+        for clip in ((0.2, 0.6), np.array([0.2, 0.6])):
+            model = PTClust(**TINY, **choices(method), clip=clip).fit(graph)
+            assert model.release_.tree.weights == pytest.approx([0.2, 0.3, 0.5, 0.6], abs=1e-4)
+            assert model.plan_.weight_range == (0.2, 0.6)
+        assert graph.weights.tolist() == [-5.0, 0.3, 0.5, 9.0]
+
+    @pytest.mark.parametrize("options", [{"weight_range": (0, 1)}, {"clip": (0, 1)}])
+    def test_noise_that_drowns_the_range_warns_and_is_stated(self, options):
+        model = PTClust(epsilon=0.01, sensitivity=Sensitivity(linf=MU), **options)
+        with pytest.warns(PrivacyWarning, match="larger than the whole range"):
+            model.fit(planted(8))
+        assert any("larger than" in caveat for caveat in model.release_.statement.caveats)
+
+    def test_a_plan_for_another_topology_is_refused(self, spending):
+        for other in (
+            Topology(range(8), range(1, 9)),
+            Topology([*range(7), 0], [*range(1, 8), 7]),
+            Topology([*range(6), 0], [*range(1, 7), 6], n_nodes=8),
+        ):
+            made = plan(other, **TINY)
+            with pytest.raises(InputError, match="plan again"):
+                publish(path_graph(), made)
+        assert spending == []
+
+
+@pytest.fixture
+def spending(monkeypatch):
+    """What was released so far: nothing else looks at private weights."""
+    found: list[str] = []
+    inside = PTClust.fit.__globals__["publish"].__globals__
+    release_tree = inside["release_tree"]
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        found.append("spent")
+        return release_tree(*arguments, **options)
+
+    monkeypatch.setitem(inside, "release_tree", counted)
+    if publish.__globals__ is not inside:  # with doctests, pytest may import a module twice
+        monkeypatch.setitem(publish.__globals__, "release_tree", counted)
+    return found
+
+
+def test_spending_is_noticed(spending):
+    PTClust(**TINY).fit(path_graph())
+    assert spending == ["spent"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"epsilon": value} for value in (0, -1.0, math.nan, math.inf, 5e-324, "much", None)),
+        *({"delta": value} for value in (1, 2.0, -1e-9, math.nan, 5e-324)),
+        *({"split": value} for value in (0, 1, -0.1, math.nan, "half")),
+        *({"split": 2, "tree": method} for method in ("laplace", "pamst")),
+        *({"sensitivity": value} for value in (None, 0.1, {"linf": 0.1})),
+        *({"tree": value} for value in ("prim", None)),
+        {"tree": "gaussian"},
+        {"calibration": "tight"},
+        {"calibration": "published", "delta": 1e-6},
+        *({"min_cluster_size": value} for value in (0, -1, 2.5, "two", None, True)),
+        *({"shift": value} for value in (math.nan, math.inf, "much", True)),
+        *({"scale": value} for value in (0, -1.0, math.nan, "much")),
+        *({"clip": value} for value in ((1, 0), (0, math.inf), (0,), (), "ab", 3)),
+        *({"weight_range": value} for value in ((1, 0), (math.nan, 1), ())),
+        *({"privacy_unit": value} for value in ("two\nlines", 7)),
+        *({"random_state": value} for value in (-1, 0.5, "seed", True)),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_spend_nothing(options, spending):
+    with pytest.raises((UsageError, InputError)) as caught:
+        PTClust(**(TINY | options)).fit(path_graph())
+    assert spending == []
+    assert len(str(caught.value).split()) >= 5, "a sentence, not a code"
+
+
+def test_wrong_bounds_are_refused_also_without_the_estimator(spending):
+    graph = path_graph()
+    with pytest.raises(UsageError, match="smaller first"):
+        publish(graph, plan(graph.topology, **TINY), clip=(1.0, 0.0))
+    assert spending == []

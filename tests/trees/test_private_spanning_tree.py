@@ -1,0 +1,238 @@
+"""private_spanning_tree: a tree of every graph by every method, with the exponent or scale that the budget affords."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import chisquare, laplace, norm
+
+from ptclust.errors import InputError, UsageError, WeightError
+from ptclust.graph import Graph
+from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.plan import METHODS
+from ptclust.trees import Tree, minimum_spanning_tree, private_spanning_tree
+from tests.trees import paper
+
+ALPHA = 1e-6
+MU = 0.01
+WITH_DELTA = [(method, delta) for method in METHODS for delta in (0, 1e-6)]
+WITH_DELTA.remove(("gaussian", 0))
+DISTRIBUTION = {"pamst": paper.pamst_distribution, "kruskal": paper.kruskal_distribution}
+
+
+def random_graph(n_nodes=50, n_more=100, seed=0) -> Graph:
+    random = np.random.default_rng(seed)
+    pairs = {(int(random.integers(i)), i) for i in range(1, n_nodes)}
+    while len(pairs) < n_nodes - 1 + n_more:
+        a, b = sorted(random.choice(n_nodes, 2, replace=False).tolist())
+        pairs.add((a, b))
+    ends = random.permutation(sorted(pairs))
+    return Graph(ends[:, 0], ends[:, 1], random.uniform(0.1, 1, len(ends)), n_nodes=n_nodes)
+
+
+def assert_spans(tree: Tree, graph: Graph) -> None:
+    """Tree has checked that there is no cycle; as many edges as possible make it span every component."""
+    ids = tree.edge_ids
+    assert tree.n_edges == graph.n_nodes - graph.topology.n_components
+    assert tree.topology.components.tolist() == graph.topology.components.tolist()
+    assert ids.dtype.kind == "i"
+    assert (np.diff(ids) > 0).all()
+    assert graph.sources[ids].tolist() == tree.sources.tolist()
+    assert graph.targets[ids].tolist() == tree.targets.tolist()
+
+
+@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
+@pytest.mark.parametrize("random_state", [None, 7])
+def test_a_spanning_tree_without_weights(method, delta, random_state):
+    graph = random_graph()
+    tree = private_spanning_tree(
+        graph,
+        method=method,
+        epsilon=1,
+        delta=delta,
+        sensitivity=Sensitivity(linf=MU),
+        random_state=random_state,
+    )
+    assert_spans(tree, graph)
+    assert not tree.private
+    with pytest.raises(WeightError, match="only its topology"):
+        tree.weights  # noqa: B018
+    assert not any(
+        isinstance(part, np.ndarray) and part.dtype.kind == "f" for part in vars(tree).values()
+    )
+
+
+@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
+def test_forests_and_the_smallest_graphs(method, delta):
+    options: dict[str, Any] = {
+        "method": method, "epsilon": 1, "delta": delta, "sensitivity": Sensitivity(linf=MU),
+    }  # fmt: skip
+    one, two = random_graph(20, 30), random_graph(9, 5, seed=1)
+    both = Graph(
+        np.r_[one.sources, two.sources + 22],
+        np.r_[one.targets, two.targets + 22],
+        np.r_[one.weights, two.weights],
+        n_nodes=33,
+    )
+    assert both.topology.n_components == 6  # two trees and four nodes alone
+    assert_spans(private_spanning_tree(both, **options), both)
+    for n_nodes in (0, 1, 2, 5):
+        empty = Graph([], [], [], n_nodes=n_nodes)
+        assert private_spanning_tree(empty, **options).n_edges == 0
+    pair = Graph([1], [0], [-3.0])
+    assert private_spanning_tree(pair, **options).edge_ids.tolist() == [0]
+
+
+@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
+def test_with_hardly_any_noise_it_is_the_minimum_spanning_tree(method, delta):
+    graph = random_graph()
+    tree = private_spanning_tree(
+        graph, method=method, epsilon=1, delta=delta, sensitivity=Sensitivity(linf=1e-7)
+    )
+    assert tree.edge_ids.tolist() == minimum_spanning_tree(graph).edge_ids.tolist()
+
+
+def test_a_seed_repeats_the_tree_and_secure_draws_differ():
+    graph = random_graph()
+    options: dict[str, Any] = {"epsilon": 1, "sensitivity": Sensitivity(linf=MU)}
+    for method in ("kruskal", "pamst", "laplace"):
+        draws = [
+            private_spanning_tree(graph, method=method, **options, random_state=seed).edge_ids
+            for seed in (3, 3, 4, None, None)
+        ]
+        assert draws[0].tolist() == draws[1].tolist()
+        assert len({tuple(ids.tolist()) for ids in draws[1:]}) == 4
+
+
+class TestTheBudgetIsUsed:
+    """On many triangles, where the distribution of the tree is known, with secure randomness."""
+
+    copies, n_calls, weights = 1000, 6, (0.1, 0.5, 1.0)
+
+    def draw(self, **options: Any) -> Counter[tuple[int, ...]]:
+        offset = np.repeat(np.arange(self.copies) * 3, 3)
+        ends = [np.tile(nodes, self.copies) + offset for nodes in ([0, 1, 2], [1, 2, 0])]
+        graph = Graph(*ends, np.tile(self.weights, self.copies))
+        found: Counter[tuple[int, ...]] = Counter()
+        for _ in range(self.n_calls):
+            ids = private_spanning_tree(graph, **options).edge_ids.reshape(self.copies, 2)
+            copy, edge = np.divmod(ids, 3)
+            assert (copy == np.arange(self.copies)[:, None]).all()
+            found.update(map(tuple, edge.tolist()))
+        return found
+
+    def is_accepted(self, found: Counter[tuple[int, ...]], exact: dict[Any, float]) -> bool:
+        total, n = math.fsum(exact.values()), sum(found.values())
+        assert total == pytest.approx(1, abs=1e-5)
+        trees = sorted(exact)
+        expected = [n * exact[tree] / total for tree in trees]
+        return bool(chisquare([found[tree] for tree in trees], expected).pvalue > ALPHA)
+
+    @pytest.mark.parametrize("method", DISTRIBUTION)
+    @pytest.mark.parametrize(
+        ("sensitivity", "spread"),
+        [(Sensitivity(linf=MU), 2 * MU), (Sensitivity(l1=MU), MU)],
+        ids=["linf", "l1"],
+    )
+    def test_pure(self, method, sensitivity, spread):
+        """Section 3: epsilon = k c spread."""
+        exponent = 2.0
+        epsilon = 2 * self.copies * exponent * spread
+        found = self.draw(method=method, epsilon=epsilon, sensitivity=sensitivity)
+        self.check_exponent(method, found, exponent)
+
+    @pytest.mark.parametrize("method", DISTRIBUTION)
+    @pytest.mark.parametrize("norm_and_spread", [("linf", 2.0), ("l1", 1.0)])
+    def test_zcdp(self, method, norm_and_spread):
+        """Section 3: rho = k (c spread)^2 / 8, where rho is what epsilon and delta afford."""
+        exponent, epsilon, delta = 2.0, 1.0, 1e-6
+        rho = float(Budget.approximate(epsilon, delta).to_zcdp().rho)
+        spread = math.sqrt(8 * rho / (2 * self.copies)) / exponent
+        name, factor = norm_and_spread
+        sensitivity = Sensitivity(**{name: spread / factor})
+        found = self.draw(method=method, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+        self.check_exponent(method, found, exponent)
+
+    def check_exponent(self, method, found, exponent):
+        edges = [(i, (i + 1) % 3, w) for i, w in enumerate(self.weights)]
+        for factor in (0.7, 1.0, 1.3):
+            exact = DISTRIBUTION[method](3, edges, factor * exponent)
+            assert self.is_accepted(found, exact) == (factor == 1.0)
+
+    @pytest.mark.parametrize(
+        ("method", "sensitivity"),
+        [
+            ("laplace", Sensitivity(l1=0.5)),  # l1 / epsilon
+            ("laplace", Sensitivity(linf=0.5 / 3000)),  # m linf / epsilon
+            ("gaussian", Sensitivity(l2=0.5)),  # l2 / sqrt(2 rho)
+            ("gaussian", Sensitivity(linf=0.5 / math.sqrt(3000))),  # sqrt(m) linf / sqrt(2 rho)
+        ],
+    )
+    def test_perturbation(self, method, sensitivity):
+        """The edge left out is the heaviest after noise on all m edges."""
+        if method == "laplace":
+            options = {"epsilon": 1.0, "delta": 1e-6}  # delta is not needed, and does no harm
+            scale, law = 0.5, laplace
+        else:
+            options = {"epsilon": 5.0, "delta": 1e-6}
+            rho = float(Budget.approximate(5.0, 1e-6).to_zcdp().rho)
+            scale, law = 0.5 / math.sqrt(2 * rho), norm
+        found = self.draw(method=method, sensitivity=sensitivity, **options)
+        for factor in (0.7, 1.0, 1.3):
+            exact = {
+                tuple({0, 1, 2} - {i}): heaviest(law, i, self.weights, factor * scale)
+                for i in range(3)
+            }
+            assert self.is_accepted(found, exact) == (factor == 1.0)
+
+
+def heaviest(law: Any, i: int, weights: Any, scale: float) -> float:
+    """The probability that weight i is the largest after noise."""
+
+    def density(x: float) -> float:
+        others = [law.cdf(x, w, scale) for j, w in enumerate(weights) if j != i]
+        return float(law.pdf(x, weights[i], scale)) * math.prod(others)
+
+    return float(quad(density, -12, 12, points=list(weights), limit=200)[0])
+
+
+GOOD: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=MU)}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"method": "prim"}, "kruskal, pamst, gaussian, laplace"),
+        ({"method": None}, "kruskal, pamst, gaussian, laplace"),
+        ({"method": "auto"}, "kruskal, pamst, gaussian, laplace"),
+        ({"method": "gaussian"}, "delta > 0"),
+        *(({"epsilon": value}, "epsilon") for value in (0, -1, math.nan, math.inf, 5e-324, None)),
+        *(({"delta": value}, "delta") for value in (1, -0.1, math.nan)),
+        *(({"sensitivity": value}, "Sensitivity(linf=") for value in (None, 0.1)),
+        *(({"random_state": value}, "seed") for value in (-1, 0.5, "x")),
+        ({"epsilon": 1e-11}, "raise the budget"),
+    ],
+)
+def test_wrong_choices_are_refused_with_a_remedy(change, words):
+    with pytest.raises(UsageError) as caught:
+        private_spanning_tree(random_graph(), **(GOOD | change))
+    assert words in str(caught.value)
+
+
+def test_only_a_graph_has_private_trees():
+    for thing in (random_graph().topology, minimum_spanning_tree(random_graph()), np.eye(3), None):
+        with pytest.raises(InputError, match=r"no Graph; Graph\.from_scipy"):
+            private_spanning_tree(thing, **GOOD)  # type: ignore[arg-type]
+
+
+def test_what_must_be_known_has_no_default():
+    for missing in GOOD:
+        with pytest.raises(TypeError, match=missing):
+            private_spanning_tree(
+                random_graph(), **{name: value for name, value in GOOD.items() if name != missing}
+            )
