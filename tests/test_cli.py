@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
 
-from ptclust import cli
+from ptclust import Release, cli
 
 EDGES = "source,target,weight\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
 LABELS = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
@@ -281,12 +282,143 @@ class TestInterruption:
         assert [p.name for p in tmp_path.iterdir()] == ["edges.csv"]
 
 
-def test_demo_leaves_a_picture_of_moons(run):
+def test_demo_shows_plan_clusters_pictures_and_statement(run):
     code, out, _ = run("demo", "-o", "made/here")
     assert code == 0
-    assert "2 clusters of 50, 50 points" in out
-    assert "ARI 1.00" in out
-    assert Path("made/here/moons.png").read_bytes().startswith(b"\x89PNG")
+    assert "DBMSTClu, not private    2 clusters, ARI 1.00" in out
+    assert "PTClust, published" in out
+    assert "> kruskal" in out
+    assert "PRIVACY STATEMENT" in out
+    for name in ("moons.png", "moons-private.png"):
+        assert Path("made/here", name).read_bytes().startswith(b"\x89PNG")
+    (release,) = Path("made/here").glob("release-*.json")
+    assert Release.load(release).statement.private
+
+
+@pytest.fixture
+def edges():
+    """A graph of two clusters whose weights lie far apart, in the current directory."""
+    random = np.random.default_rng(0)
+    a, b = np.triu_indices(40, 1)
+    within = a // 20 == b // 20
+    weights = np.where(within, random.uniform(0.1, 0.3, len(a)), random.uniform(0.9, 1, len(a)))
+    pl.DataFrame({"source": a, "target": b, "weight": weights}).write_parquet("edges.parquet")
+    pl.DataFrame({"source": a, "target": b}).write_csv("topology.csv")
+    return weights
+
+
+BUDGET = ["--epsilon", "1", "--delta", "1e-6", "--linf", "1e-5"]
+
+
+class TestPlan:
+    def test_needs_no_weights(self, run, edges):
+        code, out, _ = run("plan", "topology.csv", *BUDGET)
+        assert code == 0
+        assert "40 nodes, 780 edges" in out
+        assert out == run("plan", "edges.parquet", *BUDGET)[1]
+
+    def test_json(self, run, edges):
+        document = json.loads(run("plan", "topology.csv", *BUDGET, "--json")[1])
+        assert {c["method"] for c in document["candidates"]} == {
+            "kruskal",
+            "pamst",
+            "gaussian",
+            "laplace",
+        }
+        assert document["chosen"] == "kruskal"
+
+    def test_says_what_the_published_scales_truly_spend(self, run, edges):
+        options = ["--epsilon", "1", "--linf", "0.1", "--calibration", "published"]
+        out = run("plan", "topology.csv", *options)[1]
+        assert "truly spends epsilon = 19.75" in out  # 1/4 + 39/2
+
+    def test_warns_of_noise_beyond_the_range_of_the_weights(self, run, edges):
+        options = ["--epsilon", "0.01", "--linf", "0.1", "--weight-range", "0", "1"]
+        assert "larger than the whole range" in run("plan", "topology.csv", *options)[1]
+
+
+class TestCluster:
+    def test_publishes_a_release_and_says_what_it_promises(self, run, edges):
+        options = ["-o", "release.json", "--labels", "labels.csv", "--plot", "tree.png"]
+        code, out, err = run(
+            "cluster", "edges.parquet", *BUDGET, *options, "--privacy-unit", "one patient"
+        )
+        assert (code, out) == (0, "")
+        assert "epsilon = 1, delta = 1e-06" in err
+        assert "Running again spends the budget again" in err
+        release = Release.load("release.json")
+        assert release.n_clusters == 2
+        assert release.statement.privacy_unit == "one patient"
+        assert release.statement.private
+        assert pl.read_csv("labels.csv")["label"].to_list() == release.labels.tolist()
+        assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_never_overwrites_a_release(self, run, edges):
+        assert run("cluster", "edges.parquet", *BUDGET, "-o", "release.json")[0] == 0
+        before = Path("release.json").read_bytes()
+        code, _, err = run("cluster", "edges.parquet", *BUDGET, "-o", "release.json")
+        assert code == 3
+        assert "spends the budget again" in err
+        assert Path("release.json").read_bytes() == before
+
+    def test_dry_run_is_the_plan(self, run, edges, tmp_path):
+        dry = run("cluster", "edges.parquet", *BUDGET, "--dry-run")
+        assert dry[:2] == run("plan", "topology.csv", *BUDGET)[:2]
+        assert {p.name for p in tmp_path.iterdir()} == {"edges.parquet", "topology.csv"}
+
+    def test_json_is_the_statement(self, run, edges):
+        out = run("cluster", "edges.parquet", *BUDGET, "-o", "r.json", "--json")[1]
+        assert json.loads(out) == Release.load("r.json").statement.to_dict()
+
+    def test_a_seed_makes_it_not_private(self, run, edges):
+        options = ["-o", "release.json", "--random-state", "1"]
+        code, _, err = run("cluster", "edges.parquet", *BUDGET, *options)
+        assert code == 0
+        assert "not private" in err.lower()
+        assert not Release.load("release.json").statement.private
+
+    BAD: ClassVar = {
+        "epsilon 0": (["--epsilon", "0", "--linf", "1"], 2, "epsilon"),
+        "epsilon negative": (["--epsilon", "-1", "--linf", "1"], 2, "epsilon"),
+        "epsilon NaN": (["--epsilon", "nan", "--linf", "1"], 2, "epsilon"),
+        "epsilon infinite": (["--epsilon", "inf", "--linf", "1"], 2, "epsilon"),
+        "epsilon subnormal": (["--epsilon", "1e-320", "--linf", "1"], 2, "epsilon"),
+        "delta 1": (["--epsilon", "1", "--delta", "1", "--linf", "1"], 2, "delta"),
+        "delta negative": (["--epsilon", "1", "--delta", "-1e-9", "--linf", "1"], 2, "delta"),
+        "no sensitivity": (["--epsilon", "1"], 2, "linf"),
+        "sensitivity 0": (["--epsilon", "1", "--linf", "0"], 2, "linf"),
+        "split 1": (["--epsilon", "1", "--linf", "1", "--split", "1", "--tree", "pamst"], 2, "1"),
+        "gaussian, pure": (["--epsilon", "1", "--linf", "1", "--tree", "gaussian"], 2, "delta"),
+        "published kruskal": (
+            ["--epsilon", "1", "--linf", "1", "--tree", "kruskal", "--calibration", "published"],
+            2,
+            "pamst",
+        ),
+        "out of range": (
+            ["--epsilon", "1", "--linf", "1", "--weight-range", "0", "0.5"],
+            3,
+            "clip",
+        ),
+        "range reversed": (["--epsilon", "1", "--linf", "1", "--clip", "1", "0"], 2, "smaller"),
+    }
+
+    @pytest.mark.parametrize("what", BAD)
+    def test_bad_parameters_spend_and_write_nothing(self, run, edges, what, monkeypatch):
+        def no_noise(*_args, **_kwargs):
+            raise AssertionError("noise was drawn")
+
+        monkeypatch.setattr("ptclust.privacy.randomness.RandomStream.of", no_noise)
+        options, expected, word = self.BAD[what]
+        code, out, err = run("cluster", "edges.parquet", *options, "-o", "release.json")
+        assert (code, out) == (expected, ""), err
+        assert word in err
+        assert not any(str(weight) in err for weight in edges.tolist())
+        assert not Path("release.json").exists()
+
+    def test_without_output_nothing_is_read(self, run):
+        code, _, err = run("cluster", "missing.csv", *BUDGET)
+        assert code == 2
+        assert "--output" in err
 
 
 def test_bench_measures_ratios(run):

@@ -421,8 +421,9 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
 
 def test_logs_warnings_and_streams_stay_silent(caplog, capfd, tmp_path):
     """Everything at DEBUG, but for the compiler of the kernels, which logs every line it compiles."""
+    caplog.set_level(logging.INFO, logger="numba")
     with caplog.at_level(logging.DEBUG):
-        caplog.set_level(logging.INFO, logger="numba")
+        logging.getLogger("curator").debug("hears everything")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for kind in OPTIONS:
@@ -439,6 +440,7 @@ def test_logs_warnings_and_streams_stay_silent(caplog, capfd, tmp_path):
                 except Exception:
                     logging.getLogger("curator").exception("a call failed")
     assert "a call failed" in caplog.text
+    assert "hears everything" in caplog.text
     assert not leaks(caplog.text)
     assert not [record for record in caplog.records if record.name.startswith("ptclust")]
     assert any(issubclass(entry.category, PrivacyWarning) for entry in caught)

@@ -191,6 +191,14 @@ class TestAuto:
         assert made.chosen in made.candidates
         assert made.chosen.noise == min(candidate.noise for candidate in made.candidates)
 
+    @pytest.mark.parametrize(("split", "method"), [(0.5, "kruskal"), (0.001, "gaussian")])
+    def test_counts_the_noise_of_the_tree_too(self, split, method):
+        """With hardly any budget for the tree, its weights are fine and its shape is not."""
+        made = plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF, split=split)
+        kruskal, gaussian = by_method(made)["kruskal"], by_method(made)["gaussian"]
+        assert kruskal.weights.standard_deviation < gaussian.weights.standard_deviation
+        assert made.chosen.method == method
+
     def test_takes_kruskal_on_dense_graphs_where_every_weight_moves(self):
         assert (
             plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF).chosen.method == "kruskal"

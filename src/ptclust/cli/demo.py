@@ -10,11 +10,16 @@ import typer
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for the picture and the labels.")
+        Path, typer.Option("--output", "-o", help="Directory for the pictures and the release.")
     ] = Path("ptclust-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the example's points.")] = 8,
+    epsilon: Annotated[float, typer.Option(help="The privacy budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="0 for a pure guarantee.")] = 1e-6,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the example, not of the noise.")] = 8,
 ) -> None:
-    """Cluster two moons of 100 points with DBMSTClu and draw them."""
+    """Publish the clusters of a built-in graph: plan, clusters, pictures and the privacy statement."""
+    from ptclust.cli._terminal import stages
     from ptclust.experiments.demo import run_demo
 
-    typer.echo(run_demo(output, seed))
+    with stages() as stage:
+        told = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, stage=stage)
+    typer.echo(told)
