@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import bench, cluster, dbmstclu, demo, plan
+from ptclust.cli import bench, cluster, dbmstclu, demo, plan, reproduce
 from ptclust.errors import PtclustError
 
 _INTERRUPTED = 130
@@ -23,6 +23,7 @@ app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("cluster")(cluster.cluster)
 app.command("dbmstclu")(dbmstclu.dbmstclu)
+app.add_typer(reproduce.reproduce, name="reproduce")
 app.command("bench")(bench.bench)
 
 

@@ -22,7 +22,7 @@ _POINTS = {"circles": circles, "moons": moons}
 WITHIN = (0.1, 0.3)
 """Weights within clusters: w_min and w_max of the paper's experiments."""
 ACROSS = (0.9, 1.0)
-"""Weights across clusters lie above w_max^2 / w_min, so the clusters are strongly homogeneous (Definition 10)."""
+"""Weights across clusters lie above w_max^2 / w_min, so the clusters are strongly homogeneous."""
 
 
 @dataclass(frozen=True)
