@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.clustering import Clustering, dbmstclu
+from ptclust.clustering import Clustering, check_sizes, dbmstclu
 from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.privacy import RandomStream
 from ptclust.privacy.plan import Plan, check_range, plan
 from ptclust.release import Release
 from ptclust.release.account import statement_of
-from ptclust.release.normalise import Normalisation, normalisation
+from ptclust.release.normalise import Normalisation, check_constants, normalisation
 from ptclust.release.weights import release_tree
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
@@ -200,7 +200,12 @@ def publish(
     published. ``plan`` must have been made for the topology of this graph.
     """
     clip = check_range(clip)
+    # All that can be wrong with what was asked for is found before anything is spent.
     _check_plan(graph, plan, clipped=clip is not None)
+    check_range(clip)
+    check_sizes(None, min_cluster_size)
+    check_constants(shift, scale)
+    statement_of(plan, reproducible=True, post_processing=(), privacy_unit=privacy_unit, clip=clip)
     _check_options(shift, scale, min_cluster_size)
     for warning in plan.warnings:
         warnings.warn(warning, PrivacyWarning, stacklevel=2)

@@ -7,12 +7,13 @@ from ptclust.clustering.dbcvi import (
     dispersion,
     separation,
 )
-from ptclust.clustering.dbmstclu import Clustering, Cuts, dbmstclu
+from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu
 
 __all__ = [
     "Clustering",
     "Cuts",
     "WeightedTree",
+    "check_sizes",
     "cluster_validity",
     "dbcvi",
     "dbmstclu",

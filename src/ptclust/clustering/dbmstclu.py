@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Clustering", "Cuts", "dbmstclu"]
+__all__ = ["Clustering", "Cuts", "check_sizes", "dbmstclu"]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()
@@ -101,7 +101,7 @@ def dbmstclu(
     >>> dbmstclu(tree).labels.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    _check_parameters(max_clusters, min_cluster_size)
+    check_sizes(max_clusters, min_cluster_size)
     _check_weights(tree)
     forest = _rooted(tree)
     state = _initial_state(tree.n_nodes)
@@ -124,7 +124,8 @@ def dbmstclu(
     )
 
 
-def _check_parameters(max_clusters: int | None, min_cluster_size: int) -> None:
+def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
+    """Raise UsageError unless both are whole numbers of at least 1, or the first is left out."""
     for name, value in (("max_clusters", max_clusters), ("min_cluster_size", min_cluster_size)):
         if value is not None and (not isinstance(value, (int, np.integer)) or value < 1):
             raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")

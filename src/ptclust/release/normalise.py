@@ -13,7 +13,7 @@ from ptclust.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Normalisation", "normalisation"]
+__all__ = ["Normalisation", "check_constants", "normalisation"]
 
 
 class Normalisation(NamedTuple):
@@ -25,6 +25,15 @@ class Normalisation(NamedTuple):
     def apply(self, noisy_weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weights to cluster."""
         return (noisy_weights + self.shift) / self.scale
+
+
+def check_constants(shift: float | None, scale: float | None) -> None:
+    """Raise UsageError unless both are finite numbers or left out."""
+    for name, value in (("shift", shift), ("scale", scale)):
+        if value is not None and (not _is_number(value) or not math.isfinite(value)):
+            raise UsageError(f"{name} must be a finite number, not {value!r}")
+    if scale is not None and scale <= 0:
+        raise UsageError(f"scale must be above 0, not {scale!r}")
 
 
 def normalisation(
@@ -50,11 +59,7 @@ def normalisation(
     shift, scale : float, optional
         Constants to use instead.
     """
-    for name, value in (("shift", shift), ("scale", scale)):
-        if value is not None and (not _is_number(value) or not math.isfinite(value)):
-            raise UsageError(f"{name} must be a finite number, not {value!r}")
-    if scale is not None and scale <= 0:
-        raise UsageError(f"scale must be above 0, not {scale!r}")
+    check_constants(shift, scale)
     if not len(noisy_weights):
         return Normalisation(0.0 if shift is None else shift, 1.0 if scale is None else scale)
     smallest, largest = float(noisy_weights.min()), float(noisy_weights.max())
@@ -62,7 +67,8 @@ def normalisation(
         shift = max(0.0, noise - smallest, math.nextafter(-smallest, math.inf))
     if smallest + shift <= 0:
         raise UsageError(
-            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift "
+            f"with a shift of {shift:g} the smallest released weight is not positive, and the budget "
+            "of this run is spent; next time leave shift "
             "out, or give at least "
             f"{-smallest:g} and a little more"
         )
