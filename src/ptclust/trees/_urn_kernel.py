@@ -24,11 +24,7 @@ import numpy as np
 
 from ptclust._kernel import inlined, kernel
 from ptclust._union_find import find, union
-from ptclust.privacy._chacha_kernel import (
-    coin_flips_all_zero,
-    uniform53,
-    uniform_below,
-)
+from ptclust.privacy._chacha_kernel import coin_flips_all_zero, uniform53, uniform_below
 from ptclust.privacy.exponential import GRID
 
 if TYPE_CHECKING:
@@ -83,116 +79,91 @@ def exponent_of(weight: float, factor: float) -> int:
 @kernel
 def lay_out(urn: Urn, weights: NDArray[np.float64], factor: float) -> None:
     """Give every bucket room for all edges of its rate; ``start`` is zero on entry."""
-    start_of, totals = urn.start, urn.totals
     for weight in weights:
-        start_of[(exponent_of(weight, factor) >> GRID) - totals[SMALLEST] + 1] += 1
-    for j in range(1, len(start_of)):
-        start_of[j] += start_of[j - 1]
+        urn.start[(exponent_of(weight, factor) >> GRID) - urn.totals[SMALLEST] + 1] += 1
+    for j in range(1, len(urn.start)):
+        urn.start[j] += urn.start[j - 1]
 
 
 @inlined
-def place_for(
-    start_of: NDArray[np.int64],
-    filled: NDArray[np.int64],
-    blocks: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    exponent: int,
-) -> int:
+def place_for(urn: Urn, exponent: int) -> int:
     """Return the place of one more item of this rate, which is to be put there."""
-    j = (exponent >> GRID) - totals[SMALLEST]
-    place = start_of[j] + filled[j]
-    filled[j] += 1
-    blocks[j // BLOCK] += 1
-    totals[N_ITEMS] += 1
-    depth = j - totals[FIRST]
+    j = (exponent >> GRID) - urn.totals[SMALLEST]
+    place = urn.start[j] + urn.filled[j]
+    urn.filled[j] += 1
+    urn.block_count[j // BLOCK] += 1
+    urn.totals[N_ITEMS] += 1
+    depth = j - urn.totals[FIRST]
     if depth < 0:
-        look_from(filled, blocks, totals, j)
-    elif depth < totals[WIDTH]:
-        totals[MASS] += np.int64(1) << (totals[WIDTH] - 1 - depth)
-        totals[NUMBER] += 1
+        look_from(urn, j)
+    elif depth < urn.totals[WIDTH]:
+        urn.totals[MASS] += np.int64(1) << (urn.totals[WIDTH] - 1 - depth)
+        urn.totals[NUMBER] += 1
     return int(place)
 
 
 @kernel
-def take(
-    start_of: NDArray[np.int64],
-    filled: NDArray[np.int64],
-    blocks: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    items: NDArray[Any],
-    place: int,
-    exponent: int,
-) -> None:
+def take(urn: Urn, place: int, exponent: int) -> None:
     """Take the item at a place out of the urn; the last of its bucket moves there."""
-    j = (exponent >> GRID) - totals[SMALLEST]
-    filled[j] -= 1
-    items[place] = items[start_of[j] + filled[j]]
-    blocks[j // BLOCK] -= 1
-    totals[N_ITEMS] -= 1
-    depth = j - totals[FIRST]
-    if depth == 0 and filled[j] == 0:
-        look_from(filled, blocks, totals, j)
-    elif depth < totals[WIDTH]:
-        totals[MASS] -= np.int64(1) << (totals[WIDTH] - 1 - depth)
-        totals[NUMBER] -= 1
+    j = (exponent >> GRID) - urn.totals[SMALLEST]
+    urn.filled[j] -= 1
+    urn.items[place] = urn.items[urn.start[j] + urn.filled[j]]
+    urn.block_count[j // BLOCK] -= 1
+    urn.totals[N_ITEMS] -= 1
+    depth = j - urn.totals[FIRST]
+    if depth == 0 and urn.filled[j] == 0:
+        look_from(urn, j)
+    elif depth < urn.totals[WIDTH]:
+        urn.totals[MASS] -= np.int64(1) << (urn.totals[WIDTH] - 1 - depth)
+        urn.totals[NUMBER] -= 1
 
 
 @kernel
-def look_from(
-    filled: NDArray[np.int64], blocks: NDArray[np.int64], totals: NDArray[np.int64], j: int
-) -> None:
+def look_from(urn: Urn, j: int) -> None:
     """Let the window begin with the first bucket from ``j`` on that holds an item, if there is one."""
-    if totals[N_ITEMS] > 0:
-        totals[FIRST] = next_filled(filled, blocks, j)
-        totals[MASS], totals[NUMBER] = window_mass(filled, totals, totals[FIRST])
+    if urn.totals[N_ITEMS] > 0:
+        urn.totals[FIRST] = next_filled(urn, j)
+        urn.totals[MASS], urn.totals[NUMBER] = window_mass(urn, urn.totals[FIRST])
     else:
-        totals[FIRST] = len(filled)
+        urn.totals[FIRST] = len(urn.filled)
 
 
 @kernel
-def next_filled(filled: NDArray[np.int64], blocks: NDArray[np.int64], j: int) -> int:
+def next_filled(urn: Urn, j: int) -> int:
     """Return the first bucket from ``j`` on that holds an item."""
-    while filled[j] == 0:
+    while urn.filled[j] == 0:
         j += 1
-        while j % BLOCK == 0 and blocks[j // BLOCK] == 0:
+        while j % BLOCK == 0 and urn.block_count[j // BLOCK] == 0:
             j += BLOCK
     return j
 
 
 @kernel
-def window_mass(
-    filled: NDArray[np.int64], totals: NDArray[np.int64], first: int
-) -> tuple[int, int]:
+def window_mass(urn: Urn, first: int) -> tuple[int, int]:
     """Return mass and number of the items in the window from bucket ``first``; its smallest rate counts 1."""
     mass, number = np.int64(0), np.int64(0)
-    width = totals[WIDTH]
-    for i in range(min(width, len(filled) - first)):
-        mass += filled[first + i] << (width - 1 - i)
-        number += filled[first + i]
+    width = urn.totals[WIDTH]
+    for i in range(min(width, len(urn.filled) - first)):
+        mass += urn.filled[first + i] << (width - 1 - i)
+        number += urn.filled[first + i]
     return int(mass), int(number)
 
 
 @kernel
-def draw(
-    start_of: NDArray[np.int64],
-    filled: NDArray[np.int64],
-    blocks: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    stream: NDArray[np.uint32],
-) -> int:
+def draw(urn: Urn, stream: NDArray[np.uint32]) -> int:
     """Return the place of an item, drawn with probability proportional to 2^-bucket.
 
     Of what lies beyond the window every item counts 1 there, at least twice what it should. If that part is hit, the
     next window takes its place with just the probability that its own mass deserves; else the draw starts anew.
     """
-    width = totals[WIDTH]
+    width = urn.totals[WIDTH]
     while True:
-        first, mass = totals[FIRST], totals[MASS]
-        beyond = totals[N_ITEMS] - totals[NUMBER]
+        first, mass = urn.totals[FIRST], urn.totals[MASS]
+        beyond = urn.totals[N_ITEMS] - urn.totals[NUMBER]
         y = uniform_below(stream, mass + beyond)
         while 0 <= y < beyond:
-            later = next_filled(filled, blocks, first + width)
-            mass, number = window_mass(filled, totals, later)
+            later = next_filled(urn, first + width)
+            mass, number = window_mass(urn, later)
             y = uniform_below(stream, beyond << (width - 1))
             beyond -= number
             if y >= mass + beyond or not coin_flips_all_zero(stream, later - first - width + 1):
@@ -202,11 +173,11 @@ def draw(
             break
     y -= beyond
     shift = width - 1
-    while y >= filled[first] << shift:
-        y -= filled[first] << shift
+    while y >= urn.filled[first] << shift:
+        y -= urn.filled[first] << shift
         first += 1
         shift -= 1
-    return int(start_of[first] + (y >> shift))
+    return int(urn.start[first] + (y >> shift))
 
 
 @inlined
@@ -217,23 +188,17 @@ def is_accepted(exponent: int, stream: NDArray[np.uint32]) -> bool:
 
 
 @inlined
-def is_time_to_sweep(totals: NDArray[np.int64]) -> bool:
+def is_time_to_sweep(urn: Urn) -> bool:
     """Whether the draws wasted have cost about as much as sweeping the urn will."""
-    return bool(_PATIENCE * totals[WASTED] > totals[N_ITEMS])
+    return bool(_PATIENCE * urn.totals[WASTED] > urn.totals[N_ITEMS])
 
 
 @inlined
-def keep_first(
-    filled: NDArray[np.int64],
-    blocks: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    j: int,
-    kept: int,
-) -> None:
+def keep_first(urn: Urn, j: int, kept: int) -> None:
     """Keep only the first items of a bucket, after a sweep has moved them there."""
-    blocks[j // BLOCK] += kept - filled[j]
-    totals[N_ITEMS] += kept - filled[j]
-    filled[j] = kept
+    urn.block_count[j // BLOCK] += kept - urn.filled[j]
+    urn.totals[N_ITEMS] += kept - urn.filled[j]
+    urn.filled[j] = kept
 
 
 @kernel
@@ -253,26 +218,17 @@ def draw_kruskal(
     draws as well. Hence draws need not wait for each other: they are made a batch at a time, which hides the latency
     of memory, and what turns out to be no candidate is taken out after the batch.
     """
-    start_of, filled, blocks, totals, items = (
-        urn.start,
-        urn.filled,
-        urn.block_count,
-        urn.totals,
-        urn.items,
-    )
     for edge in range(len(sources)):
-        items[place_for(start_of, filled, blocks, totals, exponent_of(weights[edge], factor))] = (
-            edge
-        )
+        urn.items[place_for(urn, exponent_of(weights[edge], factor))] = edge
     places = np.empty(_BATCH, dtype=np.int64)
     a, b = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     n_forest, n_batch = 0, 1
     while n_forest < len(forest):
         for i in range(n_batch):
-            places[i] = draw(start_of, filled, blocks, totals, stream)
+            places[i] = draw(urn, stream)
         n_accepted = 0
         for i in range(n_batch):
-            edge = items[places[i]]
+            edge = urn.items[places[i]]
             if is_accepted(exponent_of(weights[edge], factor), stream):
                 places[n_accepted] = places[i]
                 a[n_accepted], b[n_accepted] = sources[edge], targets[edge]
@@ -282,27 +238,18 @@ def draw_kruskal(
             root, other = find(parent, a[i]), find(parent, b[i])
             if root != other and n_forest < len(forest):
                 union(parent, root, other)
-                forest[n_forest] = items[places[i]]
+                forest[n_forest] = urn.items[places[i]]
                 n_forest += 1
-        totals[WASTED] += n_accepted - (n_forest - n_before)
-        n_repeated = take_all(
-            start_of, filled, blocks, totals, items, places[:n_accepted], weights, factor
-        )
+        urn.totals[WASTED] += n_accepted - (n_forest - n_before)
+        n_repeated = take_all(urn, places[:n_accepted], weights, factor)
         n_batch = max(n_batch // 2, 1) if 4 * n_repeated > n_batch else min(2 * n_batch, _BATCH)
-        if is_time_to_sweep(totals):
+        if is_time_to_sweep(urn):
             sweep_connected(urn, sources, targets, parent)
 
 
 @kernel
 def take_all(
-    start_of: NDArray[np.int64],
-    filled: NDArray[np.int64],
-    blocks: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    items: NDArray[Any],
-    places: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    factor: float,
+    urn: Urn, places: NDArray[np.int64], weights: NDArray[np.float64], factor: float
 ) -> int:
     """Take the edges at these places out of the urn; return how many places were repetitions."""
     places.sort()
@@ -313,15 +260,7 @@ def take_all(
         if i < len(places) - 1 and places[i] == places[i + 1]:
             n_repeated += 1
         else:
-            take(
-                start_of,
-                filled,
-                blocks,
-                totals,
-                items,
-                places[i],
-                exponent_of(weights[items[places[i]]], factor),
-            )
+            take(urn, places[i], exponent_of(weights[urn.items[places[i]]], factor))
     return n_repeated
 
 
@@ -330,24 +269,17 @@ def sweep_connected(
     urn: Urn, sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
 ) -> None:
     """Take all edges out of the urn whose ends are connected."""
-    start_of, filled, blocks, totals, items = (
-        urn.start,
-        urn.filled,
-        urn.block_count,
-        urn.totals,
-        urn.items,
-    )
     for node in range(len(parent)):
         parent[node] = parent[parent[node]]
-    for j in range(len(filled)):
-        start, kept = start_of[j], 0
-        for slot in range(filled[j]):
-            edge = items[start + slot]
-            items[start + kept] = edge
+    for j in range(len(urn.filled)):
+        start, kept = urn.start[j], 0
+        for slot in range(urn.filled[j]):
+            edge = urn.items[start + slot]
+            urn.items[start + kept] = edge
             kept += parent[sources[edge]] != parent[targets[edge]]
-        keep_first(filled, blocks, totals, j, kept)
-    totals[WASTED] = 0
-    look_from(filled, blocks, totals, 0)
+        keep_first(urn, j, kept)
+    urn.totals[WASTED] = 0
+    look_from(urn, 0)
 
 
 @kernel
@@ -388,13 +320,6 @@ def draw_pamst(
     ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes, and starts its
     tree.
     """
-    start_of, filled, blocks, totals, items = (
-        urn.start,
-        urn.filled,
-        urn.block_count,
-        urn.totals,
-        urn.items,
-    )
     for i in range(len(roots) - 1, 0, -1):
         other = uniform_below(stream, i + 1)
         roots[i], roots[other] = roots[other], roots[i]
@@ -413,24 +338,16 @@ def draw_pamst(
                 for i in range(n_leaving):  # apart from what follows, so that memory is read ahead
                     exponent[i] = exponent_of(weights[arcs[leaving[i]].edge], factor)
                 for i in range(n_leaving):
-                    place = place_for(start_of, filled, blocks, totals, exponent[i])
-                    items[place].node = arcs[leaving[i]].node
-                    items[place].edge = arcs[leaving[i]].edge
-            while totals[N_ITEMS] > 0:
-                place = draw(start_of, filled, blocks, totals, stream)
-                arc = items[place]
+                    place = place_for(urn, exponent[i])
+                    urn.items[place].node = arcs[leaving[i]].node
+                    urn.items[place].edge = arcs[leaving[i]].edge
+            while urn.totals[N_ITEMS] > 0:
+                place = draw(urn, stream)
+                arc = urn.items[place]
                 if reached[arc.node]:
-                    take(
-                        start_of,
-                        filled,
-                        blocks,
-                        totals,
-                        items,
-                        place,
-                        exponent_of(weights[arc.edge], factor),
-                    )
-                    totals[WASTED] += 1
-                    if is_time_to_sweep(totals):
+                    take(urn, place, exponent_of(weights[arc.edge], factor))
+                    urn.totals[WASTED] += 1
+                    if is_time_to_sweep(urn):
                         sweep_reached(urn, reached)
                 elif is_accepted(exponent_of(weights[arc.edge], factor), stream):
                     forest[n_forest] = arc.edge
@@ -442,20 +359,13 @@ def draw_pamst(
 @kernel
 def sweep_reached(urn: Urn, reached: NDArray[np.bool_]) -> None:
     """Take all arcs out of the urn that lead to a node already reached."""
-    start_of, filled, blocks, totals, items = (
-        urn.start,
-        urn.filled,
-        urn.block_count,
-        urn.totals,
-        urn.items,
-    )
-    for j in range(len(filled)):
-        start, kept = start_of[j], 0
-        for slot in range(filled[j]):
-            node, edge = items[start + slot].node, items[start + slot].edge
-            items[start + kept].node = node
-            items[start + kept].edge = edge
+    for j in range(len(urn.filled)):
+        start, kept = urn.start[j], 0
+        for slot in range(urn.filled[j]):
+            node, edge = urn.items[start + slot].node, urn.items[start + slot].edge
+            urn.items[start + kept].node = node
+            urn.items[start + kept].edge = edge
             kept += not reached[node]
-        keep_first(filled, blocks, totals, j, kept)
-    totals[WASTED] = 0
-    look_from(filled, blocks, totals, 0)
+        keep_first(urn, j, kept)
+    urn.totals[WASTED] = 0
+    look_from(urn, 0)
