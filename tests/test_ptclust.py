@@ -650,3 +650,18 @@ def test_wrong_bounds_are_refused_also_without_the_estimator(spending):
     with pytest.raises(UsageError, match="smaller first"):
         publish(graph, plan(graph.topology, **TINY), clip=(1.0, 0.0))
     assert spending == []
+
+
+@pytest.mark.parametrize("tree", ["kruskal", "pamst"])
+def test_a_declared_range_keeps_weights_apart_however_tiny_the_sensitivity(tree):
+    graph = ptclust.Graph([0, 1, 2, 0, 1], [1, 2, 3, 2, 3], [0.1, 0.2, 0.3, 0.9, 0.8])
+    exact = ptclust.minimum_spanning_tree(graph)
+    model = ptclust.PTClust(
+        epsilon=1.0,
+        sensitivity=ptclust.Sensitivity(linf=1e-12),
+        tree=tree,
+        weight_range=(0.0, 1.0),
+    ).fit(graph)
+    assert model.plan_.chosen.tree is not None
+    assert model.plan_.chosen.tree.largest_weight >= 1.0
+    assert model.release_.tree.edge_ids.tolist() == exact.edge_ids.tolist()

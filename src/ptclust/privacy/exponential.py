@@ -19,7 +19,14 @@ from ptclust.privacy.budget import Budget
 if TYPE_CHECKING:
     from ptclust.privacy.sensitivity import Sensitivity
 
-__all__ = ["GRID", "STEP_SLACK", "TreeCalibration", "calibrate_tree", "published_tree"]
+__all__ = [
+    "GRID",
+    "LARGEST_EXPONENT",
+    "STEP_SLACK",
+    "TreeCalibration",
+    "calibrate_tree",
+    "published_tree",
+]
 
 #: The sampler rounds exponents, in units of log 2, to multiples of 2^-GRID.
 GRID = 40
@@ -30,6 +37,9 @@ GRID = 40
 #: moves by at most one step, and the range over all candidates by at most two. The acceptance probability is off by
 #: less than 2^-51 relative, for each of two candidates under each of two neighbours. All else is drawn without error.
 STEP_SLACK = 2.0 * math.log(2.0) * 2.0**-GRID * (1.0 + 2.0**-20) + 4.0 * 2.0**-51
+
+#: The sampler clamps exponents at this many nats: it keeps them in 62 bits.
+LARGEST_EXPONENT = 2.0 ** (62 - GRID) * math.log(2.0)
 
 _DOWN = 1.0 - 2.0**-48  # swallows the rounding of the few operations below
 _LARGEST = 2.0**900  # beyond, products in the sampler overflow; a smaller exponent spends no more
@@ -51,9 +61,19 @@ class TreeCalibration:
         """Standard deviation of the Gumbel noise that the draw amounts to: how blurred the weights look to it."""
         return math.pi / math.sqrt(6.0) / self.exponent if self.exponent > 0 else 0.0
 
+    @property
+    def largest_weight(self) -> float:
+        """Weights beyond this, positive or negative, look to the draw as if they were just this."""
+        return LARGEST_EXPONENT / self.exponent if self.exponent > 0 else math.inf
 
-def calibrate_tree(sensitivity: Sensitivity, n_steps: int, budget: Budget) -> TreeCalibration:
+
+def calibrate_tree(
+    sensitivity: Sensitivity, n_steps: int, budget: Budget, largest_weight: float = 0.0
+) -> TreeCalibration:
     """Return the largest exponent with which ``n_steps`` steps fit in a pure or zCDP budget.
+
+    Where the sensitivity is tiny, weights up to the public bound ``largest_weight`` would reach the end of the
+    sampler's range and become equal to each other; the exponent is then the one at which they just do not.
 
     >>> from ptclust.privacy.sensitivity import Sensitivity
     >>> tree = calibrate_tree(Sensitivity(linf=0.001), 99, Budget.pure(0.5))
@@ -72,6 +92,8 @@ def calibrate_tree(sensitivity: Sensitivity, n_steps: int, budget: Budget) -> Tr
             f"{STEP_SLACK:.1e}; raise the budget"
         )
     exponent = _usable((step_range - STEP_SLACK) / sensitivity.spread * _DOWN)
+    if exponent * largest_weight > LARGEST_EXPONENT:
+        exponent = LARGEST_EXPONENT / largest_weight * _DOWN
     return TreeCalibration(exponent, n_steps, budget, n_steps * STEP_SLACK)
 
 

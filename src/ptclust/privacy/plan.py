@@ -48,6 +48,9 @@ class Candidate:
             "noise": self.noise,
             "tree_exponent": self.tree.exponent if self.tree else None,
             "tree_noise": self.tree.noise if self.tree else None,
+            "tree_largest_weight": self.tree.largest_weight
+            if self.tree and self.tree.exponent
+            else None,
             "weights": self.weights.to_dict(),
             "spent": self.spent.to_dict(),
         }
@@ -112,6 +115,10 @@ class Plan:
                 f"{mark} {candidate.method:10s}{tree:>12s}{candidate.weights.standard_deviation:14.3g}  {where}"
             )
         lines += ["", "Noise is in units of the weights (standard deviation). '>' is chosen."]
+        if self.chosen.tree is not None:
+            lines.append(
+                f"To the tree, weights beyond {self.chosen.tree.largest_weight:.3g} in size look like that bound."
+            )
         if self.chosen.spent != self.budget:
             lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
@@ -146,7 +153,8 @@ def plan(
     calibration : {"sound", "published"}
         The paper's printed scales spend more than the paper claims; the plan says how much.
     weight_range : pair of float, optional
-        Public bounds of the weights, to warn of noise that drowns them.
+        Public bounds of the weights, to warn of noise that drowns them, and to keep all of them apart in the tree where
+        the sensitivity is tiny.
 
     Examples
     --------
@@ -170,12 +178,13 @@ def plan(
     part = _as_split(split)
     shared = budget if budget.delta == 0 else budget.to_zcdp()
     n_tree = topology.n_nodes - topology.n_components
+    largest = max(map(abs, weight_range)) if weight_range is not None else 0.0
     candidates: tuple[Candidate, ...]
     if calibration == "published":
         candidates = (_published(sensitivity, n_tree, budget, tree, part),)
     elif calibration == "sound":
         candidates = tuple(
-            _sound(method, sensitivity, n_tree, topology.n_edges, budget, shared, part)
+            _sound(method, sensitivity, n_tree, topology.n_edges, budget, shared, part, largest)
             for method in (METHODS if tree == "auto" else (tree,))
             if not (tree == "auto" and method == "gaussian" and budget.delta == 0)
         )
@@ -233,6 +242,7 @@ def _sound(
     budget: Budget,
     shared: Budget,
     split: Fraction,
+    largest_weight: float,
 ) -> Candidate:
     """Return a candidate that spends no more than the budget.
 
@@ -256,7 +266,11 @@ def _sound(
         else gaussian_noise(sensitivity, n_tree, for_weights.rho)
     )
     return Candidate(
-        method, calibrate_tree(sensitivity, n_tree, for_tree), weights, budget, for_weights
+        method,
+        calibrate_tree(sensitivity, n_tree, for_tree, largest_weight),
+        weights,
+        budget,
+        for_weights,
     )
 
 

@@ -42,6 +42,11 @@ def statement_of(
     if plan.calibration == "published":
         words["requested_epsilon"] = float(plan.budget.epsilon)
     caveats = list(plan.warnings)
+    if chosen.tree is not None and chosen.tree.exponent > 0:
+        bound = f"{chosen.tree.largest_weight:.3g}"
+        caveats.append(
+            f"to the draw of the tree, weights beyond {bound} in size look like that bound"
+        )
     if clip is not None:
         caveats.append(
             f"weights were clipped to the public bounds {clip[0]:g} and {clip[1]:g} first"
