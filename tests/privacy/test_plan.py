@@ -348,3 +348,11 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
     assert Budget.from_dict(entry["spent"]) == made.budget == Budget.from_dict(content["budget"])
     assert content["sensitivity"] == {"linf": MU}
     assert (content["n_nodes"], content["n_edges"], content["n_components"]) == (10, 45, 1)
+
+
+def test_auto_goes_on_without_what_the_budget_does_not_afford():
+    path = Topology(range(999), range(1, 1000))
+    tiny = {"epsilon": 1e-11, "sensitivity": Sensitivity(l1=1e-12)}
+    assert [c.method for c in plan(path, **tiny).candidates] == ["laplace"]
+    with pytest.raises(UsageError, match="raise the budget"):
+        plan(path, tree="kruskal", **tiny)

@@ -236,3 +236,23 @@ def test_what_must_be_known_has_no_default():
             private_spanning_tree(
                 random_graph(), **{name: value for name, value in GOOD.items() if name != missing}
             )
+
+
+def test_the_published_exponent_comes_from_delta_u_of_two_mu(monkeypatch):
+    used = []
+
+    def spy(graph, exponent, stream):
+        used.append(exponent)
+        return np.array([0, 1])
+
+    monkeypatch.setitem(private_spanning_tree.__globals__, "pamst_edges", spy)
+    graph = Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.9])
+    options = {"epsilon": 0.5, "sensitivity": Sensitivity(linf=0.1), "calibration": "published"}
+    private_spanning_tree(graph, method="pamst", **options)
+    step_epsilon, delta_u = 0.5 / 2, 2 * 0.1
+    assert used == [pytest.approx(step_epsilon / (2 * delta_u))]
+    for wrong in ({"method": "kruskal"}, {"method": "pamst", "delta": 1e-6}):
+        with pytest.raises(UsageError, match="PAMST"):
+            private_spanning_tree(graph, **wrong, **options)
+    with pytest.raises(UsageError, match="calibration"):
+        private_spanning_tree(graph, **{**options, "calibration": "printed"})

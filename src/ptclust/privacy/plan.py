@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Topology
@@ -13,6 +13,9 @@ from ptclust.privacy.budget import Budget
 from ptclust.privacy.exponential import TreeCalibration, calibrate_tree, published_tree
 from ptclust.privacy.noise import Noise, gaussian_noise, laplace_noise, published_laplace_noise
 from ptclust.privacy.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Candidate", "Method", "Plan", "check_range", "check_sensitivity", "plan"]
 
@@ -183,10 +186,12 @@ def plan(
     if calibration == "published":
         candidates = (_published(sensitivity, n_tree, budget, tree, part),)
     elif calibration == "sound":
-        candidates = tuple(
-            _sound(method, sensitivity, n_tree, topology.n_edges, budget, shared, part, largest)
-            for method in (METHODS if tree == "auto" else (tree,))
-            if not (tree == "auto" and method == "gaussian" and budget.delta == 0)
+        asked = METHODS if tree == "auto" else (tree,)
+        candidates = _affordable(
+            lambda method: _sound(
+                method, sensitivity, n_tree, topology.n_edges, budget, shared, part, largest
+            ),
+            [m for m in asked if tree != "auto" or m != "gaussian" or budget.delta > 0],
         )
     else:
         raise UsageError(f"calibration must be 'sound' or 'published', not {calibration!r}")
@@ -201,6 +206,21 @@ def plan(
         chosen=min(candidates, key=lambda candidate: candidate.noise),
         weight_range=weight_range,
     )
+
+
+def _affordable(
+    calibrate: Callable[[Method], Candidate], methods: Sequence[Method]
+) -> tuple[Candidate, ...]:
+    """Return the candidates that the budget affords; if there is none, raise what the first of them lacks."""
+    found, problems = [], []
+    for method in methods:
+        try:
+            found.append(calibrate(method))
+        except UsageError as problem:
+            problems.append(problem)
+    if not found:
+        raise problems[0]
+    return tuple(found)
 
 
 def check_sensitivity(sensitivity: object) -> None:

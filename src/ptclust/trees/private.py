@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity
-from ptclust.privacy.exponential import calibrate_tree
+from ptclust.privacy.exponential import calibrate_tree, published_tree
 from ptclust.privacy.noise import gaussian_noise, laplace_noise
-from ptclust.privacy.plan import METHODS, Method, check_sensitivity
+from ptclust.privacy.plan import METHODS, Calibration, Method, check_sensitivity
 from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.pamst import pamst_edges
 from ptclust.trees.perturbed import perturbed_edges
@@ -32,6 +32,7 @@ def private_spanning_tree(
     epsilon: float | Fraction,
     delta: float | Fraction = 0,
     sensitivity: Sensitivity,
+    calibration: Calibration = "sound",
     random_state: int | None = None,
 ) -> Tree:
     """Return the topology of an almost minimal spanning tree; it carries no weights.
@@ -47,6 +48,9 @@ def private_spanning_tree(
         The budget. With delta = 0 the guarantee is pure; with delta > 0 it is reached by way of zCDP.
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
+    calibration : {"sound", "published"}
+        ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It keeps the promise
+        and wastes half of the budget or more.
     random_state : int, optional
         For experiments that can be repeated. Such a tree is **not private**: who knows the seed knows the noise.
 
@@ -72,8 +76,20 @@ def private_spanning_tree(
         raise UsageError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     check_sensitivity(sensitivity)
     budget = Budget.approximate(epsilon, delta)
+    if calibration not in get_args(Calibration):
+        raise UsageError(f"calibration must be 'sound' or 'published', not {calibration!r}")
+    published = calibration == "published"
+    if published and (method != "pamst" or budget.delta != 0):
+        raise UsageError(
+            "calibration='published' is the paper's PAMST: use method='pamst' and delta=0"
+        )
     with RandomStream.of(random_state) as stream:
-        edges = _edges(graph, method, budget, sensitivity, stream)
+        if published:
+            n_steps = graph.n_nodes - graph.topology.n_components
+            exponent = published_tree(sensitivity, n_steps, budget.epsilon).exponent
+            edges = pamst_edges(graph, exponent, stream)
+        else:
+            edges = _edges(graph, method, budget, sensitivity, stream)
     return Tree(graph.topology.restricted_to(edges), edge_ids=edges)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph import Topology
+from ptclust.graph._edges import edge_number
+from ptclust.graph._weights import as_weights
 from ptclust.graph.convert import data_frame, package
 from ptclust.trees import _tree_kernel as kernel
 
@@ -167,7 +169,7 @@ class Tree:
 
 
 def _as_weights(weights: ArrayLike, topology: Topology) -> NDArray[np.float64]:
-    values = np.array(weights, dtype=np.float64)
+    values = as_weights(weights, edge_number)
     if values.shape != (topology.n_edges,):
         raise WeightError(f"{values.size} weights were given for {topology.n_edges} edges")
     if not np.isfinite(values).all():
