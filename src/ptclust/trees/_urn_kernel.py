@@ -218,8 +218,7 @@ def draw_kruskal(
     draws as well. Hence draws need not wait for each other: they are made a batch at a time, which hides the latency
     of memory, and what turns out to be no candidate is taken out after the batch.
     """
-    for edge in range(len(sources)):
-        urn.items[place_for(urn, exponent_of(weights[edge], factor))] = edge
+    put_joining(urn, weights, factor, sources, targets, parent[:0])
     places = np.empty(_BATCH, dtype=np.int64)
     a, b = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     n_forest, n_batch = 0, 1
@@ -244,7 +243,42 @@ def draw_kruskal(
         n_repeated = take_all(urn, places[:n_accepted], weights, factor)
         n_batch = max(n_batch // 2, 1) if 4 * n_repeated > n_batch else min(2 * n_batch, _BATCH)
         if is_time_to_sweep(urn):
-            sweep_connected(urn, sources, targets, parent)
+            for node in range(len(parent)):
+                parent[node] = parent[parent[node]]
+            if 4 * urn.totals[N_ITEMS] > len(
+                weights
+            ):  # then reading all edges in their order is faster
+                put_joining(urn, weights, factor, sources, targets, parent)
+            else:
+                sweep_connected(urn, sources, targets, parent)
+
+
+@kernel
+def put_joining(
+    urn: Urn,
+    weights: NDArray[np.float64],
+    factor: float,
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    component: NDArray[Any],
+) -> None:
+    """Fill the urn anew with the edges that join two components; without components, with all."""
+    start, filled, items = urn.start, urn.filled, urn.items
+    smallest = urn.totals[SMALLEST]
+    filled[:] = 0
+    count = 0
+    for edge in range(len(weights)):
+        if len(component) == 0 or component[sources[edge]] != component[targets[edge]]:
+            j = (exponent_of(weights[edge], factor) >> GRID) - smallest
+            items[start[j] + filled[j]] = edge
+            filled[j] += 1
+            count += 1
+    urn.block_count[:] = 0
+    for j in range(len(filled)):
+        urn.block_count[j // BLOCK] += filled[j]
+    urn.totals[N_ITEMS] = count
+    urn.totals[WASTED] = 0
+    look_from(urn, 0)
 
 
 @kernel
@@ -268,9 +302,7 @@ def take_all(
 def sweep_connected(
     urn: Urn, sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
 ) -> None:
-    """Take all edges out of the urn whose ends are connected."""
-    for node in range(len(parent)):
-        parent[node] = parent[parent[node]]
+    """Take all edges out of the urn whose ends have one parent."""
     for j in range(len(urn.filled)):
         start, kept = urn.start[j], 0
         for slot in range(urn.filled[j]):
