@@ -251,6 +251,13 @@ class TestUsage:
         assert "dbmstclu" in out
 
 
+@pytest.mark.parametrize("command", ["utility", "shift"])
+def test_reproduce_is_there(run, command):
+    code, out, _ = run("reproduce", command, "--help")
+    assert code == 0
+    assert "--repetitions" in out
+
+
 class TestInterruption:
     def test_ctrl_c_while_writing_keeps_the_old_file_and_leaves_no_other(
         self, run, monkeypatch, tmp_path

@@ -94,7 +94,7 @@ class TestCounterexamplesToTheTheorems:
             labels = dbmstclu(tree).labels
             same = labels[:, None] == labels
             failures += not np.array_equal(same, truth[:, None] == truth)
-        # mathematics.md found 16 of 400; a binomial with that mean leaves 3 to 36 but once in a thousand times
+        # about 16 of 400 were expected; a binomial with that mean leaves 3 to 36 but once in a thousand times
         assert 3 <= failures <= 36
 
     def test_all_singletons_have_the_largest_index(self):
