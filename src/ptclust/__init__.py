@@ -58,7 +58,7 @@ _HOME = {
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_SUBMODULES = ("errors", "experiments")
+_SUBMODULES = ("audit", "errors", "experiments", "theory")
 
 __all__ = [
     "Budget",
