@@ -124,6 +124,11 @@ class Topology:
         """Number of connected components."""
         return int(self.components.max(initial=-1)) + 1
 
+    @property
+    def n_tree_edges(self) -> int:
+        """Number of edges of a spanning tree; of a spanning forest where there are several components."""
+        return self.n_nodes - self.n_components
+
     def name(self, node: int) -> Any:
         """Return the name of one node."""
         return int(node) if self._names is None else self._names.item(node)

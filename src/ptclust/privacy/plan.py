@@ -180,7 +180,7 @@ def plan(
     weight_range = check_range(weight_range)
     part = _as_split(split)
     shared = budget if budget.delta == 0 else budget.to_zcdp()
-    n_tree = topology.n_nodes - topology.n_components
+    n_tree = topology.n_tree_edges
     largest = max(map(abs, weight_range)) if weight_range is not None else 0.0
     candidates: tuple[Candidate, ...]
     if calibration == "published":

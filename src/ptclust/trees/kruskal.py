@@ -29,12 +29,11 @@ def kruskal_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArra
     Notes
     -----
     *Privacy.* A step has a privacy loss of range exponent * sensitivity.spread + STEP_SLACK at most; there are
-    ``n_nodes - n_components`` steps.
+    ``n_tree_edges`` steps.
     """
-    n_nodes = graph.n_nodes
     urn, factor = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
-    forest = np.empty(n_nodes - graph.topology.n_components, dtype=urn.items.dtype)
-    parent = np.arange(n_nodes, dtype=graph.sources.dtype)
+    forest = np.empty(graph.topology.n_tree_edges, dtype=urn.items.dtype)
+    parent = np.arange(graph.n_nodes, dtype=graph.sources.dtype)
     kernel.draw_kruskal(
         urn, graph.weights, factor, graph.sources, graph.targets, parent, stream.state, forest
     )

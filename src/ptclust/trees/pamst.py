@@ -28,7 +28,7 @@ def pamst_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArray[
     Notes
     -----
     *Privacy.* A step has a privacy loss of range exponent * sensitivity.spread + STEP_SLACK at most; there are
-    ``n_nodes - n_components`` steps.
+    ``n_tree_edges`` steps.
     """
     n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
     edge_dtype = index_dtype(graph.n_edges)
@@ -36,7 +36,7 @@ def pamst_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArray[
     start, arcs = np.zeros(n_nodes + 1, dtype=index_dtype(n_arcs)), np.empty(n_arcs, arc_dtype)
     kernel.group_arcs(graph.sources, graph.targets, start, arcs)
     urn, factor = make_urn(graph.weights, exponent, arc_dtype)
-    forest = np.empty(n_nodes - graph.topology.n_components, dtype=edge_dtype)
+    forest = np.empty(graph.topology.n_tree_edges, dtype=edge_dtype)
     roots = np.arange(n_nodes, dtype=graph.sources.dtype)
     kernel.draw_pamst(urn, graph.weights, factor, start, arcs, roots, stream.state, forest)
     return np.sort(forest)

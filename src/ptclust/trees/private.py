@@ -85,7 +85,7 @@ def private_spanning_tree(
         )
     with RandomStream.of(random_state) as stream:
         if published:
-            n_steps = graph.n_nodes - graph.topology.n_components
+            n_steps = graph.topology.n_tree_edges
             exponent = published_tree(sensitivity, n_steps, budget.epsilon).exponent
             edges = pamst_edges(graph, exponent, stream)
         else:
@@ -106,5 +106,5 @@ def _edges(
         return perturbed_edges(
             graph, gaussian_noise(sensitivity, graph.n_edges, shared.rho), stream
         )[0]
-    n_steps = graph.n_nodes - graph.topology.n_components
-    return DRAW[method](graph, calibrate_tree(sensitivity, n_steps, shared).exponent, stream)
+    drawn = calibrate_tree(sensitivity, graph.topology.n_tree_edges, shared)
+    return DRAW[method](graph, drawn.exponent, stream)
