@@ -42,7 +42,7 @@ class SearchTrees(NamedTuple):
 
 @inlined
 def validity(separation: float, dispersion: float) -> float:
-    """Return V_C, the validity index of a cluster (Definition 3.7)."""
+    """Return V_C, the validity index of a cluster (Definition 3.5)."""
     return (separation - dispersion) / max(separation, dispersion)
 
 

@@ -1,4 +1,4 @@
-"""DISP, SEP, V_C and DBCVI (Definitions 3.5 to 3.8) of any partition of the nodes of a tree."""
+"""DISP, SEP, V_C and DBCVI (Definitions 3.3 to 3.6) of any partition of the nodes of a tree."""
 
 from __future__ import annotations
 
