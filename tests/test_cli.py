@@ -12,26 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ptclust import Release, cli
+from ptclust import Release
 
 EDGES = "source,target,weight\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
 LABELS = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
 SECRET = "0.123456789"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process; return exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ptclust", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out = capsys.readouterr()
-        return stop.value.code or 0, out.out, out.err
-
-    return call
 
 
 class TestDbmstclu:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_array
@@ -7,10 +9,12 @@ from scipy.sparse.csgraph import connected_components
 
 from ptclust.errors import UsageError
 from ptclust.experiments.controls import CONTROLS
-from ptclust.experiments.planted import planted_graph
+from ptclust.experiments.planted import PAPER, Family, planted_graph
 from ptclust.experiments.utility import agreement
 
-FAMILIES = ["circles", "moons"]
+FAMILIES = get_args(Family)
+OTHERS = [family for family in FAMILIES if family not in PAPER]
+LABELS = {control.name: control.labels for control in CONTROLS}
 
 
 def pieces(graph, keep):
@@ -19,24 +23,78 @@ def pieces(graph, keep):
     return connected_components(matrix, directed=False)[0]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("n", [100, 1000])
+def across(planted):
+    return planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
+
+
+CASES = [(family, n, None) for family in FAMILIES for n in (100, 1000)]
+CASES += [(family, n, k) for family in OTHERS for n, k in ((100, 10), (1000, 30))]
+
+
+@pytest.mark.parametrize(("family", "n", "k"), CASES)
 @pytest.mark.parametrize("seed", range(3))
-def test_clusters_are_strongly_homogeneous_and_in_one_piece(family, n, seed):
-    planted = planted_graph(family, n, seed=seed)
-    graph, truth = planted.graph, planted.truth
-    within = truth[graph.sources] == truth[graph.targets]
-    assert np.bincount(truth).tolist() == [n // 2, n // 2]
-    assert graph.weights[within].min() >= 0.1
-    assert graph.weights[within].max() <= 0.3
-    assert graph.weights[~within].min() > 0.9
-    assert graph.weights[~within].max() <= 1.0
-    assert np.count_nonzero(~within) == 4 * n
-    assert pieces(graph, within) == 2
-    assert pieces(graph, within | ~within) == 1
-    degree = np.bincount(np.concatenate([graph.sources[within], graph.targets[within]]))
-    assert degree.min() >= 8
-    assert planted.points.shape == (n, 2)
+def test_clusters_are_strongly_homogeneous_and_in_one_piece(family, n, k, seed):
+    planted = planted_graph(family, n, n_clusters=k, seed=seed)
+    graph, truth, between = planted.graph, planted.truth, across(planted)
+    sizes = np.bincount(truth)
+    assert len(sizes) == k or k is None
+    assert sizes.min() >= 4
+    assert sizes.sum() == n
+    assert np.count_nonzero(between) == 4 * n
+    assert graph.weights.min() > 0
+    assert graph.weights.max() <= 1
+    assert pieces(graph, ~between) == len(sizes)
+    assert pieces(graph, slice(None)) == 1
+    for cluster in range(len(sizes)):
+        here, there = truth[graph.sources] == cluster, truth[graph.targets] == cluster
+        inside, outgoing = graph.weights[here & there], graph.weights[here != there]
+        assert inside.max() ** 2 / inside.min() < outgoing.min()
+        if family != "multiscale":
+            assert 0.1 <= inside.min() <= inside.max() <= 0.3
+            assert 0.9 < outgoing.min() <= outgoing.max() <= 1
+            assert sizes.max() - sizes.min() <= 1
+    assert planted.points is None if family == "blocks" else planted.points.shape == (n, 2)
+
+
+@pytest.mark.parametrize("family", [*PAPER, "blobs"])
+def test_every_node_has_its_neighbours(family):
+    for neighbours in (8, 3):
+        planted = planted_graph(family, 100, neighbours=neighbours)
+        within = ~across(planted)
+        ends = np.concatenate([planted.graph.sources[within], planted.graph.targets[within]])
+        assert np.bincount(ends).min() >= neighbours
+
+
+def test_weights_and_sizes_of_many_scales():
+    planted = planted_graph("multiscale", 1000)
+    graph, truth, between = planted.graph, planted.truth, across(planted)
+    sizes = np.bincount(truth)
+    assert sizes.max() > 15 * sizes.min()
+    means = [
+        graph.weights[~between & (truth[graph.sources] == cluster)].mean() for cluster in range(4)
+    ]
+    np.testing.assert_allclose(means, 0.2 / 3.0 ** np.arange(4), rtol=0.06)
+    # No threshold on the weights finds the clusters: some weights across are lighter than others within.
+    assert graph.weights[between].min() < 0.5 * graph.weights[~between].max()
+
+
+def test_chains_are_long_and_blocks_have_hubs():
+    from scipy.sparse.csgraph import shortest_path
+
+    def hops(family):
+        planted = planted_graph(family, 400, n_clusters=4)
+        keep = ~across(planted)
+        a, b = planted.graph.sources[keep], planted.graph.targets[keep]
+        matrix = coo_array((np.ones(len(a)), (a, b)), shape=(400, 400))
+        distance = shortest_path(matrix, directed=False, unweighted=True)
+        return distance[np.isfinite(distance)].max(), np.bincount(np.concatenate([a, b]))
+
+    longest, _ = hops("chains")
+    assert longest > 50  # a chain has 100 nodes
+    longest, degrees = hops("blocks")
+    assert longest < 10
+    assert degrees.max() > 4 * degrees.mean()
+    assert 6 < degrees.mean() <= 8
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -45,42 +103,80 @@ def test_the_seed_decides(family):
     assert np.array_equal(first.graph.sources, again.graph.sources)
     assert np.array_equal(first.graph.weights, again.graph.weights)
     assert np.array_equal(first.truth, again.truth)
-    assert not np.array_equal(first.points, other.points)
-
-
-def test_edges_come_in_random_order():
-    planted = planted_graph("moons", 1000)
-    across = planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
-    share = across[: len(across) // 2].mean() / across.mean()
-    assert 0.9 < share < 1.1
-
-
-def test_complete_and_trimmed_graphs():
-    complete = planted_graph("circles", 40, complete=True)
-    assert complete.graph.n_edges == 40 * 39 // 2
-    trimmed = planted_graph("circles", 40, cross_edges=3)
-    across = trimmed.truth[trimmed.graph.sources] != trimmed.truth[trimmed.graph.targets]
-    assert np.count_nonzero(across) == 3
-    full = planted_graph("circles", 40, cross_edges=10**6)
-    across = full.truth[full.graph.sources] != full.truth[full.graph.targets]
-    assert np.count_nonzero(across) == 400
+    assert not np.array_equal(first.truth, other.truth)
+    assert not np.array_equal(first.graph.weights[:50], other.graph.weights[:50])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_edges_come_in_random_order(family):
+    planted = planted_graph(family, 1000)
+    between = across(planted)
+    share = between[: len(between) // 2].mean() / between.mean()
+    assert 0.9 < share < 1.1
+    # Nodes do, too: no cluster comes first.
+    later = planted.truth[500:]
+    largest = np.bincount(planted.truth).argmax()
+    assert 0.85 < 2 * np.sum(later == largest) / np.sum(planted.truth == largest) < 1.15
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_complete_and_trimmed_graphs(family):
+    complete = planted_graph(family, 40, complete=True)
+    assert complete.graph.n_edges == 40 * 39 // 2
+    k = complete.truth.max() + 1
+    for seed in range(10):
+        trimmed = planted_graph(family, 40, cross_edges=k - 1, seed=seed)
+        assert np.count_nonzero(across(trimmed)) == k - 1
+        assert pieces(trimmed.graph, slice(None)) == 1
+    full = planted_graph(family, 40, cross_edges=10**6)
+    assert np.count_nonzero(across(full)) == np.count_nonzero(across(complete))
+
+
+def test_all_pairs_across_are_equally_likely():
+    counts = np.zeros((12, 12), np.int64)
+    clusters = np.zeros((12, 12), np.int64)
+    for seed in range(400):
+        planted = planted_graph("blocks", 12, cross_edges=20, seed=seed)
+        between = across(planted)
+        ends = np.sort([planted.graph.sources[between], planted.graph.targets[between]], axis=0)
+        np.add.at(counts, tuple(ends), 1)
+        clusters += planted.truth[:, None] != planted.truth
+    a, b = np.triu_indices(12, 1)
+    expected = 20 / 48 * clusters[a, b]
+    deviation = np.abs(counts[a, b] - expected) / np.sqrt(expected * 28 / 48)
+    assert deviation.max() < 5.5  # 66 pairs, a few in a million for any of them
+
+
+@pytest.mark.parametrize("family", PAPER)
 def test_the_topology_gives_the_clusters_away_only_when_trimmed(family):
-    controls = {control.name: control.labels for control in CONTROLS}
     planted = [planted_graph(family, 100, seed=seed) for seed in range(5)]
     for name, low, high in (("dbmstclu", 1, 1), ("topology", 0, 0.02), ("spectral", -0.05, 0.1)):
-        ari = np.mean([agreement(p.truth, controls[name](p)) for p in planted])
+        ari = np.mean([agreement(p.truth, LABELS[name](p)) for p in planted])
         assert low <= ari <= high, name
     trimmed = planted_graph(family, 100, cross_edges=2)
-    assert agreement(trimmed.truth, controls["spectral"](trimmed)) > 0.5
+    assert agreement(trimmed.truth, LABELS["spectral"](trimmed)) > 0.5
+
+
+@pytest.mark.parametrize("family", OTHERS)
+@pytest.mark.parametrize(("n", "k"), [(100, None), (200, 10), (1000, 30)])
+def test_dbmstclu_finds_them_without_privacy(family, n, k):
+    for seed in range(3):
+        planted = planted_graph(family, n, n_clusters=k, seed=seed)
+        assert agreement(planted.truth, LABELS["dbmstclu"](planted)) == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
-    [(("blobs",), "circles"), (("moons", 3), "at least 8"), (("moons", 20), "at least one edge")],
+    ("arguments", "options", "words"),
+    [
+        (("stars",), {}, "one of circles.*not 'stars'"),
+        (("moons", 3), {}, "at least 8 nodes, not 3"),
+        (("moons", 20), {"cross_edges": 0}, "at least one edge .* not 0"),
+        (("moons", 20), {"n_clusters": 3}, "moons are two clusters, not 3"),
+        (("blobs", 20), {"n_clusters": 1}, "at least two clusters, not 1"),
+        (("blobs", 100), {"n_clusters": 30}, "at least 120 nodes, not 100"),
+        (("blocks", 100), {"n_clusters": 10, "cross_edges": 8}, "at least 9 edges"),
+    ],
 )
-def test_bad_arguments(arguments, word):
-    with pytest.raises(UsageError, match=word):
-        planted_graph(*arguments, cross_edges=0)
+def test_bad_arguments(arguments, options, words):
+    with pytest.raises(UsageError, match=words):
+        planted_graph(*arguments, **options)

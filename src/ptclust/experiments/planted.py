@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ptclust.errors import UsageError
-from ptclust.experiments.points import circles, moons
+from ptclust.experiments.points import blobs, chains, circles, moons
 from ptclust.graph import Graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Family", "PlantedGraph", "planted_graph"]
+__all__ = ["PAPER", "Family", "PlantedGraph", "cross_pairs", "draw_weights", "planted_graph"]
 
-Family = Literal["circles", "moons"]
-_POINTS = {"circles": circles, "moons": moons}
+Family = Literal["circles", "moons", "blobs", "chains", "multiscale", "blocks"]
+PAPER: tuple[Family, ...] = ("circles", "moons")
+"""The families of the paper's experiments."""
 
 WITHIN = (0.1, 0.3)
 """Weights within clusters: w_min and w_max of the paper's experiments."""
 ACROSS = (0.9, 1.0)
 """Weights across clusters lie above w_max^2 / w_min, so the clusters are strongly homogeneous."""
+SPREAD = 27.0
+"""How many times heavier and, apart from that, larger one cluster of ``multiscale`` is than another."""
+
+_Layout = tuple["NDArray[np.float64] | None", "NDArray[np.int64]"]  # points, truth
+
+
+def _blocks(n_nodes: int, n_clusters: int, *, seed: int) -> _Layout:
+    return None, np.random.default_rng(seed).permutation(np.arange(n_nodes) % n_clusters)
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What tells one family from another."""
+
+    layout: Callable[..., _Layout]
+    n_clusters: int
+    """By default; the shapes of the paper have no other."""
+    neighbours: int = 8
+    spread: float = 1.0
+
+
+_RECIPES: dict[Family, _Recipe] = {
+    "circles": _Recipe(lambda n, _, seed: circles(n, seed=seed), 2),
+    "moons": _Recipe(lambda n, _, seed: moons(n, seed=seed), 2),
+    "blobs": _Recipe(blobs, 3),
+    "chains": _Recipe(chains, 4, neighbours=2),
+    "multiscale": _Recipe(partial(blobs, spread=SPREAD), 4, spread=SPREAD),
+    "blocks": _Recipe(_blocks, 3),
+}
 
 
 @dataclass(frozen=True)
@@ -41,23 +73,34 @@ def planted_graph(
     family: Family,
     n_nodes: int = 100,
     *,
-    neighbours: int = 8,
+    n_clusters: int | None = None,
+    neighbours: int | None = None,
     cross_edges: int | None = None,
     complete: bool = False,
     seed: int = 0,
 ) -> PlantedGraph:
-    """Return a connected graph over two circles or two moons, with weights that separate them by far.
+    """Return a connected graph whose clusters are known, with weights that separate them by far.
 
     Within a cluster every node is joined to its nearest neighbours there, and the edges of the cluster's Euclidean
     minimum spanning tree keep it in one piece. Edges across join random pairs. Weights within are uniform in 0.1 to
     0.3, across uniform in (0.9, 1]. Edges come in random order, so that no rule of ties finds the clusters.
 
+    - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains`` long and thin.
+    - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/27, by which its weights are
+      multiplied, and those to another cluster by the larger of the two scales. Every cluster is strongly homogeneous
+      all the same, but what separates two light clusters is lighter than what holds a heavy one together, so that
+      no threshold finds all.
+    - ``blocks``: no geometry. The edges within are a random tree and random pairs, hubs among them.
+
     Parameters
     ----------
-    family : {"circles", "moons"}
+    family : {"circles", "moons", "blobs", "chains", "multiscale", "blocks"}
     n_nodes : int, default 100
-    neighbours : int, default 8
-        Nearest neighbours, of the same cluster, of every node.
+    n_clusters : int, optional
+        Two circles, two moons; by default three blobs or blocks, and four chains or clusters of ``multiscale``.
+    neighbours : int, optional
+        Nearest neighbours, of the same cluster, of every node; in ``blocks`` about the mean degree within. By default
+        8, and 2 in ``chains``.
     cross_edges : int, optional
         Edges between clusters, 4 n by default. A handful makes the paper's trimmed graphs, whose topology alone all
         but gives the clusters away.
@@ -73,32 +116,66 @@ def planted_graph(
     ('moons', 100, 50)
     >>> planted_graph("moons", 100, complete=True).graph.n_edges
     4950
+    >>> planted_graph("blobs", 1000, n_clusters=10).truth.max().item()
+    9
     """
-    if family not in get_args(Family):
-        raise UsageError(f"a family is one of {', '.join(get_args(Family))}, not {family!r}")
-    if n_nodes < 8:
-        raise UsageError(f"planted graphs have at least 8 nodes, not {n_nodes}")
-    if cross_edges is not None and cross_edges < 1:
-        raise UsageError(f"at least one edge must join the clusters, not {cross_edges}")
-    points, truth = _POINTS[family](n_nodes, seed=seed)
+    recipe, k = _checked(family, n_nodes, n_clusters, cross_edges)
+    points, truth = recipe.layout(n_nodes, k, seed=seed)
     random = np.random.default_rng([seed, n_nodes])
     if complete:
         a, b = np.triu_indices(n_nodes, 1)
     else:
-        within = [_near_pairs(points, np.flatnonzero(truth == c), neighbours) for c in (0, 1)]
+        near = recipe.neighbours if neighbours is None else neighbours
+        members = [np.flatnonzero(truth == cluster) for cluster in range(k)]
+        if points is None:
+            within = [_random_pairs(those, near, random) for those in members]
+        else:
+            within = [_near_pairs(points, those, near) for those in members]
         wanted = 4 * n_nodes if cross_edges is None else cross_edges
-        pairs = np.concatenate([*within, _cross_pairs(truth, wanted, random)])
-        a, b = pairs.T
+        a, b = np.concatenate([*within, cross_pairs(truth, wanted, random)]).T
     order = random.permutation(len(a))
     a, b = a[order], b[order]
-    share = random.random(len(a))
+    scales = np.geomspace(1.0, 1.0 / recipe.spread, k)
+    weights = draw_weights(truth[a], truth[b], scales, random)
+    return PlantedGraph(Graph(a, b, weights, n_nodes=n_nodes), truth, points, family)
+
+
+def _checked(
+    family: Family, n_nodes: int, n_clusters: int | None, cross_edges: int | None
+) -> tuple[_Recipe, int]:
+    """Return the recipe and the number of clusters, if such a graph can be made."""
+    if family not in _RECIPES:
+        raise UsageError(f"a family is one of {', '.join(_RECIPES)}, not {family!r}")
+    recipe = _RECIPES[family]
+    k = recipe.n_clusters if n_clusters is None else n_clusters
+    if k < 2 or (family in PAPER and k != recipe.n_clusters):
+        number = "two clusters" if family in PAPER else "at least two clusters"
+        raise UsageError(f"{family} are {number}, not {k}")
+    if n_nodes < 4 * k:
+        raise UsageError(
+            f"planted graphs of {k} clusters have at least {4 * k} nodes, not {n_nodes}"
+        )
+    if cross_edges is not None and cross_edges < k - 1:
+        least = "one edge" if k == 2 else f"{k - 1} edges"
+        raise UsageError(f"at least {least} must join {k} clusters, not {cross_edges}")
+    return recipe, k
+
+
+def draw_weights(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    scales: NDArray[np.float64],
+    random: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return the weights of edges from these clusters to those."""
+    share = random.random(len(first))
     low, high = WITHIN
     weights = np.where(
-        truth[a] == truth[b],
+        first == second,
         low + (high - low) * share,
         ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share,
     )
-    return PlantedGraph(Graph(a, b, weights, n_nodes=n_nodes), truth, points, family)
+    return weights * np.maximum(scales[first], scales[second])
 
 
 def _near_pairs(
@@ -121,11 +198,43 @@ def _near_pairs(
     return members[distinct]
 
 
-def _cross_pairs(
+def _random_pairs(
+    members: NDArray[np.int64], degree: int, random: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return the pairs of a random tree of the members, and random pairs, as many as give about the mean degree.
+
+    Some members are far more likely to be in a pair than others (by a Pareto law): these become hubs.
+    """
+    size = len(members)
+    later = np.arange(1, size)
+    tree = np.stack([random.integers(0, later), later], axis=1)
+    attraction = 1.0 + random.pareto(2.0, size)
+    wanted = max(0, size * degree // 2 - len(tree))
+    more = random.choice(size, size=(wanted, 2), p=attraction / attraction.sum())
+    pairs = np.sort(np.concatenate([tree, more]), axis=1)
+    distinct: NDArray[np.int64] = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    return random.permutation(members)[distinct]
+
+
+def cross_pairs(
     truth: NDArray[np.int64], wanted: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return ``wanted`` distinct random pairs of nodes of different clusters, or all if there are fewer."""
-    first, second = np.flatnonzero(truth == 0), np.flatnonzero(truth == 1)
-    n_pairs = len(first) * len(second)
-    i, j = np.divmod(random.choice(n_pairs, size=min(wanted, n_pairs), replace=False), len(second))
-    return np.stack([first[i], second[j]], axis=1)
+    """Return ``wanted`` distinct random pairs of nodes of different clusters, or all if there are fewer.
+
+    Nodes are sorted by cluster, and all pairs across numbered: those of the first node with the nodes of later
+    clusters, those of the second, and so on.
+    """
+    sizes = np.bincount(truth)
+    ends = np.cumsum(sizes)
+    by_cluster = np.argsort(truth, kind="stable")
+    own_end = np.repeat(ends, sizes)
+    last = np.cumsum(len(truth) - own_end)
+    n_pairs = int(last[-1])
+    pairs = random.choice(n_pairs, size=min(wanted, n_pairs), replace=False)
+    if len(sizes) > 2:  # two clusters are joined by any pair; more get a tree of pairs first
+        i, j = random.integers(0, ends[:-1]), random.integers(ends[:-1], ends[1:])
+        joining = last[i] - (len(truth) - j)
+        pairs = np.concatenate([joining, pairs[~np.isin(pairs, joining)]])[: len(pairs)]
+    i = np.searchsorted(last, pairs, side="right")
+    j = len(truth) - (last[i] - pairs)
+    return np.stack([by_cluster[i], by_cluster[j]], axis=1)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
-from ptclust.experiments.planted import Family
+from ptclust.experiments.planted import PAPER
 from ptclust.experiments.utility import SETTINGS, Case, Plans, agreement, number_of
 from ptclust.pipeline import publish
 from ptclust.trees import Tree
@@ -104,7 +104,7 @@ def compare_shifts(
 def _outcomes(setting: Setting, repetitions: int, seed: int) -> Iterator[dict[str, float]]:
     """Yield the ARI of every rule on one release after the other."""
     plans = Plans(setting)
-    for family in get_args(Family):
+    for family in PAPER:
         for repetition in range(repetitions):
             planted = Case(setting, family, repetition, seed).planted()
             for method in setting.methods:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._files import written_at_once
+from ptclust.experiments._summary import aligned, margin_of
 from ptclust.experiments.controls import CONTROLS
 from ptclust.experiments.utility import SETTINGS
 
@@ -127,7 +128,7 @@ class UtilityReport:
             for family in self.families:
                 repetitions = self.mean(setting.name, family, CONTROLS[0].name, None).repetitions
                 title = f"## {family}, {setting.title} ({repetitions} repetitions)"
-                lines += ["", title, "", *_aligned(self._rows(setting, family))]
+                lines += ["", title, "", *aligned(self._rows(setting, family))]
         grid = ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)
         return "\n".join([*lines, "", f"Grid of epsilon: {grid}."])
 
@@ -193,13 +194,7 @@ class UtilityReport:
 
 
 def _mean(key: tuple[Any, ...], group: Sequence[dict[str, Any]]) -> Mean:
-    from scipy.stats import t
-
-    ari = np.array([record["ari"] for record in group])
-    margin = None
-    if len(ari) > 1:
-        quantile = t.ppf(0.975, len(ari) - 1)
-        margin = float(quantile * ari.std(ddof=1) / math.sqrt(len(ari)))
+    ari = [record["ari"] for record in group]
     setting, family, method, epsilon = key
     return Mean(
         setting,
@@ -208,8 +203,8 @@ def _mean(key: tuple[Any, ...], group: Sequence[dict[str, Any]]) -> Mean:
         epsilon,
         true_epsilon=group[0]["true_epsilon"],
         repetitions=len(group),
-        ari=float(ari.mean()),
-        margin=margin,
+        ari=float(np.mean(ari)),
+        margin=margin_of(ari),
         n_clusters=float(np.mean([record["n_clusters"] for record in group])),
     )
 
@@ -229,14 +224,3 @@ def _needed(mean: Mean, *, reached: bool) -> str:
         return words
     truly = f"{mean.true_epsilon:,.0f}" if mean.true_epsilon >= 10 else f"{mean.true_epsilon:.2g}"
     return f"{words} (truly {more}{truly})"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a markdown table whose columns line up as plain text, too."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return [line(rows[0]), line(["-" * width for width in widths]), *map(line, rows[1:])]

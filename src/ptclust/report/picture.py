@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ptclust.clustering import WeightedTree
 
-__all__ = ["check_format", "draw_points", "draw_tree"]
+__all__ = ["check_format", "cluster_colours", "draw_points", "draw_tree", "height_of"]
 
 #: Okabe and Ito's colours, told apart by all kinds of colour vision; then matplotlib's larger palette.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
@@ -52,13 +52,13 @@ def draw_points(
     from matplotlib.figure import Figure
 
     points, labels = np.asarray(points, dtype=np.float64), np.asarray(labels)
-    figure = Figure(figsize=(7, 7 * _height(points)), layout="constrained")
+    figure = Figure(figsize=(7, 7 * height_of(points)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_axis_off()
     axes.set_aspect("equal")
     if title:
         axes.set_title(title)
-    colours = _colours(labels)
+    colours = cluster_colours(labels)
     size = float(np.clip(2000.0 / max(len(points), 1), 0.2, 40.0))
     if tree is not None and len(tree.sources):
         a, b = tree.sources, tree.targets
@@ -76,7 +76,7 @@ def draw_points(
         figure.savefig(temporary, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {})
 
 
-def _height(points: NDArray[np.float64]) -> float:
+def height_of(points: NDArray[np.float64]) -> float:
     """Return the height of the picture for a width of one."""
     if len(points) < 2:
         return 1.0
@@ -84,6 +84,7 @@ def _height(points: NDArray[np.float64]) -> float:
     return float(np.clip(height / width if width > 0 else 2.0, 0.4, 1.4))
 
 
-def _colours(labels: NDArray[Any]) -> NDArray[Any]:
+def cluster_colours(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the colour of every label."""
     palette = np.array(_COLOURS)
     return np.where(labels < 0, _NOISE, palette[labels % len(palette)])

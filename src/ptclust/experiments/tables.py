@@ -1,0 +1,166 @@
+"""How good the paper's PTClust is, in numbers: the paper's graphs, many repetitions, published and sound noise.
+
+The paper shows two figures and no numbers. Here every repetition draws a new homogeneous graph and new noise, both
+from the seed, so that a run can be repeated and resumed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._version import __version__
+from ptclust.errors import FileError, PrivacyWarning
+from ptclust.experiments._records import Records
+from ptclust.experiments.homogeneous import homogeneous_graph
+from ptclust.experiments.planted import PAPER, Family
+from ptclust.experiments.utility import SETTINGS, Method, Plans, Setting, agreement, number_of
+from ptclust.pipeline import publish
+from ptclust.privacy import Sensitivity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["METHODS", "MU", "Grid", "paper_setting", "run_tables", "score"]
+
+MU = 0.1
+"""The paper's bound on the change of a weight."""
+METHODS = tuple(method for method in SETTINGS[0].methods if method.pure)
+"""The paper's pipeline, PAMST and Laplace noise with delta = 0: as published, and soundly calibrated."""
+_KEY = "family", "cross_edges", "mu", "method", "epsilon", "repetition"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What to measure."""
+
+    cross_edges: tuple[int, ...]
+    """More than there are pairs of nodes of different circles or moons means all of them."""
+    mus: tuple[float, ...]
+    epsilons: tuple[float, ...]
+    repetitions: int
+    n_nodes: int = 100
+    methods: tuple[Method, ...] = METHODS
+
+    @classmethod
+    def quick(cls) -> Grid:
+        """Return a minute or two of work."""
+        return cls((1, 2, 20, 400, 2500), (MU, 0.001), (0.5, 0.7, 1.0, 5.0, 10.0, 50.0), 100)
+
+    @classmethod
+    def full(cls) -> Grid:
+        """Return more densities, more epsilons, and intervals a third as wide."""
+        epsilons = (0.1, 0.2, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0)
+        return cls((1, 2, 5, 20, 100, 400, 2500), (MU, 0.001), epsilons, 1000)
+
+    def with_repetitions(self, repetitions: int) -> Grid:
+        """Return the same grid with as many repetitions."""
+        return replace(self, repetitions=repetitions)
+
+
+def run_tables(
+    directory: Path,
+    grid: Grid,
+    *,
+    seed: int = 0,
+    resume: bool = True,
+    stage: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Publish the clusters of homogeneous graphs all over the grid; return one record for each release.
+
+    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found there are not made
+    again unless ``resume`` is false. A record holds family, cross_edges, mu, method, epsilon, repetition, ari,
+    n_clusters, n_singletons and the epsilon that was truly spent.
+
+    Parameters
+    ----------
+    directory : Path
+        Created if need be.
+    grid : Grid
+    seed : int, default 0
+    resume : bool, default True
+    stage : callable
+        Hears what is being done.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+    header = {
+        "experiment": "tables",
+        "version": __version__,
+        "seed": seed,
+        "n_nodes": grid.n_nodes,
+    }
+    plans = {mu: Plans(paper_setting(mu, grid.n_nodes)) for mu in grid.mus}
+    path = directory / "results.jsonl"
+    wanted = []
+    with Records(path, header, _KEY, resume=resume) as records, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # the published calibration is on show here
+        for family in PAPER:
+            for cross_edges in grid.cross_edges:
+                for repetition in range(grid.repetitions):
+                    where = f"{family}, {cross_edges} cross edges"
+                    stage(f"{where}: {repetition + 1} of {grid.repetitions}")
+                    case = family, cross_edges, repetition
+                    wanted += list(_records(case, grid, seed, records, plans))
+                    records.flush()
+    return wanted
+
+
+def _records(
+    case: tuple[Family, int, int],
+    grid: Grid,
+    seed: int,
+    records: Records,
+    plans: dict[float, Plans],
+) -> Iterator[dict[str, Any]]:
+    """Yield the records of one graph; it is made only if one of them is missing."""
+    family, cross_edges, repetition = case
+    planted = None
+    for mu in grid.mus:
+        for method in grid.methods:
+            for epsilon in grid.epsilons:
+                key = family, cross_edges, mu, method.name, epsilon, repetition
+                found = records.get(*key)
+                if found is None:
+                    planted = planted or homogeneous_graph(
+                        family,
+                        grid.n_nodes,
+                        cross_edges=cross_edges,
+                        seed=number_of(seed, *case) % 2**32,
+                    )
+                    planned = plans[mu].get(planted.graph, method, epsilon)
+                    release = publish(
+                        planted.graph, planned, random_state=number_of(seed, "tables", *key)
+                    )
+                    found = {
+                        **dict(zip(_KEY, key, strict=True)),
+                        **score(planted.truth, release.labels),
+                        "true_epsilon": float(planned.chosen.spent.epsilon),
+                    }
+                    records.add(found)
+                yield found
+
+
+def paper_setting(mu: float, n_nodes: int = 100) -> Setting:
+    """Return the paper's neighbours, for which every weight may change by mu, and its pure guarantee."""
+    return Setting(
+        f"mu-{mu:g}", f"mu = {mu:g}", n_nodes, Sensitivity(linf=mu), delta=0.0, methods=METHODS
+    )
+
+
+def score(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
+    """Return how well the labels agree with the truth, and how many clusters and singletons they make."""
+    sizes = np.unique(labels, return_counts=True)[1]
+    return {
+        "ari": agreement(truth, labels),
+        "n_clusters": len(sizes),
+        "n_singletons": int(np.count_nonzero(sizes == 1)),
+    }

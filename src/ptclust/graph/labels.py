@@ -1,0 +1,120 @@
+"""Reading which cluster every node belongs to."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from ptclust.graph.topology import Topology
+
+__all__ = ["read_labels"]
+
+_NOISE = "-1"
+_HEADER = ("node", "label")
+
+
+def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.int64]:
+    r"""Read a table of nodes and their clusters; return the cluster of every node, in node order.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV file with the columns ``node`` and ``label``, as ``Release.to_csv`` writes it; without a header, its first
+        two columns. Labels are any text; ``-1`` is noise.
+    topology : Topology
+        Whose nodes these are, by their names.
+
+    Returns
+    -------
+    array of int
+        Clusters are numbered by their labels if these are whole numbers, else by first appearance; noise is -1.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read or is no such table.
+    InputError
+        If a node is missing, unknown, or there twice.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from ptclust.graph import Topology
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "truth.csv"
+    ...     _ = path.write_text("node,label\nb,right\na,left\nc,right\n")
+    ...     read_labels(path, Topology([0, 1], [1, 2], names="abc")).tolist()
+    [0, 1, 1]
+    """
+    file = Path(path)
+    rows = _rows(file)
+    number = {str(name): node for node, name in enumerate(topology.names.tolist())}
+    label_of: dict[int, str] = {}
+    for line, (name, label) in rows:
+        if name not in number:
+            raise InputError(f"line {line} of {file}: the graph has no node {name!r}")
+        if number[name] in label_of:
+            raise InputError(
+                f"line {line} of {file}: node {name!r} is there a second time; a node has one cluster"
+            )
+        label_of[number[name]] = label
+    if len(label_of) < topology.n_nodes:
+        lacking = next(name for name, node in number.items() if node not in label_of)
+        raise InputError(
+            f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; {lacking!r}, for one, is "
+            "missing. Give every node a label, -1 for noise"
+        )
+    return _numbered([label_of[node] for node in range(topology.n_nodes)])
+
+
+def _rows(file: Path) -> list[tuple[int, tuple[str, str]]]:
+    """Return the line number, node and label of every record."""
+    found: list[tuple[int, tuple[str, str]]] = []
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, strict=True)
+            columns = 0, 1
+            for row in reader:
+                if not row:
+                    continue
+                cells = [cell.strip() for cell in row]
+                lowered = [cell.lower() for cell in cells]
+                if not found and all(name in lowered for name in _HEADER):
+                    columns = lowered.index("node"), lowered.index("label")
+                    continue
+                if max(columns) >= len(cells):
+                    raise FileError(
+                        f"line {reader.line_num} of {file} has {len(cells)} column(s); a node and its label are needed"
+                    )
+                found.append((reader.line_num, (cells[columns[0]], cells[columns[1]])))
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (csv.Error, UnicodeDecodeError):
+        raise FileError(
+            f"{file} is no CSV file in UTF-8; give a table with the columns node and label"
+        ) from None
+    return found
+
+
+def _numbered(labels: list[str]) -> NDArray[np.int64]:
+    distinct = dict.fromkeys(label for label in labels if label != _NOISE)
+    try:
+        number = {label: int(label) for label in distinct}
+        whole = all(0 <= value < 2**63 for value in number.values())
+        whole = whole and len(set(number.values())) == len(number)
+    except ValueError:
+        whole = False
+    if not whole:
+        number = {label: i for i, label in enumerate(distinct)}
+    number[_NOISE] = -1
+    return np.array([number[label] for label in labels], dtype=np.int64)
