@@ -10,6 +10,88 @@ import typer
 reproduce = typer.Typer(no_args_is_help=True, help="Repeat the experiments of the documentation.")
 
 
+@reproduce.command("figures")
+def figures(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory for figures and report.")
+    ] = Path("ptclust-figures"),
+    cross_edges: Annotated[
+        int, typer.Option(min=1, help="Edges between the clusters; the paper does not say.")
+    ] = 2,
+    repetitions: Annotated[int, typer.Option(min=1, help="Runs behind every panel.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+) -> None:
+    """Draw the two figures of the paper: circles and moons, without privacy and at three epsilons.
+
+    PTClust runs with the scales that the paper prints; the report says what they truly guarantee.
+    """
+    from ptclust.cli._terminal import say, stages
+    from ptclust.experiments.figures import run_figures
+
+    command = "ptclust reproduce figures"
+    for name, value, default in (
+        ("cross-edges", cross_edges, 2),
+        ("repetitions", repetitions, 100),
+        ("seed", seed, 0),
+    ):
+        command += f" --{name} {value}" * (value != default)
+    with stages() as stage:
+        report = run_figures(
+            output,
+            cross_edges=cross_edges,
+            repetitions=repetitions,
+            seed=seed,
+            command=command,
+            stage=stage,
+        )
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+    say(f"Figures (PNG and SVG) and report are in {output}")
+
+
+@reproduce.command("tables")
+def tables(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory for results and tables.")
+    ] = Path("ptclust-tables"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Coarse grid, 100 repetitions: a minute or two.")
+    ] = False,
+    repetitions: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Repetitions of every run, instead of 1000, or 100 if quick."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 0,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
+        ),
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+) -> None:
+    """Measure the paper's PTClust on its graphs: ARI, clusters and singletons, with published and sound noise.
+
+    Noise is reproducible here, for speed and repetition: nothing of this is private, nor need it be.
+    """
+    from ptclust.cli._terminal import say, stages
+    from ptclust.experiments.tables import Grid, run_tables
+    from ptclust.experiments.tables_report import TablesReport
+
+    grid = Grid.quick() if quick else Grid.full()
+    command = "ptclust reproduce tables" + " --quick" * quick
+    if repetitions is not None:
+        grid = grid.with_repetitions(repetitions)
+        command += f" --repetitions {repetitions}"
+    command += f" --seed {seed}" * (seed != 0)
+    with stages() as stage:
+        records = run_tables(output, grid, seed=seed, resume=resume, stage=stage)
+    report = TablesReport(records, grid, command)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+    say(f"{len(records):,} runs; tables and results are in {output}")
+
+
 @reproduce.command("utility")
 def utility(
     output: Annotated[
@@ -53,6 +135,66 @@ def utility(
         report.save(output)
     typer.echo(report.to_json() if as_json else report.to_markdown())
     say(f"{len(records):,} runs; table, figure and results are in {output}")
+
+
+@reproduce.command("bounds")
+def bounds(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory for results, tables and figure.")
+    ] = Path("ptclust-bounds"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Coarse grid, fewer draws: less than a minute.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of trees and noise.")] = 0,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
+        ),
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+) -> None:
+    """Set the bounds of the theory beside simulated frequencies (docs/proofs/bounds.md).
+
+    Nothing of this is private, nor need it be.
+    """
+    from ptclust.cli._terminal import say, stages
+    from ptclust.experiments.bounds import Effort, run_bounds
+    from ptclust.experiments.bounds_report import BoundsReport
+
+    command = "ptclust reproduce bounds" + " --quick" * quick + f" --seed {seed}" * (seed != 0)
+    with stages() as stage:
+        effort = Effort.quick() if quick else Effort.full()
+        records = run_bounds(output, effort, seed=seed, resume=resume, stage=stage)
+        stage("Drawing")
+        report = BoundsReport(records, command)
+        report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+    say(f"{len(records):,} cases; tables, figure and results are in {output}")
+
+
+@reproduce.command("certificates")
+def certificates(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory for table and results.")
+    ] = Path("ptclust-certificates"),
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the trees.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and trees.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+) -> None:
+    """Count how often recovery by DBMSTClu is certified, and how often it happens (docs/proofs/recovery.md)."""
+    from ptclust.cli._terminal import say, stages
+    from ptclust.experiments.certificates import CertificatesReport, run_certificates
+
+    command = (
+        "ptclust reproduce certificates" + " --quick" * quick + f" --seed {seed}" * (seed != 0)
+    )
+    with stages() as stage:
+        shares = run_certificates(quick=quick, seed=seed, stage=stage)
+    report = CertificatesReport(shares, command)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+    say(f"{sum(share.trees for share in shares):,} trees; table and results are in {output}")
 
 
 @reproduce.command("shift")
