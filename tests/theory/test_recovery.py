@@ -284,6 +284,14 @@ def test_the_interval_form_of_stability_is_tight(size):
         assert recovered(tree, labels).holds is holds
 
 
+def test_the_interval_form_of_preference_sees_satellites():
+    shape = {"smallest": 3, "largest": 50, "n_nodes": 56, "n_clusters": 3}
+    margin = margins(certify_interval(0.1, 0.25, 0.9, 0.9, **shape))["preference"]
+    # as for the tree itself, but for the satellites' V_C, of which the interval knows no better than 1 - 0.25 / 0.9
+    of_tree = margins(certify_recovery(*satellites()))["preference"]
+    assert margin == pytest.approx(of_tree - 3 * (0.25 - 0.1) / 0.9)
+
+
 SHAPE = {"smallest": 50, "largest": 50, "n_nodes": 100, "n_clusters": 2}
 
 

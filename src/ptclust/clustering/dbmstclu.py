@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Clustering", "Cuts", "check_sizes", "dbmstclu"]
+__all__ = ["Clustering", "Cuts", "check_sizes", "check_weights", "dbmstclu", "rooted"]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()
@@ -102,8 +102,8 @@ def dbmstclu(
     [0, 0, 0, 1, 1, 1]
     """
     check_sizes(max_clusters, min_cluster_size)
-    _check_weights(tree)
-    forest = _rooted(tree)
+    check_weights(tree)
+    forest = rooted(tree)
     state = _initial_state(tree.n_nodes)
     total = kernel.start(forest, state)
     most_cuts = tree.n_nodes
@@ -131,7 +131,8 @@ def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
             raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
-def _check_weights(tree: WeightedTree) -> None:
+def check_weights(tree: WeightedTree) -> None:
+    """Raise WeightError unless all weights are positive."""
     bad = ~(tree.weights > 0)
     if bad.any():
         edge = int(bad.argmax())
@@ -143,7 +144,7 @@ def _check_weights(tree: WeightedTree) -> None:
         )
 
 
-def _rooted(tree: WeightedTree) -> kernel.RootedForest:
+def rooted(tree: WeightedTree) -> kernel.RootedForest:
     """Number the nodes of the tree in preorder."""
     n_nodes, n_edges = tree.n_nodes, len(tree.weights)
     ends = np.concatenate([tree.sources, tree.targets])

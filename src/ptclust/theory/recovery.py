@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust.clustering.dbcvi import dispersion, separation
-from ptclust.clustering.dbmstclu import _check_weights, _rooted
+from ptclust.clustering.dbmstclu import check_weights, rooted
 from ptclust.errors import GraphError
 from ptclust.theory import _recovery_kernel as kernel
 from ptclust.theory._progress import least_progress
@@ -81,7 +81,7 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
             f"a certificate is about one connected tree, not a forest of {tree.n_nodes - len(tree.weights)} "
             "components; certify each component by itself"
         )
-    _check_weights(tree)
+    check_weights(tree)
     partition = as_partition(labels, tree.n_nodes)
     across = is_cut(tree, labels)
     n_clusters = partition.n_clusters
@@ -130,7 +130,7 @@ class _Sweep:
 
     @classmethod
     def of(cls, tree: WeightedTree, partition: Partition) -> _Sweep:
-        forest, n = _rooted(tree), tree.n_nodes
+        forest, n = rooted(tree), tree.n_nodes
         sides = kernel.Sides(
             n_below=np.ones(n, np.int64),
             heaviest_below=np.zeros(n),
