@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test test-long check format bench clean
+.PHONY: demo test test-long check format fuzz bench ledger-stress clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -24,8 +24,14 @@ format: .venv/ready-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+fuzz: .venv/ready-dev
+	$(BIN)/python -m tests.robustness.fuzz --count $(or $(COUNT),12000)
+
 bench: .venv/ready
 	$(BIN)/ptclust bench --output build/bench.json
+
+ledger-stress: .venv/ready
+	$(BIN)/python -m ptclust.experiments.ledger_stress
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

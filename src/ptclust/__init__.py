@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ptclust.estimators import DBMSTClu, PTClust
     from ptclust.graph import Graph, Topology, read_graph
     from ptclust.privacy import Budget, Sensitivity
+    from ptclust.privacy.ledger import Ledger
     from ptclust.privacy.plan import Plan, plan
     from ptclust.privacy.statement import PrivacyStatement
     from ptclust.release import Release, release_schema
@@ -47,6 +48,7 @@ _HOME = {
     "ptclust.estimators": ("DBMSTClu", "PTClust"),
     "ptclust.graph": ("Graph", "Topology", "read_graph"),
     "ptclust.privacy": ("Budget", "Sensitivity"),
+    "ptclust.privacy.ledger": ("Ledger",),
     "ptclust.privacy.plan": ("Plan", "plan"),
     "ptclust.privacy.statement": ("PrivacyStatement",),
     "ptclust.release": ("Release", "release_schema"),
@@ -66,6 +68,7 @@ __all__ = [
     "Cuts",
     "DBMSTClu",
     "Graph",
+    "Ledger",
     "PTClust",
     "Plan",
     "PrivacyStatement",

@@ -8,6 +8,7 @@
     │   ├── FileError             a file cannot be found, opened or understood
     │   ├── GraphError            the edges do not form a simple undirected graph
     │   └── WeightError           a weight is missing, not a number, or out of range
+    ├── BudgetError               the budget left in a ledger does not cover a charge   (exit code 4)
     └── MissingDependencyError    an optional package is needed for what was asked      (exit code 2)
 
     PrivacyWarning                a release says less, or promises less, than it may seem
@@ -21,6 +22,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "BudgetError",
     "FileError",
     "GraphError",
     "InputError",
@@ -60,6 +62,12 @@ class GraphError(InputError):
 
 class WeightError(InputError):
     """A weight is missing, not a number, or out of range for what was asked."""
+
+
+class BudgetError(PtclustError):
+    """A ledger refuses a charge: what is left of the budget does not cover it."""
+
+    exit_code = 4
 
 
 class MissingDependencyError(PtclustError, ImportError):

@@ -10,9 +10,11 @@ from sklearn.utils.validation import validate_data
 
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.pipeline import as_graph, as_tree, is_graph_like, publish, tree_of_points
+from ptclust.privacy.ledger import Ledger
 from ptclust.privacy.plan import Plan, plan
 
 if TYPE_CHECKING:
+    import os
     from fractions import Fraction
     from typing import Self
 
@@ -137,6 +139,10 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         What one unit is, in words, for the statement: "one patient", "one visitor and day".
     random_state : int, optional
         For experiments that can be repeated. Such a release is marked reproducible and is **not private**.
+    ledger : Ledger or path, optional
+        A ledger that every ``fit`` is charged to before anything is drawn; BudgetError if it does not cover it.
+    dataset : str, optional
+        The dataset of that ledger whose weights these are.
 
     Attributes
     ----------
@@ -192,6 +198,8 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         min_cluster_size: int = 1,
         privacy_unit: str | None = None,
         random_state: int | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -206,6 +214,8 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.min_cluster_size = min_cluster_size
         self.privacy_unit = privacy_unit
         self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Publish the clusters of a graph; this spends the budget.
@@ -235,10 +245,16 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             min_cluster_size=self.min_cluster_size,
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,
+            ledger=self.ledger,
+            dataset=self.dataset,
         )
         self.plan_, self.release_ = chosen, release
         self.labels_, self.n_clusters_ = release.labels, release.n_clusters
         self.dbcvi_ = release.dbcvi
+        if (
+            self.ledger is not None
+        ):  # last: whatever happens here, the release that was paid for is kept
+            Ledger.open(self.ledger).confirm(release.statement.id)
         return self
 
     def __sklearn_tags__(self) -> Any:

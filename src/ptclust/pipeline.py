@@ -12,6 +12,7 @@ from ptclust.clustering import Clustering, check_sizes, dbmstclu
 from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.privacy import RandomStream
+from ptclust.privacy._ledger_plan import charge_plan, check_ledger
 from ptclust.privacy.plan import Plan, check_range, plan
 from ptclust.release import Release
 from ptclust.release.account import statement_of
@@ -20,10 +21,13 @@ from ptclust.release.weights import release_tree
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from ptclust.privacy.ledger import Ledger
 
 __all__ = [
     "TreeClustering",
@@ -190,9 +194,14 @@ def publish(
     min_cluster_size: int = 1,
     privacy_unit: str | None = None,
     random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
     stage: Callable[[str], None] = lambda _: None,
 ) -> Release:
     """Carry out a plan: draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
+
+    With a ``ledger``, what the plan truly spends is charged to its ``dataset`` before any noise is drawn; whoever hands
+    the release over calls ``ledger.confirm(release.statement.id)``.
 
     Notes
     -----
@@ -207,6 +216,7 @@ def publish(
     check_constants(shift, scale)
     statement_of(plan, reproducible=True, post_processing=(), privacy_unit=privacy_unit, clip=clip)
     _check_options(shift, scale, min_cluster_size)
+    book = check_ledger(ledger, dataset, random_state)
     for warning in plan.warnings:
         warnings.warn(warning, PrivacyWarning, stacklevel=2)
     if plan.calibration == "published":
@@ -217,15 +227,18 @@ def publish(
             PrivacyWarning,
             stacklevel=2,
         )
+    # The statement comes first: what it refuses is refused before anything is spent.
+    statement = statement_of(
+        plan,
+        reproducible=random_state is not None,
+        post_processing=(),
+        privacy_unit=privacy_unit,
+        clip=clip,
+    )
+    if book is not None:
+        stage(f"Charging {book.path.name}")
+        charge_plan(book, dataset, plan, statement.id)
     with RandomStream.of(random_state) as stream:
-        # The statement comes first: what it refuses is refused before anything is spent.
-        statement = statement_of(
-            plan,
-            reproducible=stream.reproducible,
-            post_processing=(),
-            privacy_unit=privacy_unit,
-            clip=clip,
-        )
         tree, graph_weights = release_tree(graph, plan.chosen, stream, clip=clip, stage=stage)
     stage("DBMSTClu on the released tree")
     normal = normalisation(tree.weights, plan.chosen.weights.standard_deviation, shift, scale)

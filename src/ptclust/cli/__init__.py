@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import bench, cluster, dbmstclu, demo, plan, reproduce
+from ptclust.cli import audit, bench, check, cluster, dbmstclu, demo, ledger, plan, reproduce
 from ptclust.errors import PtclustError
 
 _INTERRUPTED = 130
@@ -22,9 +22,12 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("cluster")(cluster.cluster)
+app.command("check")(check.check)
 app.command("dbmstclu")(dbmstclu.dbmstclu)
+app.add_typer(ledger.ledger, name="ledger")
 app.add_typer(reproduce.reproduce, name="reproduce")
 app.command("bench")(bench.bench)
+app.command("audit")(audit.audit)
 
 
 def _show_version(wanted: bool) -> None:
@@ -44,7 +47,7 @@ def _main(
 ) -> None:
     """Cluster the nodes of a weighted graph, with its weights differentially private or without privacy.
 
-    Exit codes: 0 ok, 1 internal error, 2 wrong usage, 3 bad input, 130 interrupted.
+    Exit codes: 0 ok, 1 internal error, 2 wrong usage, 3 bad input, 4 budget refused, 5 claim refuted, 130 interrupted.
     """
 
 

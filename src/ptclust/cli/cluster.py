@@ -42,6 +42,14 @@ def cluster(
         Optional[int],  # noqa: UP045
         typer.Option(min=0, help="Seed for experiments: the release is NOT private."),
     ] = None,
+    ledger: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Charge this ledger first; it refuses what it does not cover."),
+    ] = None,
+    dataset: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="The dataset of the ledger whose weights these are."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option(help="Show the plan and stop; spends nothing.")] = False,
     plot: o.Plot = None,
     source: o.Source = None,
@@ -60,17 +68,19 @@ def cluster(
 
     from ptclust._files import check_writable
     from ptclust.cli._terminal import say, stages
+    from ptclust.cli.ledger import confirm, show_account, show_dry_run
     from ptclust.errors import FileError, PrivacyWarning, UsageError
     from ptclust.pipeline import plan_file, publish_file
+    from ptclust.privacy._ledger_plan import check_ledger
     from ptclust.report import check_format, draw_tree
 
     choices = o.plan_choices(
         epsilon, delta, l1, l2, linf, tree, split, calibration, clip or weight_range
     )
     file = o.graph_file(edges, source, target, weight, merge, similarity_cap)
+    book = check_ledger(ledger, dataset, random_state)
     if dry_run:
-        planned = plan_file(file, **choices)
-        typer.echo(json.dumps(planned.to_dict(), indent=2) if as_json else planned.to_text())
+        show_dry_run(plan_file(file, **choices), book, dataset, as_json=as_json)
         return
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
@@ -95,10 +105,14 @@ def cluster(
             min_cluster_size=min_cluster_size,
             privacy_unit=privacy_unit,
             random_state=random_state,
+            ledger=book,
+            dataset=dataset,
             stage=stage,
         )
         stage(f"Writing {output.name}")
         release.save(output)
+        if book is not None:
+            confirm(book, release.statement.id)
         if labels is not None:
             release.to_csv(labels)
         if plot is not None:
@@ -114,3 +128,5 @@ def cluster(
         "spends the budget again; "
         "the release itself may be used as often as you like."
     )
+    if book is not None:
+        show_account(book, dataset)

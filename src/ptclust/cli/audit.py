@@ -1,0 +1,46 @@
+"""``ptclust audit``: look for a contradiction to what a release promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+_VIOLATION = 5
+
+
+def audit(
+    output: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--output", "-o", help="Directory for the table and the JSON."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer graphs, starts and draws: a minute or two.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of searches and seeded draws.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+) -> None:
+    """Audit every privacy claim on synthetic graphs, and controls that are broken on purpose.
+
+    Exit code 5 if a claim is refuted, or if a control is not caught: then the audit itself cannot be trusted.
+    """
+    from ptclust.audit import Effort, run_audit
+    from ptclust.cli._terminal import say, stages
+
+    name = "audit-quick" if quick else "audit"
+    command = "ptclust audit" + " --quick" * quick + f" --seed {seed}" * (seed != 0)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    with stages() as stage:
+        report = run_audit(
+            Effort.quick() if quick else Effort.full(), command, seed=seed, stage=stage
+        )
+    if output is not None:
+        report.save(output, name)
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+    for problem in report.problems:
+        say(f"ptclust: {problem}")
+    say(f"ptclust audit: {report.summary}")
+    if not report.passed:
+        raise typer.Exit(_VIOLATION)

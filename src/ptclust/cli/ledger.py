@@ -1,0 +1,157 @@
+"""``ptclust ledger``: what was spent on each dataset, and what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from ptclust.cli import _options as o
+
+if TYPE_CHECKING:
+    from ptclust.privacy.ledger import Account, Ledger
+    from ptclust.privacy.plan import Plan
+
+ledger = typer.Typer(
+    no_args_is_help=True, help="Keep account of privacy budgets; see docs/ledger.md."
+)
+
+File = Annotated[Path, typer.Argument(help="The file of the ledger.", show_default=False)]
+Exact = Optional[str]  # noqa: UP045
+
+
+@ledger.command("init")
+def init(
+    file: File,
+    dataset: Annotated[str, typer.Option(help="Name of the dataset.", show_default=False)],
+    epsilon: Annotated[
+        Exact, typer.Option(help="Its total, exactly as written: 1, 0.1 or 1/3.", metavar="NUMBER")
+    ] = None,
+    delta: Annotated[
+        Exact, typer.Option(help="With epsilon: an (epsilon, delta) total.", metavar="NUMBER")
+    ] = None,
+    rho: Annotated[
+        Exact, typer.Option(help="Instead of epsilon: a total in zCDP.", metavar="NUMBER")
+    ] = None,
+) -> None:
+    """Add a dataset with its total budget, to a new ledger or to one that exists. A total is never changed."""
+    from ptclust.cli._terminal import say
+    from ptclust.errors import UsageError
+    from ptclust.privacy.budget import Budget
+    from ptclust.privacy.ledger import Ledger
+
+    if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
+        raise UsageError("say the total: --epsilon, --epsilon and --delta, or --rho")
+    total = Budget.zcdp(rho) if rho is not None else Budget.approximate(epsilon or "", delta or 0)
+    book = Ledger.open(file) if file.exists() else Ledger.create(file)
+    book.add_dataset(dataset, total)
+    say(
+        f"Dataset {dataset!r} of {file} may spend {total}. Charge it with: ptclust cluster --ledger"
+    )
+
+
+@ledger.command("status")
+def status(file: File, as_json: o.AsJson = False) -> None:
+    """Show total, spent and left of every dataset. Spent is rounded up and left is rounded down."""
+    import json
+
+    from ptclust.privacy.ledger import Ledger
+
+    accounts = Ledger.open(file).status()
+    if as_json:
+        typer.echo(json.dumps([account.to_dict() for account in accounts], indent=2))
+    else:
+        typer.echo("\n".join(_lines(account) for account in accounts) or "No dataset yet.")
+
+
+@ledger.command("history")
+def history(
+    file: File,
+    dataset: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Charges of this dataset only."),
+    ] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Show every charge, with the id of the statement in its release; LOST where no release was handed over."""
+    import json
+
+    from ptclust.privacy.ledger import Ledger
+
+    charges = Ledger.open(file).history(dataset)
+    if as_json:
+        typer.echo(json.dumps([charge.to_dict() for charge in charges], indent=2))
+        return
+    for charge in charges:
+        state = "released" if charge.released else "LOST    "
+        typer.echo(
+            f"{charge.time}  {state}  {charge.statement_id}  {charge.dataset}: {charge.amount.shown(up=True)}"
+            + f"  ({charge.description})" * bool(charge.description)
+        )
+
+
+@ledger.command("verify")
+def verify(file: File) -> None:
+    """Read the whole ledger and see whether all of it agrees; exit code 3 and the reason if not."""
+    from ptclust.privacy.ledger import Ledger
+
+    count = Ledger(file.absolute()).verify()
+    typer.echo(f"{file}: {count:,} entries, all in order")
+
+
+def confirm(book: Ledger, statement_id: str) -> None:
+    """Note that a release is in its place; it is charged whether the note succeeds or not."""
+    from ptclust.cli._terminal import say
+    from ptclust.errors import FileError
+
+    try:
+        book.confirm(statement_id)
+    except FileError as error:
+        say(
+            f"Warning: the release was charged and is in its place, but the note of that failed: {error}"
+        )
+
+
+def show_account(book: Ledger, dataset: str | None) -> None:
+    """Say what is left."""
+    from ptclust.cli._terminal import say
+
+    account = next(account for account in book.status() if account.dataset == dataset)
+    say(f"Dataset {account.dataset!r} has {account.left} left of {account.total}.")
+
+
+def show_dry_run(plan: Plan, book: Ledger | None, dataset: str | None, *, as_json: bool) -> None:
+    """Show a plan, and what it would leave in the ledger; BudgetError if that does not cover it."""
+    import json
+
+    from ptclust.errors import BudgetError
+    from ptclust.privacy._ledger_plan import account_after
+
+    refusal, after = None, None
+    if book is not None:
+        try:
+            after = account_after(book, dataset, plan)
+        except BudgetError as error:
+            refusal = error
+    if as_json:
+        document = plan.to_dict()
+        if book is not None:
+            document["account_after"] = None if after is None else after.to_dict()
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        typer.echo(plan.to_text())
+        if after is not None:
+            typer.echo(f"It would leave {after.left} of {after.total} to dataset {dataset!r}.")
+    if refusal is not None:
+        raise refusal
+
+
+def _lines(account: Account) -> str:
+    charges = "1 charge" if account.n_charges == 1 else f"{account.n_charges:,} charges"
+    return (
+        f"{account.dataset}\n"
+        f"  total  {account.total.in_full(up=False)}\n"
+        f"  spent  {account.spent.in_full(up=True)}  in {charges}\n"
+        f"  left   {account.left.in_full(up=False)}"
+    )

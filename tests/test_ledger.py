@@ -1,0 +1,466 @@
+"""Releases that are charged to a ledger: in which order, at what price, and what is left of them in the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import ptclust.pipeline
+from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity, cli
+from ptclust.errors import BudgetError, FileError, PrivacyWarning, PtclustError, UsageError
+from ptclust.pipeline import publish
+from ptclust.privacy.plan import plan
+from ptclust.privacy.randomness import RandomStream
+
+SENSITIVITY = Sensitivity(linf=1e-5)
+CLI_BUDGET = ["--epsilon", "1/10", "--linf", "1e-5"]
+
+
+def path_graph(seed: int = 0, n: int = 24) -> Graph:
+    weights = np.random.default_rng(seed).uniform(0.1, 1, n - 1)
+    return Graph(range(n - 1), range(1, n), weights, names=[f"nodename{i}" for i in range(n)])
+
+
+def planned(graph: Graph, **choices: Any) -> Any:
+    return plan(graph.topology, **({"epsilon": 1, "sensitivity": SENSITIVITY} | choices))
+
+
+def book(path: Path, total: Budget) -> Ledger:
+    ledger = Ledger.create(path / "ledger")
+    ledger.add_dataset("survey", total)
+    return ledger
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return book(tmp_path, Budget.approximate(10, 1e-3))
+
+
+class TestPrice:
+    @pytest.mark.parametrize(
+        ("choices", "pure"),
+        [
+            ({"tree": "laplace"}, True),
+            ({"tree": "laplace", "delta": 1e-6}, True),  # is pure, and pays no delta
+            ({"tree": "kruskal"}, True),
+            ({"tree": "kruskal", "delta": 1e-6}, False),
+            ({"tree": "gaussian", "delta": 1e-6}, False),
+        ],
+    )
+    def test_in_every_currency(self, tmp_path, choices, pure):
+        graph, rho = path_graph(), Budget.approximate(1, 1e-6).to_zcdp().rho
+        prices = {
+            "pure": (Budget.pure(10), 1 if pure else None, 0),
+            "approximate": (Budget.approximate(10, 1e-3), 1, 0 if pure else Fraction(1e-6)),
+            "zcdp": (Budget.zcdp(10), Fraction(1, 2) if pure else rho, 0),
+        }
+        for kind, (total, amount, delta) in prices.items():
+            (tmp_path / kind).mkdir()
+            ledger = book(tmp_path / kind, total)
+            made = planned(graph, **choices)
+            if amount is None:
+                with pytest.raises(BudgetError, match="no pure guarantee"):
+                    publish(graph, made, ledger=ledger, dataset="survey")
+                assert ledger.history() == ()
+                continue
+            release = publish(graph, made, ledger=ledger, dataset="survey")
+            (charge,) = ledger.history()
+            assert (charge.amount.amount, charge.amount.delta) == (amount, delta)
+            assert charge.statement_id == release.statement.id
+
+    def test_the_published_calibration_pays_what_it_truly_spends(self, tmp_path):
+        graph = path_graph()
+        made = planned(graph, tree="pamst", calibration="published")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            with pytest.raises(BudgetError):
+                publish(graph, made, ledger=book(tmp_path, Budget.pure(10)), dataset="survey")
+            enough = Ledger.open(tmp_path / "ledger")
+            enough.add_dataset("large", Budget.pure(100))
+            release = publish(graph, made, ledger=enough, dataset="large")
+        (charge,) = enough.history()
+        assert charge.amount.amount == made.chosen.spent.epsilon > 11
+        assert float(charge.amount.amount) <= release.statement.epsilon
+
+
+class TestOrder:
+    def test_the_charge_is_on_the_disk_before_anything_is_drawn(self, ledger, monkeypatch):
+        seen = []
+        of = RandomStream.of
+
+        def watched(random_state):
+            seen.extend(ledger.history())
+            return of(random_state)
+
+        monkeypatch.setattr(RandomStream, "of", watched)
+        release = publish(path_graph(), planned(path_graph()), ledger=ledger, dataset="survey")
+        (charge,) = seen
+        assert charge.statement_id == release.statement.id
+        assert not charge.released
+
+    @pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt, MemoryError])
+    def test_what_fails_after_the_charge_stays_charged(self, ledger, monkeypatch, stop):
+        def fail(*_args, **_options):
+            raise stop
+
+        monkeypatch.setattr(ptclust.pipeline, "release_tree", fail)
+        with pytest.raises(stop):
+            publish(path_graph(), planned(path_graph()), ledger=ledger, dataset="survey")
+        (charge,) = ledger.history()
+        assert not charge.released
+        assert ledger.status()[0].spent.amount == 1
+
+    def test_a_constant_shift_that_proves_too_small_stays_charged(self, ledger):
+        model = PTClust(
+            epsilon=1, sensitivity=SENSITIVITY, shift=-5.0, ledger=ledger, dataset="survey"
+        )
+        with pytest.raises(UsageError, match="budget of this run is spent"):
+            model.fit(path_graph())
+        assert [charge.released for charge in ledger.history()] == [False]
+
+    WRONG: ClassVar[dict[str, Any]] = {
+        "epsilon": {"epsilon": 0},
+        "sensitivity": {"sensitivity": None},
+        "tree": {"tree": "prim"},
+        "gaussian": {"tree": "gaussian"},
+        "split": {"split": 1},
+        "range": {"weight_range": (0.3, 0.4)},
+        "clip": {"clip": (1, 0)},
+        "shift": {"shift": "x"},
+        "scale": {"scale": -1},
+        "size": {"min_cluster_size": 0},
+        "unit": {"privacy_unit": "\n"},
+        "warning": {"epsilon": 1e-6, "clip": (0, 1)},  # warnings are errors here
+        "seed": {"random_state": 1},
+        "dataset": {"dataset": "census"},
+        "no dataset": {"dataset": None},
+        "no ledger": {"ledger": None},
+        "too much": {"epsilon": 11},
+    }
+
+    @pytest.mark.parametrize("what", WRONG)
+    def test_what_can_be_refused_is_refused_before_the_charge(self, ledger, monkeypatch, what):
+        def drawn(*_args):
+            raise AssertionError("noise was drawn")
+
+        monkeypatch.setattr(RandomStream, "of", drawn)
+        options = {"epsilon": 1, "sensitivity": SENSITIVITY, "ledger": ledger, "dataset": "survey"}
+        before = ledger.path.read_bytes()
+        with pytest.raises((PtclustError, PrivacyWarning)):
+            PTClust(**(options | self.WRONG[what])).fit(path_graph())
+        assert ledger.path.read_bytes() == before
+
+    def test_a_damaged_ledger_stops_the_release(self, ledger):
+        content = ledger.path.read_bytes()
+        ledger.path.write_bytes(content.replace(b"survey", b"surveY"))
+        with pytest.raises(FileError):
+            publish(path_graph(), planned(path_graph()), ledger=ledger, dataset="survey")
+
+
+class TestEstimator:
+    def test_charges_and_confirms(self, ledger):
+        model = PTClust(
+            epsilon=4, sensitivity=SENSITIVITY, ledger=str(ledger.path), dataset="survey"
+        )
+        ids = [model.fit(path_graph()).release_.statement.id for _ in range(2)]
+        assert [(c.statement_id, c.released) for c in ledger.history()] == [
+            (ids[0], True),
+            (ids[1], True),
+        ]
+        with pytest.raises(BudgetError, match=r"epsilon = 2, delta = 0\.001 left"):
+            model.fit(path_graph())
+        assert model.release_.statement.id == ids[1]
+
+    @pytest.mark.parametrize("as_path", [True, False])
+    def test_clone_and_pickle(self, ledger, as_path):
+        given = ledger.path if as_path else ledger
+        model = PTClust(epsilon=1, sensitivity=SENSITIVITY, ledger=given, dataset="survey")
+        assert model.ledger is given
+        for other in (clone(model), pickle.loads(pickle.dumps(model))):
+            assert other.get_params()["ledger"] == given
+            other.fit(path_graph())
+        assert len(ledger.history()) == 2
+
+    def test_a_release_that_was_paid_for_is_kept_if_the_note_fails(self, ledger, monkeypatch):
+        def fail(*_args):
+            raise FileError("disk full")
+
+        monkeypatch.setattr(Ledger, "confirm", fail)
+        model = PTClust(epsilon=1, sensitivity=SENSITIVITY, ledger=ledger, dataset="survey")
+        with pytest.raises(FileError):
+            model.fit(path_graph())
+        assert model.release_.statement.id == ledger.history()[0].statement_id
+
+
+class TestTraces:
+    def test_nothing_of_the_weights_is_in_the_file(self, run, tmp_path):
+        (tmp_path / "secretfolder").mkdir()
+        graph = path_graph()
+        lines = [
+            f"{graph.names[a]},{graph.names[b]},{w!r}"
+            for a, b, w in zip(graph.sources, graph.targets, graph.weights.tolist())
+        ]
+        source = tmp_path / "secretfolder" / "secretfile.csv"
+        source.write_text("source,target,weight\n" + "\n".join(lines) + "\n")
+        options = ["--ledger", "l", "--dataset", "survey", "-o", "r.json", "--labels", "labels.csv"]
+        assert run("ledger", "init", "l", "--dataset", "survey", "--epsilon", "1")[0] == 0
+        assert run("cluster", source, *CLI_BUDGET, *options)[0] == 0
+        content = Path("l").read_bytes().lower()
+        for word in (b"secretfolder", b"secretfile", b"nodename", b"r.json", b"labels"):
+            assert word not in content
+        hidden = [graph.weights.tobytes(), np.sort(graph.weights).tobytes(), source.read_bytes()]
+        for weight in graph.weights:
+            assert repr(float(weight)).encode()[:8] not in content
+            hidden.append(weight.tobytes())
+            assert weight.tobytes() not in Path("l").read_bytes()
+        for secret in hidden:
+            for name in ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s"):
+                digest = hashlib.new(name, secret)
+                assert digest.hexdigest().encode() not in content
+                assert digest.digest() not in Path("l").read_bytes()
+
+    def test_entries_differ_by_random_ids_and_time_alone(self, tmp_path):
+        told = []
+        for seed in range(3):
+            (tmp_path / str(seed)).mkdir()
+            ledger = book(tmp_path / str(seed), Budget.pure(1))
+            graph = path_graph(seed)
+            PTClust(epsilon=1, sensitivity=SENSITIVITY, ledger=ledger, dataset="survey").fit(graph)
+            connection = sqlite3.connect(ledger.path)
+            columns = "number, event, dataset, kind, amount, delta, description"
+            entries = connection.execute(f"SELECT {columns} FROM entry").fetchall()
+            accounts = connection.execute("SELECT * FROM account").fetchall()
+            connection.close()
+            told.append((entries, accounts, ledger.path.stat().st_size))
+        assert told[0] == told[1] == told[2]
+        assert len(told[0][0]) == 3
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process; return exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ptclust", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out = capsys.readouterr()
+        return stop.value.code or 0, out.out, out.err
+
+    return call
+
+
+@pytest.fixture
+def survey(run):
+    """A graph and a ledger with a budget of 1 in the current directory."""
+    Path("edges.csv").write_text("a,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n")
+    assert run("ledger", "init", "l", "--dataset", "survey", "--epsilon", "1")[0] == 0
+    return ["cluster", "edges.csv", "--linf", "1e-5", "--ledger", "l", "--dataset", "survey"]
+
+
+class TestCommandLine:
+    def test_ten_tenths_fit_and_the_eleventh_is_refused(self, run, survey):
+        for i in range(10):
+            code, _, err = run(*survey, "--epsilon", "0.1", "-o", f"{i}.json")
+            assert code == 0, err
+        assert "has epsilon = 0 left of epsilon = 1" in err
+        code, out, err = run(*survey, "--epsilon", "0.1", "-o", "10.json")
+        assert (code, out) == (4, "")
+        assert err.count("\n") == 1
+        assert "used up" in err
+        assert not Path("10.json").exists()
+        ids = [charge.statement_id for charge in Ledger.open("l").history()]
+        assert ids == [Release.load(f"{i}.json").statement.id for i in range(10)]
+
+    def test_status_and_history(self, run, survey):
+        run("ledger", "init", "l", "--dataset", "census", "--rho", "1/3")
+        run("ledger", "init", "l", "--dataset", "both", "--epsilon", "2", "--delta", "1e-5")
+        run(*survey, "--epsilon", "1/3", "-o", "r.json")
+        code, out, _ = run("ledger", "status", "l")
+        assert code == 0
+        assert out == (
+            "survey\n  total  epsilon = 1\n  spent  epsilon = 0.333334; exactly epsilon = 1/3  in 1 charge\n"
+            "  left   epsilon = 0.666666; exactly epsilon = 2/3\n"
+            "census\n  total  rho = 0.333333 (zCDP); exactly rho = 1/3\n  spent  rho = 0 (zCDP)  in 0 charges\n"
+            "  left   rho = 0.333333 (zCDP); exactly rho = 1/3\n"
+            "both\n  total  epsilon = 2, delta = 1e-05\n  spent  epsilon = 0, delta = 0  in 0 charges\n"
+            "  left   epsilon = 2, delta = 1e-05\n"
+        )
+        accounts = json.loads(run("ledger", "status", "l", "--json")[1])
+        assert [a["dataset"] for a in accounts] == ["survey", "census", "both"]
+        assert accounts[0]["left"] == {
+            "kind": "pure",
+            "epsilon": "2/3",
+            "epsilon_float": float(Fraction(2, 3)),
+        }
+        statement = Release.load("r.json").statement
+        out = run("ledger", "history", "l")[1]
+        assert f"released  {statement.id}  survey: epsilon = 0.333334" in out
+        assert run("ledger", "history", "l", "--dataset", "census")[1] == ""
+        (charge,) = json.loads(run("ledger", "history", "l", "--json")[1])
+        assert charge["statement_id"] == statement.id
+        assert charge["amount"]["epsilon"] == "1/3"
+        assert charge["released"] is True
+        assert run("ledger", "verify", "l")[:2] == (0, "l: 5 entries, all in order\n")
+
+    BAD: ClassVar = {
+        "no total": ([], 2),
+        "two totals": (["--epsilon", "1", "--rho", "1"], 2),
+        "rho and delta": (["--rho", "1", "--delta", "1e-6"], 2),
+        "zero": (["--epsilon", "0"], 2),
+        "negative": (["--epsilon", "-1"], 2),
+        "NaN": (["--epsilon", "nan"], 2),
+        "infinite": (["--rho", "inf"], 2),
+        "subnormal": (["--epsilon", "1e-320"], 2),
+        "delta of 1": (["--epsilon", "1", "--delta", "1"], 2),
+        "words": (["--epsilon", "much"], 2),
+        "by zero": (["--epsilon", "1/0"], 2),
+    }
+
+    @pytest.mark.parametrize("what", BAD)
+    def test_bad_totals_make_no_file(self, run, what, tmp_path):
+        options, expected = self.BAD[what]
+        code, out, err = run("ledger", "init", "new", "--dataset", "survey", *options)
+        assert (code, out) == (expected, ""), err
+        assert list(tmp_path.iterdir()) == []
+
+    def test_init_never_changes_a_dataset(self, run, survey):
+        code, _, err = run("ledger", "init", "l", "--dataset", "survey", "--epsilon", "9")
+        assert code == 2
+        assert "never changed" in err
+
+    @pytest.mark.parametrize("command", ["status", "history", "verify"])
+    def test_a_damaged_ledger_is_3(self, run, survey, command):
+        Path("l").write_bytes(Path("l").read_bytes().replace(b"survey", b"surveY"))
+        code, out, err = run("ledger", command, "l")
+        assert (code, out) == (3, "")
+        assert "refused" in err or "damaged" in err
+        assert run("ledger", command, "missing")[0] == 3
+
+    def test_dry_run_says_what_would_be_left(self, run, survey):
+        before = Path("l").read_bytes()
+        code, out, _ = run(*survey, "--epsilon", "1/4", "--dry-run")
+        assert code == 0
+        assert "It would leave epsilon = 0.75 of epsilon = 1 to dataset 'survey'." in out
+        out = run(*survey, "--epsilon", "1/4", "--dry-run", "--json")[1]
+        assert json.loads(out)["account_after"]["left"]["epsilon"] == "3/4"
+        code, out, err = run(*survey, "--epsilon", "2", "--dry-run")
+        assert code == 4
+        assert "epsilon = 1 left" in err
+        assert "method" in out
+        assert Path("l").read_bytes() == before
+
+    def test_a_seed_is_refused(self, run, survey):
+        before = Path("l").read_bytes()
+        code, _, err = run(*survey, "--epsilon", "1", "-o", "r.json", "--random-state", "1")
+        assert code == 2
+        assert "not private" in err
+        assert Path("l").read_bytes() == before
+
+    @pytest.mark.parametrize("output", ["missing/r.json", ".", "edges.csv"])
+    def test_an_output_that_cannot_be_written_is_said_before_the_charge(self, run, survey, output):
+        before = Path("l").read_bytes()
+        assert run(*survey, "--epsilon", "1", "-o", output)[0] == 3
+        assert Path("l").read_bytes() == before
+
+    def test_ctrl_c_while_noise_is_drawn(self, run, survey, monkeypatch, tmp_path):
+        def interrupted(*_args, **_options):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(ptclust.pipeline, "release_tree", interrupted)
+        code, _, err = run(*survey, "--epsilon", "1", "-o", "r.json")
+        assert code == 130
+        assert "interrupted" in err
+        assert {p.name for p in tmp_path.iterdir()} == {"edges.csv", "l"}
+        assert "LOST" in run("ledger", "history", "l")[1]
+
+    def test_a_note_that_fails_is_a_warning(self, run, survey, monkeypatch):
+        def fail(*_args):
+            raise FileError("no room")
+
+        monkeypatch.setattr(Ledger, "confirm", fail)
+        code, _, err = run(*survey, "--epsilon", "1", "-o", "r.json")
+        assert code == 0
+        assert "charged and is in its place" in err
+        assert Release.load("r.json").statement.id == Ledger.open("l").history()[0].statement_id
+
+
+class TestProcesses:
+    """Runs of their own, with a disk that is full for them, and with Ctrl-C."""
+
+    RUN = "import ptclust.cli; ptclust.cli.main()"
+    OPTIONS: ClassVar = ["--epsilon", "1/9", "--linf", "1e-5", "--tree", "kruskal"]
+
+    @pytest.fixture
+    def start(self, tmp_path):
+        ledger = book(tmp_path, Budget.pure(1))
+        n = 3000
+        weights = np.random.default_rng(0).uniform(0.1, 1, n)
+        lines = [f"{i},{i + 1},{w}" for i, w in enumerate(weights.tolist())]
+        (tmp_path / "edges.csv").write_text("\n".join(lines) + "\n")
+
+        def started(output, limit=resource.RLIM_INFINITY):
+            def prepare():
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+            command = [sys.executable, "-c", self.RUN, "cluster", "edges.csv", *self.OPTIONS]
+            command += ["--ledger", "ledger", "--dataset", "survey", "-o", output]
+            return subprocess.Popen(
+                command, cwd=tmp_path, preexec_fn=prepare, stderr=subprocess.PIPE, text=True
+            )
+
+        return ledger, started
+
+    def test_a_full_disk_and_ctrl_c(self, start, tmp_path):
+        ledger, started = start
+        good = started("good.json")
+        assert good.wait() == 0, good.communicate()
+        good.communicate()
+        assert (tmp_path / "good.json").stat().st_size > 60_000
+
+        # No room for the ledger: nothing is charged, nothing is released.
+        run = started("a.json", limit=1000)
+        _, err = run.communicate()
+        assert run.returncode == 3, err
+        assert "ledger" in err
+        assert "could not be written" in err
+        assert ledger.status()[0].n_charges == 1
+
+        # Room for the ledger and not for the release: charged, and lost.
+        run = started("b.json", limit=60_000)
+        _, err = run.communicate()
+        assert run.returncode == 3, err
+        assert "b.json could not be written" in err
+        assert [charge.released for charge in ledger.history()] == [True, False]
+
+        # Ctrl-C as soon as the ledger was charged.
+        before = ledger.path.stat().st_mtime_ns
+        run = started("c.json")
+        while ledger.path.stat().st_mtime_ns == before and run.poll() is None:
+            time.sleep(0.001)
+        os.kill(run.pid, signal.SIGINT)
+        run.communicate()
+        ledger.verify()
+        made = {p.name for p in tmp_path.iterdir()} - {"ledger", "edges.csv", "good.json"}
+        assert made <= {"c.json"}
+        assert run.returncode == 130 or made
+        assert ledger.status()[0].n_charges == 3
+        for name in made:
+            assert Release.load(tmp_path / name).statement.id == ledger.history()[2].statement_id
