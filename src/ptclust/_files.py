@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptclust.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def check_writable(path: Path) -> None:
@@ -31,12 +31,11 @@ def written_at_once(path: Path) -> Iterator[Path]:
     The temporary file keeps the suffix, by which some writers choose a format.
     """
     check_writable(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    # Named before it is made: whenever an interruption comes, it is known what to remove.
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
     try:
+        temporary.touch(exist_ok=False)
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
@@ -44,9 +43,3 @@ def written_at_once(path: Path) -> Iterator[Path]:
         raise FileError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -7,16 +7,19 @@ error message finds the line that is to blame; both agree on what a record is, b
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import re
 import warnings
+from codecs import BOM_UTF8
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, WeightError
-from ptclust.graph._edges import Edges, numbered
+from ptclust.graph._bounds import open_plain
+from ptclust.graph._edges import Edges, numbered, shown
 from ptclust.graph._ids import number_texts
 from ptclust.graph._tables import Columns, choose_columns, choose_ends, ends_are_named
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read_csv", "read_csv_ends"]
 
+_COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
+_CHUNK = 1 << 20
+_BLANKS = 100_000
 _WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
 
 
@@ -76,7 +82,7 @@ def read_csv_ends(path: Path, separator: str, asked: Columns) -> Edges:
         layout = layout._replace(has_header=False)
     if not layout.has_header:
         names = [f"column #{i}" for i in range(1, len(names) + 1)]
-    frame = _scan(layout, choose_ends(names, asked, str(path)), None)
+    frame = _scan(layout, choose_ends(names, asked, str(path), _shown(names)), None)
     n_before = layout.n_blank + layout.has_header
     records = np.flatnonzero(~(frame[:, 0].is_null() & frame[:, 1].is_null()).to_numpy())
     sources, targets = frame[records].get_columns()
@@ -99,6 +105,8 @@ def _layout(path: Path, separator: str, *, named: bool) -> _Layout:
             _check_utf8(path, line, fields)
             has_header = named or not _looks_like_weight(fields[2] if len(fields) > 2 else "x")
             return _Layout(path, separator, n_blank, fields, has_header)
+        if n_blank == _BLANKS:
+            raise FileError(f"{path} begins with over {_BLANKS:,} blank lines; remove them")
     raise FileError(f"{path} has no edges")
 
 
@@ -120,13 +128,19 @@ def _choose(layout: _Layout, asked: Columns) -> tuple[int, int, int]:
         names = [name.strip() for name in layout.first]
     else:  # not the fields themselves: the third is a weight
         names = [f"column #{i}" for i in range(1, len(layout.first) + 1)]
-    return choose_columns(names, asked, str(layout.path), [_shown(name) for name in names])
+    return choose_columns(names, asked, str(layout.path), _shown(names))
 
 
-def _shown(name: str) -> str:
-    """Return a column name fit for a message: what is taken for a header may be an edge and its weight."""
+def _shown(names: list[str]) -> list[str]:
+    """Return column names fit for a message: what is taken for a header may be an edge and its weight."""
+    return ["<number>" if _may_hold_weight(name) else name for name in names]
+
+
+def _may_hold_weight(name: str) -> bool:
     parts = re.split(r"[\s;:|,]+", name)
-    return "<number>" if any(_is_number(part) for part in parts) else name
+    return (
+        any(map(_is_number, parts)) or bool(re.search(r"\d{5}", name)) or shown(name) != repr(name)
+    )
 
 
 def _frame(
@@ -155,10 +169,11 @@ def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.Data
     wanted = [names[i] for i in chosen]
     schema = dict.fromkeys(names, pl.String) | dict.fromkeys(wanted[2:], weight_type)
     frame = None
-    with warnings.catch_warnings(record=True) as doubts, suppress(pl.exceptions.PolarsError):
+    problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+    with warnings.catch_warnings(record=True) as doubts, suppress(*problems):
         warnings.simplefilter("always")
         frame = pl.read_csv(
-            _without_blank_head(layout) if layout.n_blank else layout.path,
+            _source(layout),
             has_header=False,
             separator=layout.separator,
             schema=schema,
@@ -172,21 +187,27 @@ def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.Data
     return frame.select(wanted).slice(int(layout.has_header))
 
 
-def _without_blank_head(layout: _Layout) -> bytes:
-    """Return the file from its first line on that is not blank; polars versions differ in skipping."""
-    with gzip.open(layout.path) if _is_gzip(layout.path) else layout.path.open("rb") as file:
-        return file.read().split(b"\n", layout.n_blank)[-1]
+def _source(layout: _Layout) -> Path | bytes:
+    """Return what polars is to read: the file, or its text from its first line on that is not blank.
 
-
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+    polars versions differ in skipping blank lines. polars also takes a text that begins like a zlib stream, say with
+    the id "x^2", for one; it does not if the text begins with a byte order mark, and that it skips.
+    """
+    with layout.path.open("rb") as file:
+        magic = file.read(2)
+    if not layout.n_blank and magic not in _COMPRESSED:
+        return layout.path
+    with open_plain(layout.path) as file:
+        for _ in range(layout.n_blank):
+            file.readline()
+        text = b"".join(iter(partial(file.read, _CHUNK), b""))
+    return text if text.startswith(BOM_UTF8) else BOM_UTF8 + text
 
 
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of every record and the line it begins on: slowly, but to the letter."""
     how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
-    with gzip.open(path, "rt", **how) if _is_gzip(path) else path.open("r", **how) as text:
+    with io.TextIOWrapper(open_plain(path), **how) as text:
         reader = csv.reader(text, delimiter=separator)
         line = 1
         while True:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Edges", "Say", "edge_number", "numbered"]
+__all__ = ["Edges", "Say", "edge_number", "numbered", "shown"]
+
+_FRACTION = re.compile(r"\.\d{3}")
 
 Say = Callable[[Iterable[int]], str]
 """Turns edge numbers into words: ``[3]`` into "edge 3", or into "line 5 of edges.csv"."""
@@ -30,6 +33,23 @@ def numbered(word: str, ending: str = "") -> Say:
 
 
 edge_number: Say = numbered("edge")
+
+
+def shown(name: object) -> str:
+    """Return a node's name as messages write it; not one that may be a weight, strayed there in a damaged file.
+
+    >>> shown("ada"), shown(7), shown("10.1.0.2"), shown("0.25"), shown("ada;0.12345")
+    ("'ada'", '7', "'10.1.0.2'", '<number>', '<number>')
+    """
+    text = str(name)
+    return "<number>" if _FRACTION.search(text) or _is_fraction(text) else repr(name)
+
+
+def _is_fraction(text: str) -> bool:
+    try:
+        return not text.strip().removeprefix("-").isdecimal() and float(text) is not None
+    except ValueError:
+        return False
 
 
 class Edges(NamedTuple):

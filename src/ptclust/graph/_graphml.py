@@ -5,14 +5,14 @@ A document type declaration is refused: GraphML needs none, and entities in it c
 
 from __future__ import annotations
 
-import gzip
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
 import numpy as np
 
 from ptclust.errors import FileError, InputError, WeightError
-from ptclust.graph._edges import Edges, numbered
+from ptclust.graph._bounds import open_plain
+from ptclust.graph._edges import Edges, numbered, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["read_graphml"]
 
+_DEEPEST = 100
+
 
 def read_graphml(path: Path, weight: str | None) -> Edges:
     """Return the edges of a GraphML file; nodes keep the order of the file, with or without edges."""
     reader = _Reader(path, weight or "weight")
-    with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    with gzip.open(path, "rb") if zipped else path.open("rb") as document:
+    with open_plain(path) as document:
         reader.parse(document)
     return reader.edges()
 
@@ -75,7 +75,7 @@ class _Reader:
             for node in (source, target):
                 if node not in self.numbers:
                     raise FileError(
-                        f"the edge at line {self.lines[edge]} of {self.path} joins node {node!r}, "
+                        f"the edge at line {self.lines[edge]} of {self.path} joins node {shown(node)}, "
                         "which the file does not declare; add a <node> element for it"
                     )
             sources[edge], targets[edge] = self.numbers[source], self.numbers[target]
@@ -90,7 +90,7 @@ class _Reader:
 
     def _checked_weights(self) -> list[float]:
         if self.weight_key is None and self.ends:
-            there = ", ".join(repr(name) for name in self.edge_attributes) or "none"
+            there = ", ".join(map(shown, self.edge_attributes)) or "none"
             raise WeightError(
                 f"{self.path} has no edge attribute named {self.weight!r}; its edge attributes are: "
                 f"{there}; name the one to use: weight="
@@ -124,7 +124,9 @@ class _Reader:
         elif name == "node":
             node = self._attribute(attributes, "id", name)
             if self.numbers.setdefault(node, len(self.numbers)) != len(self.numbers) - 1:
-                raise FileError(f"line {line} of {self.path} declares node {node!r} a second time")
+                raise FileError(
+                    f"line {line} of {self.path} declares node {shown(node)} a second time"
+                )
         elif name == "edge":
             ends = (self._attribute(attributes, end, name) for end in ("source", "target"))
             self.ends.append((next(ends), next(ends)))
@@ -137,6 +139,8 @@ class _Reader:
         elif self._begins_weight(name, attributes):
             self.text = []
         self.inside.append(name)
+        if len(self.inside) > _DEEPEST:
+            raise FileError(f"{self.path} nests elements over {_DEEPEST} deep at line {line}")
 
     def _key(self, attributes: dict[str, str]) -> None:
         self.key = self._attribute(attributes, "id", "key")
@@ -192,4 +196,4 @@ def _number(text: str) -> float | None:
 
 def _is_canonical_integer(name: str) -> bool:
     digits = name.removeprefix("-")
-    return digits.isdecimal() and digits.isascii() and str(int(name)) == name and len(digits) < 19
+    return digits.isdecimal() and digits.isascii() and len(digits) < 19 and str(int(name)) == name

@@ -5,7 +5,6 @@ Not read by ``scipy.io.mmread``: in scipy 1.17 a damaged file can crash the inte
 
 from __future__ import annotations
 
-import gzip
 import re
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, WeightError
+from ptclust.graph._bounds import check_declared, open_plain
 from ptclust.graph._edges import Edges, numbered
 from ptclust.graph._matrix import edges_of_matrix
 
@@ -37,12 +37,11 @@ def read_matrix_market(path: Path) -> Edges:
     """Return the edges of a MatrixMarket coordinate file; row and column 1 are node 0."""
     from scipy.sparse import coo_array
 
-    with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    with gzip.open(path, "rb") if zipped else path.open("rb") as file:
+    with open_plain(path) as file:
         _check_banner(path, file.readline())
         size = _read_size(path, file)
         entries = _read_entries(path, file, size)
+    check_declared(max(size.n_rows, size.n_columns), len(entries), path)
     indices = (entries["row"] - 1, entries["column"] - 1)
     matrix = coo_array((entries["value"], indices), shape=(size.n_rows, size.n_columns))
     return edges_of_matrix(matrix, str(path), numbered("edge", f" of {path}"))
@@ -62,9 +61,18 @@ def _check_banner(path: Path, line: bytes) -> None:
             f"{path} is a pattern matrix, without weights; write it as real or integer"
         )
     if field not in ("real", "double", "integer", "unsigned-integer"):
-        raise WeightError(f"{path} has entries of type {field}, but weights are real numbers")
+        raise WeightError(
+            f"{path} has entries of type {_known(field)}, but weights are real numbers"
+        )
     if symmetry not in ("general", "symmetric"):
-        raise FileError(f"{path} is {symmetry}; the matrix of a graph is symmetric or general")
+        raise FileError(
+            f"{path} is {_known(symmetry)}; the matrix of a graph is symmetric or general"
+        )
+
+
+def _known(word: str) -> str:
+    """Return a word of the format; any other may be a weight, strayed there in a damaged file."""
+    return word if word in ("complex", "skew-symmetric", "hermitian") else "unknown"
 
 
 def _read_size(path: Path, file: Iterable[bytes]) -> _Size:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
+from ptclust.graph._bounds import check_rows
 from ptclust.graph._edges import Edges, Say, numbered
 from ptclust.graph._ids import Numbered, number_hashables, number_integers, number_strings
 
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 ROLES = ("source", "target", "weight")
+_LISTED = 20
 
 
 class Columns(NamedTuple):
@@ -52,7 +54,9 @@ def choose_columns(
     (0, 1, 3)
     """
     shown = there if shown is None else shown
-    listed = ", ".join(repr(name) for name in shown)
+    listed = ", ".join(repr(name) for name in shown[:_LISTED])
+    if len(shown) > _LISTED:
+        listed += f" and {len(shown) - _LISTED} more"
     if len(there) < len(ROLES):
         raise FileError(
             f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge needs "
@@ -88,7 +92,9 @@ def ends_are_named(there: Sequence[str], asked: Columns) -> bool:
     )
 
 
-def choose_ends(there: Sequence[str], asked: Columns, where: str) -> tuple[int, int]:
+def choose_ends(
+    there: Sequence[str], asked: Columns, where: str, shown: Sequence[str] | None = None
+) -> tuple[int, int]:
     """Return the positions of source and target, where a weight may be missing.
 
     >>> choose_ends(["weight", "source", "target"], Columns(), "the file")
@@ -101,7 +107,7 @@ def choose_ends(there: Sequence[str], asked: Columns, where: str) -> tuple[int, 
         by_name = ends_are_named(there, asked)
         rest = [name for name in padded if not by_name or name.lower() not in ROLES]
         asked = asked._replace(weight=rest[-1] if rest else None)
-    return choose_columns(padded, asked, where)[:2]
+    return choose_columns(padded, asked, where, [*(shown or there), *padded[len(there) :]])[:2]
 
 
 def read_parquet(path: Path, asked: Columns) -> Edges:
@@ -125,13 +131,15 @@ def _read_columns(path: Path, choose: Callable[[list[str]], tuple[int, ...]]) ->
     """Return the columns of a Parquet file that ``choose`` picks by position; no other is read."""
     import polars as pl
 
-    frame, chosen = None, None
+    frame, chosen, n_rows = None, None, 0
     problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
     try:
         there = list(pl.read_parquet_schema(path))
+        n_rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
     except problems:
         there = []
     if there:
+        check_rows(n_rows, path)
         chosen = [there[i] for i in choose(there)]
         with suppress(*problems):
             frame = pl.read_parquet(path, columns=chosen, glob=False)

@@ -14,6 +14,7 @@ from ptclust.graph.graph import Graph
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from ptclust.graph._edges import Edges
     from ptclust.graph._weights import Merge
@@ -97,16 +98,7 @@ def read_graph(
     _check_readable(file)
     asked = Columns(source, target, weight)
     _check_names_apply(kind, asked)
-    try:
-        edges = _read(file, kind, asked)
-    except (OSError, EOFError, zlib.error):
-        edges = None
-    if edges is None:
-        raise FileError(f"{file} is damaged or cut short; copy or write it again")
-    graph = Graph._of(edges, merge, similarity_cap)
-    if not graph.n_nodes:
-        raise FileError(f"{file} has no edges and names no nodes")
-    return graph
+    return _graph(file, lambda: _read(file, kind, asked), merge, similarity_cap)
 
 
 def read_topology(
@@ -129,6 +121,30 @@ def read_topology(
         return read_graph(file, weight=weight, format=format, merge=merge).topology
     _check_readable(file)
     asked = Columns(source, target, weight)
+    return _graph(file, lambda: _read_ends(file, kind, asked), merge, None).topology
+
+
+def _graph(
+    file: Path, read: Callable[[], Edges], merge: Merge | None, similarity_cap: float | None
+) -> Graph:
+    """Return the graph of the edges that ``read`` finds; what damage makes of a file becomes a FileError."""
+    graph, problem = None, ""
+    try:
+        graph = Graph._of(read(), merge, similarity_cap)
+    except (OSError, EOFError, zlib.error):
+        problem = "is damaged or cut short; copy or write it again"
+    except MemoryError:
+        problem = "needs more memory than there is; read it on a larger machine, or a part of it"
+    # Raised out here so that it has no context, which may quote what could not be read.
+    if graph is None:
+        raise FileError(f"{file} {problem}")
+    if not graph.n_nodes:
+        raise FileError(f"{file} has no edges and names no nodes")
+    return graph
+
+
+def _read_ends(file: Path, kind: str, asked: Columns) -> Edges:
+    """Return the edges of a table with weights of zero, whatever those of the table."""
     if kind == "parquet":
         from ptclust.graph._tables import read_parquet_ends
 
@@ -137,10 +153,7 @@ def read_topology(
         from ptclust.graph._csv import read_csv_ends
 
         edges = read_csv_ends(file, "," if kind == "csv" else "\t", asked)
-    nothing = np.zeros(np.size(edges.sources))
-    if not len(nothing):
-        raise FileError(f"{file} has no edges and names no nodes")
-    return Graph._of(edges._replace(weights=nothing), merge, None).topology
+    return edges._replace(weights=np.zeros(np.size(edges.sources)))
 
 
 def _read(file: Path, kind: str, asked: Columns) -> Edges:

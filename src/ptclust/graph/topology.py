@@ -10,7 +10,7 @@ import numpy as np
 from ptclust._union_find import label_components
 from ptclust.errors import GraphError
 from ptclust.graph import _edges_kernel as kernel
-from ptclust.graph._edges import Say, edge_number
+from ptclust.graph._edges import Say, edge_number, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,7 +135,7 @@ class Topology:
 
     def describe_edge(self, edge: int, say: Say = edge_number) -> str:
         """Return ``edge 3 ('a' - 'b')``: how messages speak of an edge."""
-        ends = f"{self.name(self.sources[edge])!r} - {self.name(self.targets[edge])!r}"
+        ends = " - ".join(shown(self.name(end[edge])) for end in (self.sources, self.targets))
         return f"{say([edge])} ({ends})"
 
     def restricted_to(self, edges: NDArray[Any]) -> Topology:
@@ -173,8 +173,8 @@ class Topology:
     def _check_no_self_loop(self, say: Say) -> None:
         edge = kernel.first_self_loop(self.sources, self.targets)
         if edge >= 0:
-            node = self.name(self.sources[edge])
-            raise GraphError(f"{say([edge])} joins node {node!r} to itself; remove self-loops")
+            node = shown(self.name(self.sources[edge]))
+            raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
 
     def _check_single(self, say: Say) -> None:
         """Refuse two edges between the same two nodes."""
@@ -189,7 +189,7 @@ class Topology:
                 | ((self.sources == b) & (self.targets == a))
             )
             raise GraphError(
-                f"{say(edges[:2].tolist())} both join {self.name(a)!r} and {self.name(b)!r}; "
+                f"{say(edges[:2].tolist())} both join {shown(self.name(a))} and {shown(self.name(b))}; "
                 "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
             )
 
@@ -203,7 +203,7 @@ def _as_endpoints(values: ArrayLike, what: str) -> NDArray[Any]:
             f"{what} must be a one-dimensional array of integers, not {array.ndim}-dimensional of "
             f"{array.dtype}; for other node names use Graph.from_dataframe or read_graph"
         )
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)  # kernels know no other
 
 
 def _as_names(names: Iterable[Any]) -> NDArray[Any]:
@@ -220,7 +220,7 @@ def _as_names(names: Iterable[Any]) -> NDArray[Any]:
     if distinct != len(array):
         first = {name: node for node, name in reversed(list(enumerate(array.tolist())))}
         twice = next(name for node, name in enumerate(array.tolist()) if first[name] != node)
-        raise GraphError(f"the node name {twice!r} is given twice; names must be distinct")
+        raise GraphError(f"the node name {shown(twice)} is given twice; names must be distinct")
     return frozen(array)
 
 
@@ -232,7 +232,9 @@ def _count_nodes(
             return len(names)
         if not len(sources):
             return 0
-        return max(int(sources.max()), int(targets.max())) + 1
+        n_nodes = max(int(sources.max()), int(targets.max())) + 1
+    if n_nodes > np.iinfo(np.int64).max:
+        raise GraphError(f"{n_nodes} nodes are too many; number them from 0, without gaps")
     if n_nodes < 0:
         raise GraphError(f"n_nodes must not be negative, not {n_nodes}")
     if names is not None and len(names) != n_nodes:

@@ -1,0 +1,114 @@
+"""Mechanisms that break their promise on purpose: an audit that does not catch each of them is worth nothing.
+
+Nothing outside the audit imports this module, and nothing here is reachable from a release.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust.audit.mechanisms import NoiseAlone, PublishedClusters, TreeRelease, coarse, make_graph
+from ptclust.errors import PrivacyWarning
+from ptclust.pipeline import publish
+from ptclust.privacy import RandomStream
+from ptclust.privacy.noise import add_noise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ptclust.audit.mechanisms import Pair
+    from ptclust.audit.statistical import Outcomes
+    from ptclust.privacy.noise import Noise
+    from ptclust.privacy.plan import Plan
+
+__all__ = [
+    "UnsafeNumpyNoise",
+    "UnsafePrivateShift",
+    "UnsafePublishedScales",
+    "UnsafeReusedStream",
+    "UnsafeTooLittleNoise",
+    "unsafe_exponent",
+]
+
+TOO_LITTLE = 0.05
+"""The share of the noise that is left out where too little is added."""
+
+
+def unsafe_exponent(exponent: float) -> float:
+    """Return an exponent 5 % above the one that the budget affords."""
+    return exponent * (1.0 + TOO_LITTLE)
+
+
+class UnsafeTooLittleNoise(NoiseAlone):
+    """One value with 5 % less noise than was calibrated."""
+
+    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+        """Return the features of ``count`` releases."""
+        less = replace(self.noise, scale=self.noise.scale * (1.0 - TOO_LITTLE))
+        return self.features(self._noisy(weights[0], less, count, seed))
+
+
+class UnsafeNumpyNoise(NoiseAlone):
+    """One value plus noise of the right scale, but in floating-point numbers (Mironov 2012)."""
+
+    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+        """Return the features of ``count`` releases."""
+        generator = np.random.default_rng(seed)
+        return self.features(weights[0] + generator.laplace(0.0, self.noise.scale, count))
+
+
+class UnsafePublishedScales(TreeRelease):
+    """Algorithm 3 with its printed scales, under linf neighbours: claims what was asked for, not what is spent.
+
+    The plan says so, and its statement too; here that is ignored. The likelihood ratio is that of the weights alone.
+    """
+
+    def __init__(self, n_nodes: int, plan: Plan, pair: Pair) -> None:
+        from ptclust.audit.exact import SmallGraph
+
+        cycle = tuple((node, (node + 1) % n_nodes) for node in range(n_nodes))
+        self.graph, self.plan, self.pair = SmallGraph("cycle", n_nodes, cycle), plan, pair
+        self._tree_ratio = None
+
+
+class UnsafePrivateShift(PublishedClusters):
+    """The whole release, shifted by what the smallest private weight calls for: tau from private weights."""
+
+    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
+        """Return the features of ``count`` releases."""
+        graph = make_graph(self.graph, weights)
+        enough = 100.0 * self.plan.chosen.weights.standard_deviation
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            releases = [
+                publish(graph, self.plan, shift=enough - weights.min()) for _ in range(count)
+            ]
+        return self.features_of(releases)
+
+
+@dataclass(frozen=True)
+class UnsafeReusedStream:
+    """One value, released twice with different scales: the noise of both comes from the same stream.
+
+    With ``reused=False`` every release has a stream of its own, and the pair spends what both spend together.
+    """
+
+    noise: Noise
+    second: Noise
+    reused: bool = True
+
+    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+        """Return the two values, and where the line through both says that there would be no noise."""
+        values = np.full(count, weights[0])
+        noisy = []
+        for i, noise in enumerate((self.noise, self.second)):
+            with RandomStream.seeded(seed + (0 if self.reused else i)) as stream:
+                drawn = add_noise(values, replace(noise, n_values=count), stream=stream)
+            noisy.append(coarse(drawn, noise))
+        scales = self.noise.scale, self.second.scale
+        without = (scales[1] * noisy[0] - scales[0] * noisy[1]) / (scales[1] - scales[0])
+        return {"first value": noisy[0], "second value": noisy[1], "both, noise cancelled": without}

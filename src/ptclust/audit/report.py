@@ -1,0 +1,171 @@
+"""What an audit found, as a table to read and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ptclust._files import written_at_once
+from ptclust._version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["AuditReport", "Finding", "Verdict"]
+
+Verdict = Literal["stands", "refuted"]
+
+_ROUNDING = 1e-9
+"""By how much, relatively, an exact loss may exceed the claim: arithmetic in doubles, far above its error."""
+
+_INTRODUCTION = """\
+A claim *stands* if nothing was found that contradicts it, and is *refuted* if something was. Claims of ptclust are to
+stand, the controls, broken on purpose, to be refuted. *Found* is the worst loss over all pairs of neighbours that were
+searched (exactly), or a lower bound on the loss between one pair (from draws). All these lower bounds together hold
+with probability {confidence}. Under secure randomness they differ a little from run to run. docs/audit.md says how
+it works."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim, and the worst that was found against it."""
+
+    section: str
+    mechanism: str
+    setting: str
+    """Graph, or how many draws there were."""
+    neighbours: str
+    unit: Literal["epsilon", "rho"]
+    claim: float
+    delta: float
+    found: float
+    witness: str
+    expected: Verdict
+
+    @property
+    def ratio(self) -> float:
+        """What was found over what was claimed."""
+        return self.found / self.claim
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the claim stands."""
+        return "refuted" if self.found > self.claim * (1.0 + _ROUNDING) else "stands"
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether a claim of ptclust stands, or a control was caught."""
+        return self.verdict == self.expected
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """All findings of a run."""
+
+    command: str
+    seed: int
+    error: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim stands and every control was caught."""
+        return all(finding.as_expected for finding in self.findings)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong, in words: claims that were refuted, and controls that were not caught."""
+        words = []
+        for finding in self.findings:
+            if finding.as_expected:
+                continue
+            what = f"{finding.mechanism} ({finding.setting}; {finding.neighbours})"
+            numbers = f"{finding.unit} = {finding.claim:.6g} claimed, {finding.found:.6g} found"
+            words.append(
+                f"claim refuted: {what}: {numbers}; {finding.witness}"
+                if finding.expected == "stands"
+                else f"control not caught, so the audit itself cannot be trusted: {what}: {numbers}"
+            )
+        return tuple(words)
+
+    @property
+    def summary(self) -> str:
+        """One line: how many claims stand, how many controls were caught."""
+        parts = []
+        for expected, thing in (("stands", "claims stand"), ("refuted", "controls were caught")):
+            group = [finding for finding in self.findings if finding.expected == expected]
+            parts.append(f"{sum(f.as_expected for f in group)} of {len(group)} {thing}")
+        return ", ".join(parts)
+
+    def to_json(self) -> str:
+        """Return all findings as JSON."""
+        findings = [
+            asdict(finding)
+            | {
+                "ratio": finding.ratio,
+                "verdict": finding.verdict,
+                "as_expected": finding.as_expected,
+            }
+            for finding in self.findings
+        ]
+        document = {
+            "library": "ptclust",
+            "library_version": __version__,
+            "command": self.command,
+            "seed": self.seed,
+            "error_probability": self.error,
+            "passed": self.passed,
+            "problems": list(self.problems),
+            "findings": findings,
+        }
+        return json.dumps(document, indent=2)
+
+    def to_markdown(self) -> str:
+        """Return a table for every section."""
+        introduction = _INTRODUCTION.format(confidence=f"{1.0 - self.error:.6g}")
+        lines = [
+            "# Audit of the privacy claims",
+            "",
+            f"Made by `{self.command}`: {self.summary}.",
+            *(f"**{problem}**" for problem in self.problems),
+            "",
+            introduction,
+        ]
+        for section in dict.fromkeys(finding.section for finding in self.findings):
+            group = [finding for finding in self.findings if finding.section == section]
+            lines += ["", f"## {section}", "", *_table(group)]
+        return "\n".join(lines)
+
+    def save(self, directory: Path, name: str) -> None:
+        """Write ``name.md`` and ``name.json`` to a directory."""
+        for suffix, text in (("md", self.to_markdown()), ("json", self.to_json())):
+            with written_at_once(directory / f"{name}.{suffix}") as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _table(findings: Sequence[Finding]) -> list[str]:
+    """Return a markdown table whose columns line up as plain text, too."""
+    rows = [["mechanism", "setting", "neighbours", "claim", "found", "ratio", "by", "verdict"]]
+    for finding in findings:
+        delta = f", delta {finding.delta:g}" if finding.delta else ""
+        rows.append(
+            [
+                finding.mechanism,
+                finding.setting,
+                finding.neighbours,
+                f"{finding.unit} {finding.claim:.4g}{delta}",
+                f"{finding.found:.4g}",
+                f"{finding.ratio:.4f}",
+                finding.witness,
+                finding.verdict if finding.as_expected else f"**{finding.verdict}**",
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return [line(rows[0]), line(["-" * width for width in widths]), *map(line, rows[1:])]

@@ -1,0 +1,258 @@
+"""The worst pair of neighbours for a private tree, found by ascent from many starts on the exact distribution.
+
+A worst case is a supremum, approached as the weights spread: an unlikely tree, whose edges compete at every step with
+others that are far lighter. So the base weights are searched within a wide box, and the neighbour among the extreme
+points of the ball that the sensitivity declares. The two take turns: for a fixed change the energies climb by L-BFGS,
+for fixed energies the change jumps to the point of the ball farthest along the gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust.privacy.exponential import GRID
+from ptclust.trees._urn import make_urn
+from ptclust.trees._urn_kernel import exponent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from ptclust.audit.exact import TreeLaw
+    from ptclust.privacy import Sensitivity
+
+    Vector = NDArray[np.float64]
+    Objective = Callable[[Vector, Vector], tuple[float, Vector, Vector]]
+    """Takes the energies and those of the neighbour to a value and its derivatives by either."""
+
+__all__ = ["ALPHAS", "Worst", "farthest", "sampler_energies", "worst_divergence", "worst_loss"]
+
+ALPHAS = (1.01, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0, 200.0)
+"""Orders of Renyi divergence that are looked at under zCDP."""
+
+_SPREAD = 30.0  # energies lie within plus or minus this many nats: ratios differ from their limits by e^-60
+_ROUNDS = 12
+_SAMPLES = 400
+_PROGRESS = 1e-6  # in units of the claim
+_LIMITS = {"maxiter": 100, "ftol": 1e-10}
+_WITHIN = 1.0 - 2.0**-40  # keeps neighbours within the ball when w + x is rounded to floats
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst pair of neighbours that was found, and what tells them apart."""
+
+    loss: float
+    """Log-ratio of the probabilities of a tree, or Renyi divergence over its order."""
+    weights: tuple[float, ...]
+    neighbour: tuple[float, ...]
+    outcome: str
+    """The tree, or the order of the divergence."""
+
+
+def worst_loss(
+    law: TreeLaw, sensitivity: Sensitivity, exponent: float, *, starts: int, seed: int
+) -> Worst:
+    """Return the largest log-ratio found between neighbours, over all trees; the claim is epsilon.
+
+    Examples
+    --------
+    >>> from ptclust.audit.exact import GRAPHS, TreeLaw
+    >>> from ptclust.privacy import Sensitivity
+    >>> law = TreeLaw(GRAPHS["K3"], "kruskal")
+    >>> worst = worst_loss(law, Sensitivity(linf=1.0), 0.25, starts=1, seed=0)  # two steps of 2 * 0.25
+    >>> round(worst.loss, 6), worst.outcome
+    (1.0, 'tree (0, 1)')
+    """
+    found = []
+    unit = law.n_steps * exponent * sensitivity.spread
+    for tree in law.representatives():
+
+        def log_ratio(
+            energies: Vector, moved: Vector, tree: int = tree
+        ) -> tuple[float, Vector, Vector]:
+            here, slope = law.gradients(energies)
+            there, slope_there = law.gradients(moved)
+            return here[tree] - there[tree], slope[tree], -slope_there[tree]
+
+        edges = np.isin(np.arange(len(law.graph.edges)), law.trees[tree])
+        begin = _starts(edges, starts, np.random.default_rng([seed, tree]))
+        energies, change = _ascend(log_ratio, begin, sensitivity, exponent, unit)
+        weights = energies / exponent
+        neighbour = weights + change
+        logs = [law.log_probabilities(sampler_energies(w, exponent)) for w in (weights, neighbour)]
+        loss = float(logs[0][tree] - logs[1][tree])
+        found.append(Worst(loss, tuple(weights), tuple(neighbour), f"tree {law.trees[tree]}"))
+    return max(found, key=lambda worst: worst.loss)
+
+
+def worst_divergence(
+    law: TreeLaw, sensitivity: Sensitivity, exponent: float, *, starts: int, seed: int
+) -> Worst:
+    """Return the largest Renyi divergence found between neighbours, divided by its order; the claim is rho.
+
+    The best of many random pairs are climbed from, each at the order of ``ALPHAS`` that suits it.
+
+    Examples
+    --------
+    >>> from ptclust.audit.exact import GRAPHS, TreeLaw
+    >>> from ptclust.privacy import Sensitivity
+    >>> law = TreeLaw(GRAPHS["K3"], "kruskal")
+    >>> worst = worst_divergence(law, Sensitivity(linf=1.0), 0.5, starts=2, seed=0)
+    >>> round(worst.loss, 2)  # two steps of (2 * 0.5)^2 / 8 are 0.25
+    0.2
+    """
+    random = np.random.default_rng(seed)
+    unit = law.n_steps * (exponent * sensitivity.spread) ** 2 / 8.0
+    n_edges = len(law.graph.edges)
+
+    def at_best_order(energies: Vector, change: Vector) -> tuple[float, float]:
+        here = law.log_probabilities(energies)
+        there = law.log_probabilities(energies + exponent * change)
+        return max((_renyi(here, there, alpha)[0] / alpha, alpha) for alpha in ALPHAS)
+
+    pairs = []
+    for i in range(_SAMPLES):
+        energies = random.normal(0.0, (0.5, 1.0, 2.0, 4.0, 8.0)[i % 5], n_edges)
+        change = farthest(sensitivity, random.normal(size=n_edges) ** 3)
+        pairs.append((at_best_order(energies, change), i, energies, change))
+    pairs.sort(reverse=True, key=lambda pair: pair[:2])
+    found = []
+    for (_, alpha), _, energies, change in pairs[:starts]:
+        for _ in range(3):
+            begin = iter([(energies, change)])
+            energies, change = _ascend(
+                partial(_divergence, law, alpha), begin, sensitivity, exponent, unit
+            )
+            alpha = at_best_order(energies, change)[1]
+        weights = energies / exponent
+        neighbour = weights + change
+        logs = [law.log_probabilities(sampler_energies(w, exponent)) for w in (weights, neighbour)]
+        loss = _renyi(logs[0], logs[1], alpha)[0] / alpha
+        found.append(Worst(loss, tuple(weights), tuple(neighbour), f"order {alpha:g}"))
+    return max(found, key=lambda worst: worst.loss)
+
+
+def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
+    """Return the change that a privacy unit may make which reaches farthest in a direction.
+
+    Under l1, linf or both it is a corner of the ball, under l2 the point of the sphere. Under l2 with others it is the
+    better of the two, shortened to fit.
+
+    Examples
+    --------
+    >>> from ptclust.privacy import Sensitivity
+    >>> farthest(Sensitivity(linf=2.0), np.array([3.0, -1.0, 2.0])).tolist()
+    [2.0, -2.0, 2.0]
+    >>> farthest(Sensitivity(linf=2.0, l1=3.0), np.array([3.0, -1.0, 2.0])).tolist()
+    [2.0, 0.0, 1.0]
+    """
+    bounds = (
+        (sensitivity.l1, lambda x: np.abs(x).sum()),
+        (sensitivity.l2, lambda x: math.sqrt(x @ x)),
+        (sensitivity.linf, lambda x: np.abs(x).max()),
+    )
+    options = []
+    if sensitivity.l1 is not None or sensitivity.linf is not None:
+        options.append(_corner(sensitivity, direction))
+    if sensitivity.l2 is not None:
+        options.append(direction * (sensitivity.l2 / max(math.sqrt(direction @ direction), 1e-300)))
+    for option in options:
+        excess = [norm(option) / bound for bound, norm in bounds if bound is not None]
+        option /= max(1.0, *excess)
+    return max(options, key=lambda option: float(option @ direction))
+
+
+def sampler_energies(weights: Vector, exponent: float) -> Vector:
+    """Return the energies as the sampler has them, rounded to its grid."""
+    factor = make_urn(weights, exponent, np.int64)[1]
+    steps = [exponent_of(weight, factor) for weight in weights.tolist()]
+    return np.array(steps, dtype=np.float64) * (math.log(2.0) * 2.0**-GRID)
+
+
+def _corner(sensitivity: Sensitivity, direction: Vector) -> Vector:
+    """Spend the l1 bound on the steepest edges first, on none more than the linf bound."""
+    left = math.inf if sensitivity.l1 is None else sensitivity.l1
+    most = math.inf if sensitivity.linf is None else sensitivity.linf
+    change = np.zeros(len(direction))
+    for edge in np.argsort(-np.abs(direction), kind="stable"):
+        size = min(left, most)
+        change[edge] = math.copysign(size, direction[edge])
+        left -= size
+        if left <= 0:
+            break
+    return change
+
+
+def _starts(
+    unlikely: NDArray[np.bool_], count: int, random: np.random.Generator
+) -> Iterator[tuple[Vector, Vector]]:
+    """Yield energies to climb from, with a direction for the first change.
+
+    First some edges are far heavier than all others, then far lighter; then anything.
+    """
+    apart = np.where(unlikely, 1.0, -1.0)
+    yield 10.0 * apart, -apart
+    yield -3.0 * apart, -apart
+    for i in range(count):
+        # Moving one edge, or all of them in any pattern: under l1 and linf these are the corners.
+        alone = np.where(np.arange(len(unlikely)) == i // 2 % len(unlikely), 1.0, -1.0)
+        direction = alone if i % 2 == 0 else random.normal(size=len(unlikely))
+        yield random.normal(0.0, (0.5, 2.0, 8.0)[i % 3], len(unlikely)), direction
+
+
+def _ascend(
+    objective: Objective,
+    starts: Iterator[tuple[Vector, Vector]],
+    sensitivity: Sensitivity,
+    exponent: float,
+    unit: float,
+) -> tuple[Vector, Vector]:
+    """Return the energies and the change of weights with the highest objective; it is measured in ``unit``."""
+    from scipy.optimize import minimize
+
+    best, where = -math.inf, None
+    for energies, direction in starts:
+        value, change = -math.inf, np.zeros(len(energies))
+        for _ in range(_ROUNDS):
+            jumped = farthest(sensitivity, direction) * _WITHIN
+
+            def downhill(at: Vector, shift: Vector = exponent * jumped) -> tuple[float, Vector]:
+                height, slope, slope_there = objective(at, at + shift)
+                return -height / unit, -(slope + slope_there) / unit
+
+            result = minimize(
+                downhill, energies, jac=True, method="L-BFGS-B",
+                bounds=[(-_SPREAD, _SPREAD)] * len(energies), options=_LIMITS,
+            )  # fmt: skip
+            if not -result.fun > value + _PROGRESS:
+                break
+            value, energies, change = -float(result.fun), result.x, jumped
+            direction = objective(energies, energies + exponent * change)[2]
+        if value > best:
+            best, where = value, (energies, change)
+    assert where is not None  # noqa: S101 - there is at least one start
+    return where
+
+
+def _divergence(
+    law: TreeLaw, alpha: float, energies: Vector, moved: Vector
+) -> tuple[float, Vector, Vector]:
+    """Return the Renyi divergence over its order, and its derivatives."""
+    here, slope = law.gradients(energies)
+    there, slope_there = law.gradients(moved)
+    value, share = _renyi(here, there, alpha)
+    return value / alpha, share @ slope / (alpha - 1.0), share @ slope_there / -alpha
+
+
+def _renyi(logs: Vector, others: Vector, alpha: float) -> tuple[float, Vector]:
+    """Return the Renyi divergence of two distributions, and how much every outcome contributes."""
+    terms = alpha * logs + (1.0 - alpha) * others
+    total = np.logaddexp.reduce(terms)
+    return float(total) / (alpha - 1.0), np.exp(terms - total)

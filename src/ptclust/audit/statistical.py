@@ -1,0 +1,240 @@
+"""Lower bounds on what a mechanism spends, from draws under two neighbours.
+
+A tester looks at some of the draws for whatever tells the neighbours apart, and measures it on the others, so
+that its bound holds however much it searched. An event E refutes (epsilon, delta) if Pr[E] > e^epsilon Pr'[E] + delta,
+beyond what chance allows (Clopper and Pearson 1934). A function g refutes rho-zCDP if E[g] - log E'[e^g] > rho: by
+Donsker and Varadhan (1975) that is at most the Kullback-Leibler divergence, the limit of Renyi's at order 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Values = NDArray[np.generic]
+    Counted = tuple[list["Event"], NDArray[np.int64], NDArray[np.int64], tuple[int, int]]
+    """Events, how often each was seen under either neighbour, and in how many draws."""
+
+__all__ = [
+    "LIKELIHOOD",
+    "Bound",
+    "DivergenceTester",
+    "EventTester",
+    "Mechanism",
+    "Outcomes",
+    "Tester",
+    "clopper_pearson",
+]
+
+Outcomes = dict[str, "NDArray[np.generic]"]
+"""What was seen in every draw, by feature: floats have an order, whole numbers are names of what happened."""
+
+LIKELIHOOD = "likelihood ratio"
+"""The feature that tells neighbours apart best, if the mechanism is what it claims to be."""
+
+_LEARNING_ERROR = 1e-6  # guards against events that were seen too seldom to be trusted
+_CUTS = 100
+_ENOUGH = 100_000  # draws to learn from
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound that holds but for the error it was computed for, and what it rests on."""
+
+    value: float
+    witness: str
+
+
+class Mechanism(Protocol):
+    """Something that publishes outcomes about private weights."""
+
+    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+        """Return the features of ``count`` independent releases."""
+
+
+class Tester(Protocol):
+    """Something that bounds from below what a mechanism spends."""
+
+    def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
+        """Return a bound that is wrong with probability ``error`` at most."""
+
+
+def clopper_pearson(
+    successes: ArrayLike, trials: int, error: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bounds on a probability from below and from above, each wrong with probability ``error`` at most.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson([0, 5, 10], 10, 0.025)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.187, 0.692], [0.308, 0.813, 1.0])
+    """
+    from scipy.special import betaincinv
+
+    seen = np.asarray(successes, dtype=np.float64)
+    some, not_all = np.maximum(seen, 1.0), np.minimum(seen, trials - 1.0)
+    low = np.where(seen > 0, betaincinv(some, trials - some + 1.0, error), 0.0)
+    # The upper bound on successes is the lower bound on failures: both tails keep their relative precision.
+    fewest = betaincinv(trials - not_all, not_all + 1.0, error)
+    return low, np.where(seen < trials, 1.0 - fewest, 1.0)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of outcomes: a feature beyond a cut, or one of several names."""
+
+    feature: str
+    cut: float = 0.0
+    above: bool = True
+    names: frozenset[int] | None = None
+
+    def happened(self, outcomes: Outcomes) -> NDArray[np.bool_]:
+        """Return in which draws the event occurred; a feature that is not there (NaN) is beyond no cut."""
+        values = outcomes[self.feature]
+        if self.names is not None:
+            return np.isin(values, list(self.names))
+        reals = values.astype(np.float64)
+        return reals > self.cut if self.above else reals <= self.cut
+
+    def __str__(self) -> str:
+        if self.names is not None:
+            return f"{self.feature}: one of {len(self.names)}"
+        return f"{self.feature} {'>' if self.above else '<='} {self.cut:.4g}"
+
+
+@dataclass(frozen=True)
+class EventTester:
+    """Bounds epsilon at a delta by the best event among thresholds and sets of names."""
+
+    delta: float = 0.0
+
+    def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
+        """Return a bound on epsilon."""
+        learn, measure = _parts(first, second)
+        best, event, swapped = -math.inf, Event(LIKELIHOOD, math.inf), False
+        for swap in (False, True):
+            for candidate, value in self._candidates(*(learn[::-1] if swap else learn)):
+                if value > best:
+                    best, event, swapped = value, candidate, swap
+        if best == -math.inf:
+            return Bound(0.0, "no event")
+        counts = [event.happened(outcomes) for outcomes in (measure[::-1] if swapped else measure)]
+        epsilon = self._epsilon(
+            np.array([counts[0].sum()]), len(counts[0]), np.array([counts[1].sum()]), len(counts[1]), error
+        )  # fmt: skip
+        shares = " vs ".join(f"{count.mean():.3g}" for count in counts)
+        return Bound(max(0.0, float(epsilon[0])), f"{event} ({shares})")
+
+    def _epsilon(
+        self,
+        often: NDArray[np.int64],
+        n_often: int,
+        seldom: NDArray[np.int64],
+        n_seldom: int,
+        error: float,
+    ) -> NDArray[np.float64]:
+        low = clopper_pearson(often, n_often, error / 2.0)[0] - self.delta
+        high = clopper_pearson(seldom, n_seldom, error / 2.0)[1]
+        return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -math.inf)
+
+    def _candidates(self, first: Outcomes, second: Outcomes) -> Iterator[tuple[Event, float]]:
+        """Yield the best event of every feature with its bound on the draws it was found in."""
+        for feature, values in first.items():
+            find = _cuts if values.dtype.kind == "f" else _unions
+            events, often, seldom, sizes = find(feature, values, second[feature])
+            if events:
+                bounds = self._epsilon(often, sizes[0], seldom, sizes[1], _LEARNING_ERROR)
+                best = int(np.argmax(bounds))
+                yield events[best], float(bounds[best])
+
+
+def _cuts(feature: str, values: Values, others: Values) -> Counted:
+    """Return events beyond some quantile of the feature, on either side."""
+    samples = [np.sort(x[~np.isnan(x)]) for x in (values.astype(float), others.astype(float))]
+    pooled = np.concatenate(samples)
+    if not len(pooled):
+        return [], np.empty(0, np.int64), np.empty(0, np.int64), (1, 1)
+    cuts = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _CUTS), method="inverted_cdf"))
+    below = [np.searchsorted(sample, cuts, side="right") for sample in samples]
+    events = [Event(feature, float(cut), above=above) for above in (False, True) for cut in cuts]
+    counts = [np.concatenate([b, len(s) - b]) for b, s in zip(below, samples, strict=True)]
+    return events, counts[0], counts[1], (len(values), len(others))
+
+
+def _unions(feature: str, values: Values, others: Values) -> Counted:
+    """Return unions of names, from those most typical of the first neighbour on.
+
+    What is typical is learnt from every other draw and counted in the rest: among many names some look typical by
+    chance, and would win over honest events if they were counted where they were found.
+    """
+    names = np.unique(np.concatenate([values, others]))
+    halves = [
+        [np.bincount(np.searchsorted(names, part[i::2]), minlength=len(names)) for i in (0, 1)]
+        for part in (values, others)
+    ]
+    order = np.argsort(-(halves[0][0] + 0.5) / (halves[1][0] + 0.5), kind="stable")
+    ordered = [int(name) for name in names[order]]
+    sizes = np.unique(np.geomspace(1, len(ordered), min(len(ordered), _CUTS)).astype(int))
+    events = [Event(feature, names=frozenset(ordered[:size])) for size in sizes]
+    sums = [np.cumsum(half[1][order])[sizes - 1] for half in halves]
+    return events, sums[0], sums[1], (len(values[1::2]), len(others[1::2]))
+
+
+@dataclass(frozen=True)
+class DivergenceTester:
+    """Bounds rho from below by Donsker and Varadhan's formula, for g = the likelihood ratio, scaled and clipped.
+
+    Means of bounded variables are bounded by Maurer and Pontil's (2009) empirical version of Bernstein's inequality.
+    """
+
+    def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
+        """Return a bound on rho."""
+        learn, measure = _parts(first, second)
+        options = [
+            (self._rho(*learn, factor, clip, _LEARNING_ERROR), factor, clip)
+            for factor in (0.7, 0.8, 0.9, 1.0, 1.1, 1.25)
+            for clip in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+        ]
+        _, factor, clip = max(options)
+        value = self._rho(*measure, factor, clip, error)
+        return Bound(max(0.0, value), f"{factor:g} times the {LIKELIHOOD}, within {clip:g}")
+
+    @staticmethod
+    def _rho(first: Outcomes, second: Outcomes, factor: float, clip: float, error: float) -> float:
+        here, there = (
+            np.clip(factor * outcomes[LIKELIHOOD].astype(np.float64), -clip, clip)
+            for outcomes in (first, second)
+        )
+        low = here.mean() - _bernstein(here, 2.0 * clip, error / 2.0)
+        moments = np.exp(there)
+        high = moments.mean() + _bernstein(moments, math.exp(clip) - math.exp(-clip), error / 2.0)
+        return float(low - math.log(high))
+
+
+def _bernstein(values: NDArray[np.float64], width: float, error: float) -> float:
+    """Return how far the mean of values in an interval of this width may be from the truth, on one side."""
+    n, log_term = len(values), math.log(2.0 / error)
+    variance = float(values.var(ddof=1))
+    return math.sqrt(2.0 * variance * log_term / n) + 7.0 * width * log_term / (3.0 * (n - 1))
+
+
+def _parts(
+    first: Outcomes, second: Outcomes
+) -> tuple[tuple[Outcomes, Outcomes], tuple[Outcomes, Outcomes]]:
+    """Return a third of the draws to learn from, or as many as suffice for that, and the rest to measure."""
+
+    def part(outcomes: Outcomes, *, learning: bool) -> Outcomes:
+        n = min(len(next(iter(outcomes.values()))) // 3, _ENOUGH)
+        return {k: v[:n] if learning else v[n:] for k, v in outcomes.items()}
+
+    learn = part(first, learning=True), part(second, learning=True)
+    return learn, (part(first, learning=False), part(second, learning=False))

@@ -1,0 +1,323 @@
+"""All audits of a run: every claim that a release rests on, and every control that has to be caught."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ptclust.audit import controls as unsafe
+from ptclust.audit.exact import GRAPHS, TreeLaw, TreeMethod
+from ptclust.audit.mechanisms import (
+    NoiseAlone,
+    Pair,
+    PublishedClusters,
+    TreeRelease,
+    make_graph,
+    neighbours,
+    number_of,
+)
+from ptclust.audit.report import AuditReport, Finding, Verdict
+from ptclust.audit.search import worst_divergence, worst_loss
+from ptclust.audit.statistical import DivergenceTester, EventTester
+from ptclust.graph import Topology
+from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.exponential import calibrate_tree
+from ptclust.privacy.noise import gaussian_noise, laplace_noise
+from ptclust.privacy.plan import plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ptclust.audit.statistical import Mechanism, Tester
+    from ptclust.privacy.plan import Method, Plan
+
+__all__ = ["ERROR", "Audit", "Effort", "audits", "run_audit"]
+
+ERROR = 1e-4
+"""Probability that any statistical bound of a run is wrong."""
+
+EXACT = "Trees, exactly"
+DRAWN = "Tree and weights, from draws"
+WHOLE = "Whole releases, from draws with secure randomness"
+NOISE = "Noise alone, from draws"
+CONTROLS = "Controls: each has to be refuted"
+
+_MU = 1.0 / 64.0
+_RELATIONS = {
+    "linf": Sensitivity(linf=_MU),
+    "l1": Sensitivity(l1=_MU),
+    "l2": Sensitivity(l2=_MU),
+    "l1 and linf": Sensitivity(l1=1.5 * _MU, linf=_MU),
+}
+_METHODS: tuple[tuple[TreeMethod, str], ...] = (
+    ("pamst", "PAMST"),
+    ("pamst-rooted", "PAMST, root known"),
+    ("kruskal", "Kruskal"),
+)
+_SEEDED_DRAWS = 1_000_000
+_DELTA = 1e-3
+_EPSILON = 4.0  # of releases: large enough for a few thousand draws to show
+_RELEASES: tuple[tuple[Method, float], ...] = (
+    ("pamst", 0.0), ("pamst", _DELTA), ("kruskal", 0.0), ("kruskal", _DELTA), ("laplace", 0.0), ("gaussian", _DELTA),
+)  # fmt: skip
+_WHOLE: tuple[tuple[Method, float, str], ...] = (
+    ("pamst", 0.0, "linf"), ("kruskal", _DELTA, "linf"), ("laplace", 0.0, "l1"), ("gaussian", _DELTA, "l2"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried."""
+
+    graphs: tuple[str, ...]
+    starts: int
+    """Random starts of every exact search."""
+    divergences: tuple[str, ...]
+    """Relations under which Renyi divergences are searched, too."""
+    draws: int
+    whole_draws: int
+    noise_draws: int
+    """Of secure noise; of seeded noise there are a million."""
+    secure_controls: tuple[bool, ...]
+    """Whether too little noise is drawn with seeded randomness, with secure, or with either."""
+
+    @classmethod
+    def quick(cls) -> Effort:
+        """Return what takes a minute or two."""
+        graphs = ("K3", "K4", "square with a diagonal", "triangle with a tail")
+        return cls(graphs, 2, ("linf",), 3_000, 800, 100_000, (False,))
+
+    @classmethod
+    def full(cls) -> Effort:
+        """Return what takes the better part of an hour."""
+        return cls(
+            tuple(GRAPHS), 12, ("linf", "l1", "l2"), 60_000, 10_000, 2_000_000, (False, True)
+        )
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Something to find out: what it is called, how many statistical bounds it needs, and how it is run."""
+
+    title: str
+    n_bounds: int
+    run: Callable[[float], list[Finding]]
+    """Takes the error probability that each of its bounds may have."""
+
+
+def run_audit(
+    effort: Effort, command: str, *, seed: int = 0, stage: Callable[[str], None] = lambda _: None
+) -> AuditReport:
+    """Run all audits; ``stage`` hears what is being done."""
+    everything = list(audits(effort, seed))
+    each = ERROR / max(1, sum(audit.n_bounds for audit in everything))
+    findings: list[Finding] = []
+    for number, audit in enumerate(everything, 1):
+        stage(f"Audit {number} of {len(everything)}: {audit.title}")
+        findings += audit.run(each)
+    return AuditReport(command, seed, ERROR, tuple(findings))
+
+
+def audits(effort: Effort, seed: int) -> Iterator[Audit]:
+    """Yield all audits of a run, controls last."""
+    for name in effort.graphs:
+        for method, title in _METHODS:
+            for relation, sensitivity in _RELATIONS.items():
+                if relation in ("linf", "l1", "l2") or name == "K4":
+                    yield _exact(name, method, title, sensitivity, Budget.pure(1), effort, seed)
+                if relation in effort.divergences:
+                    yield _exact(name, method, title, sensitivity, Budget.zcdp("1/8"), effort, seed)
+    # The ratio of a tree's worst loss to epsilon is largest as epsilon goes to 0; K3 has it in closed form.
+    yield _exact("K3", "pamst", "PAMST", _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
+    for release, delta in _RELEASES:
+        for relation in ("linf", "l1", "l2"):
+            yield _release(DRAWN, TreeRelease, release, delta, relation, effort.draws, seed)
+    for release, delta, relation in _WHOLE:
+        yield _release(WHOLE, PublishedClusters, release, delta, relation, effort.whole_draws, seed)
+    yield from _noise_and_controls(effort, seed)
+
+
+def _exact(
+    name: str,
+    method: TreeMethod,
+    title: str,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    effort: Effort,
+    seed: int,
+    *,
+    change: Callable[[float], float] | None = None,
+) -> Audit:
+    """Audit the exponent of a tree; ``change`` makes a control of it."""
+
+    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
+        law = TreeLaw(GRAPHS[name], method)
+        exponent = calibrate_tree(sensitivity, law.n_steps, budget).exponent
+        if change is not None:
+            exponent = change(exponent)
+        search = worst_loss if budget.rho is None else worst_divergence
+        starts = effort.starts if budget.rho is None else 2 * effort.starts
+        worst = search(law, sensitivity, exponent, starts=starts, seed=seed)
+        unit: Literal["epsilon", "rho"] = "epsilon" if budget.rho is None else "rho"
+        amount = budget.epsilon if budget.rho is None else budget.rho
+        section, expected = (EXACT, "stands") if change is None else (CONTROLS, "refuted")
+        return [
+            Finding(
+                section, title, name, _words(sensitivity), unit, float(amount), 0.0, worst.loss,
+                worst.outcome, _verdict(expected),
+            )
+        ]  # fmt: skip
+
+    return Audit(f"{title} on {name}, {_words(sensitivity)}", 0, run)
+
+
+def _release(
+    section: str,
+    kind: type[TreeRelease],
+    method: Method,
+    delta: float,
+    relation: str,
+    draws: int,
+    seed: int,
+) -> Audit:
+    """Audit releases on K4: epsilon at delta by an event, and rho where that is what was shared out."""
+    sensitivity, graph = _RELATIONS[relation], GRAPHS["K4"]
+    pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
+    planned = plan(
+        make_graph(graph, pair.weights).topology,
+        epsilon=_EPSILON, delta=delta, sensitivity=sensitivity, tree=method,
+    )  # fmt: skip
+    return _drawn(
+        section, _title(method, delta), kind(graph, planned, pair), pair, _claims(planned), draws, seed,
+        _words(sensitivity),
+    )  # fmt: skip
+
+
+def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
+    unit = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
+    pair = Pair(np.array([0.0]), np.array([1.0]))
+    laplace, gaussian = laplace_noise(unit, 1, 2), gaussian_noise(unit, 1, 1)
+    epsilon: list[Claim] = [("epsilon", 2.0, 0.0, EventTester())]
+    rho: list[Claim] = [("rho", 1.0, 0.0, DivergenceTester())]
+    few, words = min(effort.noise_draws, 30_000), "one value, change 1"
+    for secure in (True, False):
+        kind = "secure" if secure else "seeded"
+        many = effort.noise_draws if secure else _SEEDED_DRAWS
+        sound = NoiseAlone(laplace, pair, secure), NoiseAlone(gaussian, pair, secure)
+        yield _drawn(NOISE, f"Laplace, {kind}", sound[0], pair, epsilon, many, seed, words)
+        yield _drawn(NOISE, f"Gaussian, {kind}", sound[1], pair, rho, many, seed, words)
+    twice = unsafe.UnsafeReusedStream(laplace, laplace_noise(unit, 1, 1), reused=False)
+    both: list[Claim] = [("epsilon", 3.0, 0.0, EventTester())]
+    title = "two Laplace releases, a stream each (seeded)"
+    yield _drawn(NOISE, title, twice, pair, both, few, seed, words)
+
+    for method, title in _METHODS[1:]:
+        yield _exact(
+            "K3", method, f"{title}, exponent 5 % too large", _RELATIONS["linf"], Budget.pure(1),
+            effort, seed, change=unsafe.unsafe_exponent,
+        )  # fmt: skip
+    for secure in effort.secure_controls:
+        kind = "secure" if secure else "seeded"
+        many = effort.noise_draws if secure else _SEEDED_DRAWS
+        less = [unsafe.UnsafeTooLittleNoise(noise, pair, secure) for noise in (laplace, gaussian)]
+        title = f"Laplace, {kind}, 5 % too little"
+        yield _drawn(CONTROLS, title, less[0], pair, epsilon, many, seed, words)
+        title = f"Gaussian, {kind}, 5 % too little"
+        yield _drawn(CONTROLS, title, less[1], pair, rho, many, seed, words)
+    floats = unsafe.UnsafeNumpyNoise(laplace, pair)
+    yield _drawn(CONTROLS, "Laplace by numpy", floats, pair, epsilon, few, seed, words)
+    title = "two Laplace releases, one stream"
+    yield _drawn(CONTROLS, title, replace(twice, reused=True), pair, both, few, seed, words)
+    yield _published_scales(min(2 * effort.draws, 10_000), seed)
+    yield _private_shift(min(effort.whole_draws, 1_000), seed)
+
+
+def _published_scales(draws: int, seed: int) -> Audit:
+    """Algorithm 3 on a cycle of 9 nodes, taken at its word: epsilon = 1."""
+    n_nodes, sensitivity = 9, _RELATIONS["linf"]
+    topology = Topology(range(n_nodes), [*range(1, n_nodes), 0])
+    pair = neighbours(n_nodes, sensitivity, 0.0)
+    planned = plan(
+        topology, epsilon=1, sensitivity=sensitivity, tree="pamst", calibration="published"
+    )
+    return _drawn(
+        CONTROLS, "PTClust with the paper's scales", unsafe.UnsafePublishedScales(n_nodes, planned, pair), pair,
+        _claims(planned), draws, seed, _words(sensitivity),
+    )  # fmt: skip
+
+
+def _private_shift(draws: int, seed: int) -> Audit:
+    """Whole releases whose tau comes from private weights."""
+    sensitivity, graph = _RELATIONS["linf"], GRAPHS["K4"]
+    pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
+    topology = make_graph(graph, pair.weights).topology
+    planned = plan(topology, epsilon=1, sensitivity=sensitivity, tree="pamst")
+    return _drawn(
+        CONTROLS, "whole release, tau from private weights", unsafe.UnsafePrivateShift(graph, planned, pair), pair,
+        _claims(planned), draws, seed, _words(sensitivity),
+    )  # fmt: skip
+
+
+Claim = tuple[Literal["epsilon", "rho"], float, float, "Tester"]
+"""Unit, amount, delta, and who tests it."""
+
+
+def _claims(planned: Plan) -> list[Claim]:
+    """Return what a plan claims, as it was asked for."""
+    budget = planned.budget
+    delta = float(budget.delta)
+    claims: list[Claim] = [("epsilon", float(budget.epsilon), delta, EventTester(delta))]
+    rho = budget.to_zcdp().rho if delta else None
+    if rho is not None:
+        claims.append(("rho", float(rho), 0.0, DivergenceTester()))
+    return claims
+
+
+def _drawn(
+    section: str,
+    title: str,
+    mechanism: Mechanism,
+    pair: Pair,
+    claims: list[Claim],
+    draws: int,
+    seed: int,
+    words: str,
+) -> Audit:
+    """Audit a mechanism by draws under two neighbours."""
+
+    def run(error: float) -> list[Finding]:
+        # Seeds are apart, since a mechanism may count on from its own.
+        first, second = (
+            mechanism.draw(weights, draws, number_of(seed, section, title, words, side))
+            for side, weights in enumerate((pair.weights, pair.neighbour))
+        )
+        expected = _verdict("refuted" if section == CONTROLS else "stands")
+        findings = []
+        for unit, amount, delta, tester in claims:
+            bound = tester.bound(first, second, error)
+            findings.append(
+                Finding(
+                    section, title, f"2 x {draws:,} draws", words, unit, amount, delta, bound.value, bound.witness,
+                    expected,
+                )
+            )  # fmt: skip
+        return findings
+
+    return Audit(f"{title}, {words}", len(claims), run)
+
+
+def _verdict(word: str) -> Verdict:
+    return "refuted" if word == "refuted" else "stands"
+
+
+def _title(method: Method, delta: float) -> str:
+    names = {"pamst": "PAMST", "kruskal": "Kruskal"}
+    if method not in names:
+        return f"graph perturbation, {method.capitalize()}"
+    return f"{names[method]} + {'Gaussian' if delta else 'Laplace'}"
+
+
+def _words(sensitivity: Sensitivity) -> str:
+    return ", ".join(f"{norm} {bound:g}" for norm, bound in sensitivity.to_dict().items())

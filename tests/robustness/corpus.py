@@ -1,0 +1,148 @@
+"""Valid files of every format, to be spoiled: small, and with weights whose digits nobody writes by chance."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from functools import cache
+
+import networkx as nx
+import numpy as np
+import polars as pl
+from scipy.sparse import coo_array, csr_array, save_npz
+
+from ptclust import Graph, PTClust, Sensitivity
+from ptclust.release._format import encode
+
+SOURCES = [0, 1, 2, 3, 4, 5, 0, 1]
+TARGETS = [1, 2, 3, 4, 5, 0, 2, 3]
+NAMES = ["ada", "bob", "cyd", "dan", "eve", "fay"]
+#: The private weights; messages must not hold their digits.
+MARKERS = (
+    "0.123456789", "0.987654321", "0.271828182", "0.314159265",
+    "0.577215664", "0.161803398", "0.141421356", "0.173205080",
+)  # fmt: skip
+WEIGHTS = [float(marker) for marker in MARKERS]
+
+#: What is fuzzed, and the ending that tells the reader its format.
+ENDINGS = {
+    "csv": ".csv",
+    "csv.gz": ".csv.gz",
+    "tsv": ".tsv",
+    "parquet": ".parquet",
+    "graphml": ".graphml",
+    "mtx": ".mtx",
+    "npz": ".npz",
+    "release": ".json",
+}
+
+
+@cache
+def seeds(kind: str) -> tuple[bytes, ...]:
+    """Return the valid files of a format."""
+    makers = {
+        "csv": lambda: _tables(","),
+        "csv.gz": lambda: tuple(gzip.compress(text, mtime=0) for text in _tables(",")),
+        "tsv": lambda: _tables("\t"),
+        "parquet": _parquets,
+        "graphml": _graphmls,
+        "mtx": _matrices,
+        "npz": _archives,
+        "release": _releases,
+    }
+    return makers[kind]()
+
+
+def _tables(separator: str) -> tuple[bytes, ...]:
+    named = [
+        (NAMES[a], NAMES[b], weight) for a, b, weight in zip(SOURCES, TARGETS, MARKERS, strict=True)
+    ]
+    numbered = [(str(a), str(b), weight) for a, b, weight in zip(SOURCES, TARGETS, MARKERS)]
+    quoted = [(f'"{a}, {a}"', f'"{b}"', weight) for a, b, weight in named]
+    head, shuffled = ("source", "target", "weight"), ("weight", "note", "target", "source")
+    rows = [
+        [head, *named],
+        numbered,
+        [head, *quoted] if separator == "," else [head, *numbered],
+        [shuffled, *((w, "x", b, a) for a, b, w in named)],
+    ]
+    return tuple("\n".join(separator.join(row) for row in table).encode() + b"\n" for table in rows)
+
+
+def _parquets() -> tuple[bytes, ...]:
+    def written(frame: pl.DataFrame, **options: object) -> bytes:
+        file = io.BytesIO()
+        frame.write_parquet(file, **options)  # type: ignore[arg-type]
+        return file.getvalue()
+
+    numbers = pl.DataFrame({"source": SOURCES, "target": TARGETS, "weight": WEIGHTS})
+    names = numbers.with_columns(
+        source=pl.Series([NAMES[a] for a in SOURCES]), target=pl.Series([NAMES[b] for b in TARGETS])
+    )
+    return (
+        written(numbers),
+        written(names),
+        written(numbers, compression="uncompressed", statistics=False),
+        written(names, compression="uncompressed", row_group_size=3),
+        written(names.with_columns(pl.col("source").cast(pl.Categorical)), compression="snappy"),
+        written(numbers, compression="gzip", data_page_size=16),
+    )
+
+
+def _graphmls() -> tuple[bytes, ...]:
+    graph = nx.Graph()
+    graph.add_nodes_from(NAMES)
+    for a, b, weight in zip(SOURCES, TARGETS, WEIGHTS):
+        graph.add_edge(NAMES[a], NAMES[b], weight=weight, note="x")
+    plain = "\n".join(nx.generate_graphml(graph)).encode()
+    numbered = "\n".join(nx.generate_graphml(nx.convert_node_labels_to_integers(graph))).encode()
+    bare = b"".join(
+        b'<edge source="%d" target="%d"><data key="w">%b</data></edge>' % (a, b, weight.encode())
+        for a, b, weight in zip(SOURCES, TARGETS, MARKERS)
+    )
+    nodes = b"".join(b'<node id="%d"/>' % node for node in range(6))
+    key = b'<key id="w" for="edge" attr.name="weight"><default>0.123456789</default></key>'
+    small = b"<graphml>" + key + b"<graph>" + nodes + bare + b"</graph></graphml>"
+    return plain, numbered, small, gzip.compress(small, mtime=0)
+
+
+def _matrices() -> tuple[bytes, ...]:
+    entries = [(b + 1, a + 1, w) if a < b else (a + 1, b + 1, w)
+               for a, b, w in zip(SOURCES, TARGETS, MARKERS)]  # fmt: skip
+    lines = "\n".join(f"{row} {column} {weight}" for row, column, weight in entries)
+    mirrored = "\n".join(f"{column} {row} {weight}" for row, column, weight in entries)
+    return (
+        f"%%MatrixMarket matrix coordinate real symmetric\n% a comment\n6 6 8\n{lines}\n".encode(),
+        f"%%MatrixMarket matrix coordinate real general\n6 6 16\n{lines}\n{mirrored}\n".encode(),
+        gzip.compress(
+            f"%%MatrixMarket matrix coordinate real general\n9 9 8\n{lines}\n".encode(), mtime=0
+        ),
+    )
+
+
+def _archives() -> tuple[bytes, ...]:
+    matrix = coo_array((WEIGHTS, (SOURCES, TARGETS)), shape=(6, 6))
+    files = [io.BytesIO() for _ in range(5)]
+    ends = {
+        "sources": np.array(SOURCES),
+        "targets": np.array(TARGETS),
+        "weights": np.array(WEIGHTS),
+    }
+    np.savez(files[0], **ends)
+    np.savez_compressed(files[1], **ends, n_nodes=np.array(6), names=np.array(NAMES))
+    save_npz(files[2], matrix, compressed=False)
+    save_npz(files[3], csr_array(matrix + matrix.T))
+    save_npz(files[4], csr_array(matrix).tocsc(), compressed=False)
+    return tuple(file.getvalue() for file in files)
+
+
+def _releases() -> tuple[bytes, ...]:
+    graph = Graph(SOURCES, TARGETS, WEIGHTS, names=NAMES)
+    options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6)}
+    trees = {"kruskal": {"delta": 1e-6}, "laplace": {}, "pamst": {"min_cluster_size": 2}}
+    fitted = [
+        PTClust(tree=tree, **options, **more).fit(graph)  # type: ignore[arg-type]
+        for tree, more in trees.items()
+    ]
+    seeded = PTClust(**options, random_state=1).fit(Graph(SOURCES, TARGETS, WEIGHTS))  # type: ignore[arg-type]
+    return tuple(encode(model.release_) for model in (*fitted, seeded))
