@@ -33,7 +33,11 @@ from tests.trees.paper import pamst_distribution
 ALPHA = 1e-6
 MU = 0.01
 #: So little noise that nothing is hidden: what comes out is what DBMSTClu finds.
-TINY: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-7)}
+TINY: dict[str, Any] = {
+    "epsilon": 1.0,
+    "sensitivity": Sensitivity(linf=1e-7),
+    "clusterer": "dbmstclu",
+}
 PATH = [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1]
 EXPECTED = [0, 0, 0, 0, 1, 1, 1, 1]
 

@@ -108,8 +108,9 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters of a graph, published under weight differential privacy (the paper's Algorithm 3, soundly calibrated).
 
-    A spanning tree is drawn privately, its weights are released with noise, and DBMSTClu cuts what was released. After
-    ``fit`` nothing on this object holds or reveals private weights: it can be pickled, printed and published.
+    A spanning tree is drawn privately and its weights are released with noise, or all weights of the graph are. What
+    was released is then clustered, by the paper's DBMSTClu or in a way that accounts for the noise. After ``fit``
+    nothing on this object holds or reveals private weights: it can be pickled, printed and published.
 
     Parameters
     ----------
@@ -121,10 +122,14 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     sensitivity : Sensitivity
         By how much one privacy unit, a person say, can move the weights. There is no default.
     tree : {"auto", "kruskal", "pamst", "gaussian", "laplace"}
-        The mechanism; ``auto`` takes the one with the least noise, from public numbers alone. ``pamst`` with delta =
-        0 is the paper's pipeline.
-    split : float, default 0.5
-        Share of the budget for the tree, where tree and weights are released apart.
+        The mechanism; ``auto`` takes the one under which the least clear clusters can be seen, from public numbers
+        alone. ``pamst`` with delta = 0 is the paper's pipeline.
+    clusterer : {"auto", "dbmstclu", "levels", "contraction"}
+        How what was released is clustered (``ptclust.release.ways``); ``auto`` is ``contraction`` of a released graph,
+        ``dbmstclu`` on the paper's tree, PAMST, and ``levels`` on others. ``release_.recluster`` tries another, at no
+        cost.
+    split : float, optional
+        Share of the budget for the tree, where tree and weights are released apart; by default both get the same noise.
     calibration : {"sound", "published"}
         ``published`` uses the paper's printed scales, warns, and states the larger epsilon that they truly spend.
     clip : (low, high), optional
@@ -132,7 +137,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     weight_range : (low, high), optional
         Public bounds that all weights keep; one outside is an error.
     shift, scale : float, optional
-        tau and p of the paper, constants; by default they follow from the released weights.
+        tau and p of the paper, constants for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
         Clusters of fewer nodes become noise, label -1.
     privacy_unit : str, optional
@@ -189,7 +194,8 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         delta: float | Fraction = 0,
         sensitivity: Sensitivity,
         tree: str = "auto",
-        split: float | Fraction = 0.5,
+        clusterer: str = "auto",
+        split: float | Fraction | None = None,
         calibration: str = "sound",
         clip: tuple[float, float] | None = None,
         weight_range: tuple[float, float] | None = None,
@@ -205,6 +211,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.sensitivity = sensitivity
         self.tree = tree
+        self.clusterer = clusterer
         self.split = split
         self.calibration = calibration
         self.clip = clip
@@ -233,6 +240,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             sensitivity=self.sensitivity,
             tree=self.tree,  # type: ignore[arg-type]
             split=self.split,
+            clusterer=self.clusterer,  # type: ignore[arg-type]
             calibration=self.calibration,  # type: ignore[arg-type]
             weight_range=self.weight_range if self.clip is None else self.clip,
         )
@@ -240,6 +248,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             graph,
             chosen,
             clip=self.clip,
+            clusterer=self.clusterer,  # type: ignore[arg-type]
             shift=self.shift,
             scale=self.scale,
             min_cluster_size=self.min_cluster_size,

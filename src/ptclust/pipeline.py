@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.clustering import Clustering, check_sizes, dbmstclu
-from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
+from ptclust.clustering import Clustering, dbmstclu
+from ptclust.errors import InputError, PrivacyWarning, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.privacy import RandomStream
 from ptclust.privacy._ledger_plan import charge_plan, check_ledger
-from ptclust.privacy.plan import Plan, check_range, plan
+from ptclust.privacy.plan import Clusterer, Plan, check_range, plan
 from ptclust.release import Release
 from ptclust.release.account import statement_of
-from ptclust.release.normalise import Normalisation, check_constants, normalisation
+from ptclust.release.ways import Published, Way, check_options, choose_way
 from ptclust.release.weights import release_tree
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
@@ -37,6 +37,7 @@ __all__ = [
     "is_graph_like",
     "publish",
     "tree_of_points",
+    "way_of",
 ]
 
 
@@ -189,6 +190,7 @@ def publish(
     plan: Plan,
     *,
     clip: tuple[float, float] | None = None,
+    clusterer: Clusterer = "auto",
     shift: float | None = None,
     scale: float | None = None,
     min_cluster_size: int = 1,
@@ -200,8 +202,9 @@ def publish(
 ) -> Release:
     """Carry out a plan: draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
 
-    With a ``ledger``, what the plan truly spends is charged to its ``dataset`` before any noise is drawn; whoever hands
-    the release over calls ``ledger.confirm(release.statement.id)``.
+    ``clusterer`` is one of the ways of clustering in ``ptclust.release.ways``. With a ``ledger``, what the plan truly
+    spends is charged to its ``dataset`` before any noise is drawn; whoever hands the release over calls
+    ``ledger.confirm(release.statement.id)``.
 
     Notes
     -----
@@ -211,11 +214,8 @@ def publish(
     clip = check_range(clip)
     # All that can be wrong with what was asked for is found before anything is spent.
     _check_plan(graph, plan, clipped=clip is not None)
-    check_range(clip)
-    check_sizes(None, min_cluster_size)
-    check_constants(shift, scale)
-    statement_of(plan, reproducible=True, post_processing=(), privacy_unit=privacy_unit, clip=clip)
-    _check_options(shift, scale, min_cluster_size)
+    way = way_of(plan, clusterer)
+    check_options(way, min_cluster_size, shift, scale)
     book = check_ledger(ledger, dataset, random_state)
     for warning in plan.warnings:
         warnings.warn(warning, PrivacyWarning, stacklevel=2)
@@ -240,51 +240,22 @@ def publish(
         charge_plan(book, dataset, plan, statement.id)
     with RandomStream.of(random_state) as stream:
         tree, graph_weights = release_tree(graph, plan.chosen, stream, clip=clip, stage=stage)
-    stage("DBMSTClu on the released tree")
-    normal = normalisation(tree.weights, plan.chosen.weights.standard_deviation, shift, scale)
-    clustered = Tree(tree.topology, normal.apply(tree.weights), tree.edge_ids)
-    clustering = dbmstclu(clustered, min_cluster_size=min_cluster_size)
-    return Release(
-        tree=tree,
-        labels=clustering.labels,
-        dbcvi=clustering.dbcvi,
-        statement=replace(
-            statement, post_processing=_post_processing(plan, normal, shift, min_cluster_size)
-        ),
-        shift=normal.shift,
-        scale=normal.scale,
-        min_cluster_size=min_cluster_size,
-        cuts=clustering.cuts.edge_ids,
-        graph_topology=None if graph_weights is None else graph.topology,
-        graph_weights=graph_weights,
+    stage("Clustering what was released")
+    published = Published(
+        tree, statement, None if graph_weights is None else graph.topology, graph_weights
     )
+    return published.cluster(way, min_cluster_size=min_cluster_size, shift=shift, scale=scale)
 
 
-def _post_processing(
-    plan: Plan, normal: Normalisation, shift: float | None, min_cluster_size: int
-) -> tuple[str, ...]:
-    """Return what was done with the released weights, in words."""
-    words = []
-    if plan.chosen.tree is None:
-        words.append("the tree is the minimum spanning tree of the released weights")
-    origin = "from the released weights and the public noise" if shift is None else "given"
-    words.append(
-        f"released weights were shifted by {normal.shift:.6g} ({origin}) and divided by {normal.scale:.6g}"
+def way_of(plan: Plan, clusterer: Clusterer) -> Way:
+    """Return how a release made by ``plan`` will be clustered."""
+    return choose_way(
+        clusterer,
+        whole_graph=plan.chosen.tree is None,
+        pamst=plan.chosen.method == "pamst",
+        n_edges=plan.n_edges,
+        n_tree_edges=plan.n_nodes - plan.n_components,
     )
-    words.append("DBMSTClu cut the released tree")
-    if min_cluster_size > 1:
-        words.append(f"clusters of fewer than {min_cluster_size} nodes became noise")
-    return tuple(words)
-
-
-def _check_options(shift: float | None, scale: float | None, min_cluster_size: int) -> None:
-    """Refuse, before anything is spent, what the steps after the release would refuse."""
-    normalisation(np.empty(0), 0.0, shift, scale)
-    whole = isinstance(min_cluster_size, (int, np.integer)) and type(min_cluster_size) is not bool
-    if not whole or min_cluster_size < 1:
-        raise UsageError(
-            f"min_cluster_size must be a whole number of at least 1, not {min_cluster_size!r}"
-        )
 
 
 def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:

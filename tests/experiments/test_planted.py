@@ -69,13 +69,13 @@ def test_weights_and_sizes_of_many_scales():
     planted = planted_graph("multiscale", 1000)
     graph, truth, between = planted.graph, planted.truth, across(planted)
     sizes = np.bincount(truth)
-    assert sizes.max() > 5 * sizes.min()
+    assert sizes.max() > 4 * sizes.min()
     means = [
         graph.weights[~between & (truth[graph.sources] == cluster)].mean() for cluster in range(4)
     ]
-    np.testing.assert_allclose(means, 0.2 * np.geomspace(1, 1 / 8, 4), rtol=0.06)
+    np.testing.assert_allclose(means, 0.2 * np.geomspace(1, 1 / 6, 4), rtol=0.06)
     # No threshold on the weights finds the clusters: some weights across are lighter than others within.
-    assert graph.weights[between].min() < 0.8 * graph.weights[~between].max()
+    assert graph.weights[between].min() < graph.weights[~between].max()
 
 
 def test_chains_are_long_and_blocks_have_hubs():

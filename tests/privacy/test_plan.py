@@ -185,24 +185,62 @@ class TestAuto:
         "sensitivity", [LINF, Sensitivity(l1=MU), Sensitivity(l1=0.1, linf=MU)]
     )
     @pytest.mark.parametrize("topology", [path(30), complete(30)])
-    def test_takes_the_least_noise(self, topology, sensitivity, delta):
-        made = plan(topology, epsilon=1, delta=delta, sensitivity=sensitivity)
+    @pytest.mark.parametrize("clusterer", ["dbmstclu", "levels"])
+    def test_single_edges_ask_for_the_least_noise(self, topology, sensitivity, delta, clusterer):
+        made = plan(topology, epsilon=1, delta=delta, sensitivity=sensitivity, clusterer=clusterer)
         assert len(made.candidates) == (4 if delta else 3)
         assert made.chosen in made.candidates
         assert made.chosen.noise == min(candidate.noise for candidate in made.candidates)
 
+    def test_averages_bear_more_noise_on_every_edge(self):
+        made = plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF)
+        kruskal = by_method(made)["kruskal"]
+        assert made.chosen.method == "gaussian"
+        assert made.chosen.noise > kruskal.noise
+        assert made.chosen.visible_gap < kruskal.visible_gap
+        n, m = 30, 435
+        assert made.chosen.visible_gap / made.chosen.noise == pytest.approx(
+            max(7 / math.sqrt(2 * m / n), 8 / m**0.25)
+        )
+        assert kruskal.visible_gap / kruskal.noise == pytest.approx(2 * math.sqrt(2 * math.log(n)))
+
+    def test_a_graph_hardly_more_than_a_tree_has_nothing_to_average(self):
+        ring = Topology(range(30), [*range(1, 30), 0])
+        (gaussian,) = plan(
+            ring, epsilon=1, delta=1e-6, sensitivity=LINF, tree="gaussian"
+        ).candidates
+        assert gaussian.visible_gap / gaussian.noise == pytest.approx(
+            2 * math.sqrt(2 * math.log(30))
+        )
+
+    def test_contraction_leaves_out_what_releases_a_tree_only(self):
+        choices = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF, "clusterer": "contraction"}
+        assert {*by_method(plan(complete(9), **choices))} == {"gaussian", "laplace"}
+        with pytest.raises(UsageError, match="whole graph"):
+            plan(complete(9), tree="kruskal", **choices)
+
+    @pytest.mark.parametrize("delta", [0, 1e-6])
+    @pytest.mark.parametrize("method", ["kruskal", "pamst"])
+    @pytest.mark.parametrize("sensitivity", [LINF, Sensitivity(l1=0.1, linf=MU)])
+    def test_without_a_split_tree_and_weights_get_the_same_noise(self, delta, method, sensitivity):
+        made = plan(
+            complete(20), epsilon=1, delta=delta, sensitivity=sensitivity, tree=method
+        ).chosen
+        assert made.tree.noise == pytest.approx(made.weights.standard_deviation, rel=0.03)
+        half = plan(
+            complete(20), epsilon=1, delta=delta, sensitivity=sensitivity, tree=method, split=0.5
+        ).chosen
+        assert made.noise < half.noise
+
     @pytest.mark.parametrize(("split", "method"), [(0.5, "kruskal"), (0.001, "gaussian")])
     def test_counts_the_noise_of_the_tree_too(self, split, method):
         """With hardly any budget for the tree, its weights are fine and its shape is not."""
-        made = plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF, split=split)
+        made = plan(
+            complete(30), epsilon=1, delta=1e-6, sensitivity=LINF, split=split, clusterer="dbmstclu"
+        )
         kruskal, gaussian = by_method(made)["kruskal"], by_method(made)["gaussian"]
         assert kruskal.weights.standard_deviation < gaussian.weights.standard_deviation
         assert made.chosen.method == method
-
-    def test_takes_kruskal_on_dense_graphs_where_every_weight_moves(self):
-        assert (
-            plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF).chosen.method == "kruskal"
-        )
 
     @pytest.mark.parametrize(("delta", "method"), [(0, "laplace"), (1e-6, "gaussian")])
     def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, method):
@@ -265,7 +303,8 @@ WRONG = [
     ),
     *(({"epsilon": value}, "epsilon") for value in ("one", None, True, [1])),
     *(({"delta": value}, "delta") for value in (1, 1.5, -1e-9, math.nan, math.inf, 5e-324, "x")),
-    *(({"split": value}, "split") for value in (0, 1, -0.5, 7, math.nan, math.inf, "half", None)),
+    *(({"split": value}, "split") for value in (0, 1, -0.5, 7, math.nan, math.inf, "half")),
+    *(({"clusterer": value}, "clusterer") for value in ("hdbscan", None)),
     *(({"split": 7, "tree": tree}, "split") for tree in METHODS if tree != "gaussian"),
     *(({"sensitivity": value}, "Sensitivity") for value in (None, 0.1, {"linf": 1})),
     *(({"tree": value}, "kruskal, pamst, gaussian, laplace") for value in ("prim", None, 1)),
@@ -324,7 +363,14 @@ class TestWarning:
 
 
 def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
-    made = plan(complete(10), epsilon=1, delta=1e-6, sensitivity=LINF, weight_range=("0", 1))  # type: ignore[arg-type]
+    made = plan(
+        complete(10),
+        epsilon=1,
+        delta=1e-6,
+        sensitivity=LINF,
+        weight_range=("0", 1),  # type: ignore[arg-type]
+        clusterer="dbmstclu",
+    )
     assert made.weight_range == (0.0, 1.0)
     page = made.to_text()
     for candidate in made.candidates:
@@ -345,6 +391,7 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
     assert entry["tree_noise"] == made.chosen.tree.noise
     assert entry["weights"]["scale"] == made.chosen.weights.scale
     assert entry["noise"] == made.chosen.noise
+    assert entry["visible_gap"] == made.chosen.visible_gap
     assert Budget.from_dict(entry["spent"]) == made.budget == Budget.from_dict(content["budget"])
     assert content["sensitivity"] == {"linf": MU}
     assert (content["n_nodes"], content["n_edges"], content["n_components"]) == (10, 45, 1)

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import audit, bench, check, cluster, dbmstclu, demo, ledger, plan, reproduce
+from ptclust.cli import (
+    audit,
+    bench,
+    check,
+    cluster,
+    dbmstclu,
+    demo,
+    ledger,
+    plan,
+    recluster,
+    reproduce,
+)
 from ptclust.errors import PtclustError
 
 _INTERRUPTED = 130
@@ -22,6 +33,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("cluster")(cluster.cluster)
+app.command("recluster")(recluster.recluster)
 app.command("check")(check.check)
 app.command("dbmstclu")(dbmstclu.dbmstclu)
 app.add_typer(ledger.ledger, name="ledger")

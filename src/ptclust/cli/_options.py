@@ -32,6 +32,15 @@ class TreeMethod(StrEnum):
     laplace = "laplace"
 
 
+class ClustererName(StrEnum):
+    """How what was released is clustered."""
+
+    auto = "auto"
+    dbmstclu = "dbmstclu"
+    levels = "levels"
+    contraction = "contraction"
+
+
 class Calibration(StrEnum):
     """Whose noise scales."""
 
@@ -113,8 +122,17 @@ Linf = Annotated[
     Optional[float],  # noqa: UP045
     typer.Option(help="One privacy unit moves every single weight by at most this."),
 ]
-TreeOption = Annotated[TreeMethod, typer.Option(help="Mechanism; auto takes the least noise.")]
-Split = Annotated[float, typer.Option(help="Share of the budget for the tree.")]
+TreeOption = Annotated[TreeMethod, typer.Option(help="Mechanism; auto takes what shows most.")]
+ClustererOption = Annotated[
+    ClustererName,
+    typer.Option("--clusterer", help="How to cluster what is released; dbmstclu is the paper's."),
+]
+Split = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option(
+        help="Share of the budget for the tree; by default tree and weights get equal noise."
+    ),
+]
 CalibrationOption = Annotated[
     Calibration, typer.Option(help="published: the paper's scales, with their true epsilon.")
 ]
@@ -144,9 +162,10 @@ def plan_choices(
     l2: float | None,
     linf: float | None,
     tree: TreeMethod,
-    split: float,
+    split: float | None,
     calibration: Calibration,
     weight_range: Bounds,
+    clusterer: ClustererName = ClustererName.auto,
 ) -> dict[str, Any]:
     """Return what `plan` is to be told."""
     from ptclust.privacy import Sensitivity
@@ -157,6 +176,7 @@ def plan_choices(
         "sensitivity": Sensitivity(l1=l1, l2=l2, linf=linf),
         "tree": tree.value,
         "split": split,
+        "clusterer": clusterer.value,
         "calibration": calibration.value,
         "weight_range": weight_range,
     }

@@ -27,7 +27,7 @@ def check(
     l2: o.L2 = None,
     linf: o.Linf = None,
     tree: o.TreeOption = o.TreeMethod.auto,
-    split: o.Split = 0.5,
+    split: o.Split = None,
     source: o.Source = None,
     target: o.Target = None,
     weight: o.Weight = None,

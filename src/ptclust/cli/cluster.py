@@ -27,7 +27,8 @@ def cluster(
     l2: o.L2 = None,
     linf: o.Linf = None,
     tree: o.TreeOption = o.TreeMethod.auto,
-    split: o.Split = 0.5,
+    clusterer: o.ClustererOption = o.ClustererName.auto,
+    split: o.Split = None,
     calibration: o.CalibrationOption = o.Calibration.sound,
     clip: o.Clip = None,
     weight_range: o.WeightRange = None,
@@ -75,7 +76,7 @@ def cluster(
     from ptclust.report import check_format, draw_tree
 
     choices = o.plan_choices(
-        epsilon, delta, l1, l2, linf, tree, split, calibration, clip or weight_range
+        epsilon, delta, l1, l2, linf, tree, split, calibration, clip or weight_range, clusterer
     )
     file = o.graph_file(edges, source, target, weight, merge, similarity_cap)
     book = check_ledger(ledger, dataset, random_state)
@@ -100,6 +101,7 @@ def cluster(
             file,
             choices,
             clip=clip,
+            clusterer=clusterer.value,
             shift=shift,
             scale=scale,
             min_cluster_size=min_cluster_size,

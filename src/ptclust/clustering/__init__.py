@@ -7,7 +7,7 @@ from ptclust.clustering.dbcvi import (
     dispersion,
     separation,
 )
-from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu
+from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu, without_small
 
 __all__ = [
     "Clustering",
@@ -19,4 +19,5 @@ __all__ = [
     "dbmstclu",
     "dispersion",
     "separation",
+    "without_small",
 ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Clustering", "Cuts", "check_sizes", "check_weights", "dbmstclu", "rooted"]
+__all__ = ["Clustering", "Cuts", "check_sizes", "check_weights", "dbmstclu", "rooted", "without_small"]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()
@@ -118,7 +118,7 @@ def dbmstclu(
     kernel.running_sum(total, state.gains[:n_cuts], sums)
     labels = _labels(forest, cut)
     return Clustering(
-        labels=_without_small(labels, min_cluster_size),
+        labels=without_small(labels, min_cluster_size),
         cuts=Cuts(tree.edge_ids[cut], sums / max(tree.n_nodes, 1)),
         dbcvi=dbcvi(tree, labels),
     )
@@ -215,7 +215,7 @@ def _labels(forest: kernel.RootedForest, cut: NDArray[Any]) -> NDArray[np.int64]
     return labels
 
 
-def _without_small(labels: NDArray[np.int64], min_cluster_size: int) -> NDArray[np.int64]:
+def without_small(labels: NDArray[np.int64], min_cluster_size: int) -> NDArray[np.int64]:
     """Turn clusters of fewer than ``min_cluster_size`` nodes into noise and close the gaps in the numbering."""
     if min_cluster_size == 1 or not len(labels):
         return labels

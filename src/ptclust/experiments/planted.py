@@ -26,7 +26,7 @@ WITHIN = (0.1, 0.3)
 """Weights within clusters: w_min and w_max of the paper's experiments."""
 ACROSS = (0.9, 1.0)
 """Weights across clusters lie above w_max^2 / w_min, so the clusters are strongly homogeneous."""
-SPREAD = 8.0
+SPREAD = 6.0
 """How many times heavier and, apart from that, larger one cluster of ``multiscale`` is than another."""
 
 _Layout = tuple["NDArray[np.float64] | None", "NDArray[np.int64]"]  # points, truth
@@ -86,7 +86,7 @@ def planted_graph(
     0.3, across uniform in (0.9, 1]. Edges come in random order, so that no rule of ties finds the clusters.
 
     - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains`` long and thin.
-    - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/8, by which its weights are
+    - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/6, by which its weights are
       multiplied, and those to another cluster by the larger of the two scales. Every cluster is strongly homogeneous
       all the same, but what separates two light clusters is lighter than what holds a heavy one together, so that
       no threshold finds all.

@@ -1,37 +1,46 @@
-"""How much epsilon the clusters cost: agreement with planted clusters, method by method, control by control.
+"""How much epsilon the clusters cost: agreement with known clusters, method by method, control by control.
 
-Planted graphs, sensitivities and budgets are those of section 5 of the mathematics. Every repetition draws a new
-graph and new noise, both from the seed, so that a run can be repeated and resumed.
+Every repetition draws a new graph (unless it is a real one) and new noise, both from the seed, so that a run can be
+repeated and resumed. Methods that cluster the output of the same mechanism get the same release: what tells them
+apart is the clustering alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust._version import __version__
 from ptclust.errors import FileError, PrivacyWarning
 from ptclust.experiments._records import Records
-from ptclust.experiments.controls import CONTROLS, Control
-from ptclust.experiments.planted import PAPER, Family, PlantedGraph, planted_graph
-from ptclust.pipeline import publish
-from ptclust.privacy import Sensitivity
-from ptclust.privacy.plan import Plan, plan
+from ptclust.experiments.controls import CONTROLS, Control, with_equal_weights
+from ptclust.experiments.methods import Method, Plans
+from ptclust.experiments.real import available, real_graph
+from ptclust.experiments.scores import agreement, information
+from ptclust.experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
+from ptclust.pipeline import publish, way_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from ptclust.experiments.planted import PlantedGraph
     from ptclust.graph import Graph
+    from ptclust.privacy.plan import Plan
+    from ptclust.release import Release
 
 __all__ = [
+    "BENCHMARK",
+    "CONTROLLED",
+    "EQUAL_AT",
+    "SEED",
     "SETTINGS",
     "Case",
     "Effort",
@@ -39,126 +48,45 @@ __all__ = [
     "Plans",
     "Setting",
     "agreement",
+    "equal_name",
     "number_of",
     "run_utility",
 ]
 
+SEED = 1000
+"""Of the benchmark. Methods were designed on graphs of other seeds."""
+CONTROLLED = ("auto", "contraction", "levels")
+"""Methods that are also run where all weights are equal, at these epsilons:"""
+EQUAL_AT = (0.5, 1.0, 2.0, 10.0)
+NOISELESS = 1e4
+"""The epsilon of what methods are compared with where there is no truth: themselves, next to no noise."""
+_LARGEST = {"published": 100.0, "sound": 100.0}
+_ELSE = 20.0  # the other methods need no larger epsilon to show what they can do
 _KEY = "setting", "family", "method", "epsilon", "repetition"
-_Outcome = tuple["NDArray[np.int64]", float | None]  # labels, and the epsilon truly spent
-
-
-@dataclass(frozen=True)
-class Method:
-    """A private way to clusters: a mechanism, its budget and its calibration."""
-
-    name: str
-    title: str
-    tree: Literal["kruskal", "pamst", "gaussian", "laplace"]
-    pure: bool
-    """Whether it is run with delta = 0, whatever delta the setting allows."""
-    calibration: Literal["sound", "published"] = "sound"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A size of graph, a notion of neighbours, a delta, and the methods that fit them."""
-
-    name: str
-    title: str
-    n_nodes: int
-    sensitivity: Sensitivity
-    delta: float
-    methods: tuple[Method, ...]
-    complete: bool = False
-
-
-_PAPER = (
-    Method("published", "PTClust as published", "pamst", pure=True, calibration="published"),
-    Method("sound", "PTClust, sound", "pamst", pure=True),
-)
-_ZCDP = (
-    *_PAPER,
-    Method("pamst", "PAMST zCDP + Gaussian", "pamst", pure=False),
-    Method("kruskal", "Kruskal zCDP + Gaussian", "kruskal", pure=False),
-    Method("perturbation", "graph perturbation, Gaussian", "gaussian", pure=False),
-)
-_PURE = (
-    *_PAPER,
-    Method("kruskal", "Kruskal + Laplace, pure", "kruskal", pure=True),
-    Method("perturbation", "graph perturbation, Laplace", "laplace", pure=True),
-)
-SETTINGS = (
-    Setting(
-        "linf-100", "n = 100, linf = 0.001, delta = 1e-6", 100, Sensitivity(linf=1e-3), 1e-6, _ZCDP
-    ),
-    Setting(
-        "linf-1000",
-        "n = 1000, linf = 0.0005, delta = 1e-6",
-        1000,
-        Sensitivity(linf=5e-4),
-        1e-6,
-        _ZCDP,
-    ),
-    Setting(
-        "l1-100",
-        "n = 100, complete graph, l1 = 0.1, delta = 0",
-        100,
-        Sensitivity(l1=0.1),
-        0.0,
-        _PURE,
-        complete=True,
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How long to work on it."""
-
-    epsilons: tuple[float, ...]
-    repetitions: dict[int, int]
-    """Number of repetitions for a number of nodes."""
-
-    @classmethod
-    def quick(cls) -> Effort:
-        """Return about a minute of work."""
-        decade = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-        return cls((*decade, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0), {100: 16, 1000: 16})
-
-    @classmethod
-    def full(cls) -> Effort:
-        """Return a finer grid and narrower intervals."""
-        grid = {*np.geomspace(0.1, 100.0, 31).tolist(), *cls.quick().epsilons}
-        return cls(tuple(sorted({float(f"{value:.2g}") for value in grid})), {100: 100, 1000: 40})
-
-    def with_repetitions(self, repetitions: int) -> Effort:
-        """Return the same grid with as many repetitions for every size."""
-        return Effort(self.epsilons, dict.fromkeys(self.repetitions, repetitions))
 
 
 def run_utility(
     directory: Path,
     effort: Effort,
     *,
-    seed: int = 0,
+    seed: int = SEED,
     resume: bool = True,
-    settings: Sequence[Setting] = SETTINGS,
     stage: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Measure every method and control on every planted graph; return one record for each run.
+    """Measure every method and control on every graph; return one record for each run.
 
     Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found there are not made
-    again unless ``resume`` is false. A record holds setting, family, method, epsilon (None for controls),
-    repetition, ari, n_clusters and the epsilon that was truly spent.
+    again unless ``resume`` is false. A record holds setting, family, method, epsilon (None for controls without),
+    repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the mechanism and the way of clustering. Real
+    graphs whose package is not installed are left out.
 
     Parameters
     ----------
     directory : Path
         Created if need be.
     effort : Effort
-    seed : int, default 0
+    seed : int, default 1000
     resume : bool, default True
-    settings : sequence of Setting
     stage : callable
         Hears what is being done.
     """
@@ -171,128 +99,153 @@ def run_utility(
     wanted = []
     with Records(path, header, _KEY, resume=resume) as records, warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the published calibration is on show here
-        for setting in settings:
+        for setting in effort.settings:
             plans = Plans(setting)
-            for family in PAPER:
-                n_repetitions = effort.repetitions[setting.n_nodes]
+            for family in setting.shapes:
+                if setting.real and not available(family):
+                    continue
+                n_repetitions = effort.repetitions[setting.size]
                 for repetition in range(n_repetitions):
                     stage(f"{family}, {setting.title}: {repetition + 1} of {n_repetitions}")
-                    case = Case(setting, family, repetition, seed)
-                    wanted += list(_records(case, effort.epsilons, records, plans))
+                    trial = _Trial(Case(setting, family, repetition, seed), plans)
+                    epsilons = effort.epsilons[setting.size]
+                    wanted += list(_records(trial, epsilons, records))
                     records.flush()
     return wanted
 
 
+def _records(
+    trial: _Trial, epsilons: tuple[float, ...], records: Records
+) -> Iterator[dict[str, Any]]:
+    """Yield the records of a trial; the graph is made only if one of them is missing."""
+    case = trial.case
+
+    def record(name: str, epsilon: float | None, run: Callable[[], dict[str, Any]]) -> Any:
+        key = case.setting.name, case.family, name, epsilon, case.repetition
+        found = records.get(*key)
+        if found is None:
+            found = {**dict(zip(_KEY, key, strict=True)), **run()}
+            records.add(found)
+        return found
+
+    for control in CONTROLS:
+        yield record(control.name, None, lambda control=control: trial.compare(control))  # type: ignore[misc]
+    for epsilon in epsilons:
+        for method in case.setting.methods:
+            if epsilon > _LARGEST.get(method.name, _ELSE):
+                continue
+            for equal in (False, True):
+                if not equal:
+                    name = method.name
+                elif method.name in CONTROLLED and epsilon in EQUAL_AT:
+                    name = equal_name(method.name)
+                else:
+                    continue
+                yield record(
+                    name,
+                    epsilon,
+                    lambda m=method, e=epsilon, q=equal: trial.measure(m, e, equal=q),  # type: ignore[misc]
+                )
+        trial.forget()
+
+
+def equal_name(method: str) -> str:
+    """Return the name under which records of a method have that saw equal weights."""
+    return f"{method}-equal"
+
+
 @dataclass(frozen=True)
 class Case:
-    """One repetition on one family in one setting."""
+    """One repetition on one family, or real graph, in one setting."""
 
     setting: Setting
-    family: Family
+    family: str
     repetition: int
     seed: int
 
     def planted(self) -> PlantedGraph:
-        """Return the graph of this repetition."""
-        return planted_graph(
-            self.family,
-            self.setting.n_nodes,
-            complete=self.setting.complete,
-            seed=number_of(self.seed, self.family, self.repetition) % 2**32,
-        )
+        """Return the planted graph of this repetition."""
+        seed = number_of(self.seed, self.family, self.repetition) % 2**32
+        return drawn(self.setting, self.family, seed)
+
+    def known(self) -> tuple[Graph, NDArray[np.int64] | None]:
+        """Return the graph, planted or real, and its clusters, if they are known."""
+        known = real_graph(self.family) if self.setting.real else self.planted()
+        return known.graph, known.truth
 
 
-def _records(
-    case: Case, epsilons: Sequence[float], records: Records, plans: Plans
-) -> Iterator[dict[str, Any]]:
-    """Yield the records of a case; the graph is made only if one of them is missing."""
-    planted: PlantedGraph | None = None
+class _Trial:
+    """All that is measured on one graph."""
 
-    def record(
-        name: str, epsilon: float | None, run: Callable[[PlantedGraph, int], _Outcome]
-    ) -> dict[str, Any]:
-        nonlocal planted
-        key = case.setting.name, case.family, name, epsilon, case.repetition
-        found = records.get(*key)
-        if found is not None:
-            return found
-        planted = planted or case.planted()
-        labels, spent = run(planted, number_of(case.seed, *key))
-        made = {
-            **dict(zip(_KEY, key, strict=True)),
-            "ari": agreement(planted.truth, labels),
-            "n_clusters": len(np.unique(labels)),
-            "true_epsilon": spent,
+    def __init__(self, case: Case, plans: Plans) -> None:
+        self.case = case
+        self._plans = plans
+        self._releases: dict[object, Release] = {}
+        self._references: dict[str, NDArray[np.int64]] = {}
+
+    @cached_property
+    def _known(self) -> tuple[Graph, NDArray[np.int64] | None]:
+        return self.case.known()
+
+    @cached_property
+    def _equal(self) -> Graph:
+        return with_equal_weights(self._known[0])
+
+    def compare(self, control: Control) -> dict[str, Any]:
+        """Return the record of a control."""
+        truth = self._truth(self.case.setting.methods[0])
+        labels = control.labels(self._known[0], len(np.unique(truth)))
+        return {**_scores(truth, labels), "true_epsilon": None, "mechanism": None, "way": None}
+
+    def measure(self, method: Method, epsilon: float, *, equal: bool) -> dict[str, Any]:
+        """Return the record of a method."""
+        release, planned = self._release(method, epsilon, equal=equal)
+        return {
+            **_scores(self._truth(method), release.labels),
+            "true_epsilon": float(planned.chosen.spent.epsilon),
+            "mechanism": planned.chosen.method,
+            "way": release.clusterer,
         }
-        records.add(made)
-        return made
 
-    for control in CONTROLS:
-        yield record(control.name, None, partial(_compare, control))
-    for method in case.setting.methods:
-        for epsilon in epsilons:
-            yield record(method.name, epsilon, partial(_publish, plans, method, epsilon))
+    def _truth(self, method: Method) -> NDArray[np.int64]:
+        """Return the clusters to find; where nobody knows, those that the method finds without noise."""
+        truth = self._known[1]
+        if truth is not None:
+            return truth
+        if method.name not in self._references:
+            found = self._release(method, NOISELESS, equal=False)[0]
+            self._references[method.name] = found.labels
+        return self._references[method.name]
+
+    def _release(self, method: Method, epsilon: float, *, equal: bool) -> tuple[Release, Plan]:
+        """Return the clusters of a release; what methods have in common is done once."""
+        graph = self._equal if equal else self._known[0]
+        planned = self._plans.get(graph, method, epsilon)
+        case = self.case
+        begins = planned.chosen.method, method.pure, method.calibration, epsilon, equal
+        way = way_of(planned, method.clusterer)
+        if (begins, "dbmstclu") not in self._releases:
+            state = number_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
+            self._releases[begins, "dbmstclu"] = publish(
+                graph, planned, clusterer="dbmstclu", random_state=state
+            )
+        if (begins, way) not in self._releases:
+            self._releases[begins, way] = self._releases[begins, "dbmstclu"].recluster(way)
+        return self._releases[begins, way], planned
+
+    def forget(self) -> None:
+        """Drop the releases, of which no further method will make use."""
+        self._releases.clear()
 
 
-def _compare(control: Control, planted: PlantedGraph, _: int) -> _Outcome:
-    return control.labels(planted), None
-
-
-def _publish(
-    plans: Plans, method: Method, epsilon: float, planted: PlantedGraph, random_state: int
-) -> _Outcome:
-    planned = plans.get(planted.graph, method, epsilon)
-    release = publish(planted.graph, planned, random_state=random_state)
-    return release.labels, float(planned.chosen.spent.epsilon)
-
-
-class Plans:
-    """The plans of a setting; drawing a tree takes the same calibration whatever the number of edges."""
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self._plans: dict[tuple[str, float], Plan] = {}
-
-    def get(self, graph: Graph, method: Method, epsilon: float) -> Plan:
-        """Return the plan for a graph of this setting."""
-        known = self._plans.get((method.name, epsilon))
-        if known is not None and (known.chosen.tree or known.n_edges == graph.n_edges):
-            return replace(known, n_edges=graph.n_edges)
-        made = self._plans[method.name, epsilon] = plan(
-            graph.topology,
-            epsilon=epsilon,
-            delta=0 if method.pure else self._setting.delta,
-            sensitivity=self._setting.sensitivity,
-            tree=method.tree,
-            calibration=method.calibration,
-        )
-        return made
+def _scores(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "ari": agreement(truth, labels),
+        "nmi": information(truth, labels),
+        "n_clusters": len(np.unique(labels)),
+    }
 
 
 def number_of(*parts: object) -> int:
     """Return a random-looking number that belongs to these parts."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())
-
-
-def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
-    """Return the adjusted Rand index: 1 for the same partition, about 0 for an unrelated one.
-
-    (The value of scikit-learn's ``adjusted_rand_score``, which takes far longer for small graphs.)
-    """
-    ours = np.unique(truth, return_inverse=True)[1]
-    theirs = np.unique(labels, return_inverse=True)[1]
-    both = ours * (theirs.max(initial=0) + 1) + theirs
-
-    def ordered_pairs(groups: NDArray[np.int64]) -> int:
-        sizes = np.bincount(groups)
-        return int(sizes @ sizes) - len(groups)
-
-    together = ordered_pairs(both)
-    only_ours, only_theirs = ordered_pairs(ours) - together, ordered_pairs(theirs) - together
-    if only_ours == only_theirs == 0:
-        return 1.0
-    n = len(both)
-    apart = n * (n - 1) - together - only_ours - only_theirs
-    above = 2 * (together * apart - only_ours * only_theirs)
-    below = (together + only_ours) * (only_ours + apart)
-    return above / (below + (together + only_theirs) * (only_theirs + apart))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -17,12 +18,32 @@ from ptclust.privacy.sensitivity import Sensitivity
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Candidate", "Method", "Plan", "check_range", "check_sensitivity", "plan"]
+__all__ = [
+    "Candidate",
+    "Clusterer",
+    "Method",
+    "Plan",
+    "averages",
+    "check_clusterer",
+    "check_range",
+    "check_sensitivity",
+    "plan",
+]
 
 Method = Literal["kruskal", "pamst", "gaussian", "laplace"]
 METHODS: tuple[Method, ...] = get_args(Method)
 """All methods; of two that promise the same noise, ``auto`` takes the first."""
 Calibration = Literal["sound", "published"]
+Clusterer = Literal["auto", "dbmstclu", "levels", "contraction"]
+"""How what is released will be clustered (``ptclust.release.ways``)."""
+
+_REDUNDANCY = 2
+"""How many times as many edges as a tree a graph needs for averages over edges to say more than single ones."""
+
+
+def averages(n_edges: int, n_tree_edges: int) -> bool:
+    """Whether a release of all weights has enough of them to average the noise out."""
+    return n_edges >= _REDUNDANCY * n_tree_edges
 
 
 @dataclass(frozen=True)
@@ -38,6 +59,8 @@ class Candidate:
     """What the release as a whole costs."""
     weights_spent: Budget
     """What of it goes into the weights."""
+    visible_gap: float = 0.0
+    """About how far apart weights within and across clusters have to be for clusters to be seen; a rule of thumb."""
 
     @property
     def noise(self) -> float:
@@ -49,6 +72,7 @@ class Candidate:
         return {
             "method": self.method,
             "noise": self.noise,
+            "visible_gap": self.visible_gap,
             "tree_exponent": self.tree.exponent if self.tree else None,
             "tree_noise": self.tree.noise if self.tree else None,
             "tree_largest_weight": self.tree.largest_weight
@@ -80,7 +104,7 @@ class Plan:
         if self.weight_range is None:
             return ()
         width = self.weight_range[1] - self.weight_range[0]
-        if self.chosen.noise <= width:
+        if min(self.chosen.noise, self.chosen.visible_gap) <= width:
             return ()
         return (
             f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the whole range of the weights "
@@ -108,16 +132,21 @@ class Plan:
             f"{self.n_nodes:,} nodes, {self.n_edges:,} edges, {self.n_components:,} component(s)",
             f"Budget: {self.budget}; {self.sensitivity.describe()}",
             "",
-            f"  {'method':10s}{'tree noise':>12s}{'weight noise':>14s}  on",
+            f"  {'method':10s}{'tree noise':>12s}{'weight noise':>14s}{'visible gap':>13s}  noise on",
         ]
         for candidate in self.candidates:
             mark = ">" if candidate is self.chosen else " "
             tree = f"{candidate.tree.noise:.3g}" if candidate.tree else "-"
             where = "the tree" if candidate.tree else f"all {self.n_edges:,} edges"
             lines.append(
-                f"{mark} {candidate.method:10s}{tree:>12s}{candidate.weights.standard_deviation:14.3g}  {where}"
+                f"{mark} {candidate.method:10s}{tree:>12s}{candidate.weights.standard_deviation:14.3g}"
+                f"{candidate.visible_gap:13.3g}  {where}"
             )
-        lines += ["", "Noise is in units of the weights (standard deviation). '>' is chosen."]
+        lines += [
+            "",
+            "Noise is in units of the weights (standard deviation). Clusters are seen, about, if weights within and",
+            "across them are the visible gap apart. '>' is chosen.",
+        ]
         if self.chosen.tree is not None:
             lines.append(
                 f"To the tree, weights beyond {self.chosen.tree.largest_weight:.3g} in size look like that bound."
@@ -134,7 +163,8 @@ def plan(
     delta: float | Fraction = 0,
     sensitivity: Sensitivity,
     tree: Method | Literal["auto"] = "auto",
-    split: float | Fraction = Fraction(1, 2),
+    split: float | Fraction | None = None,
+    clusterer: Clusterer = "auto",
     calibration: Calibration = "sound",
     weight_range: tuple[float, float] | None = None,
 ) -> Plan:
@@ -150,9 +180,12 @@ def plan(
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     tree : {"auto", "kruskal", "pamst", "gaussian", "laplace"}
-        The mechanism, or the one with the least noise.
-    split : float, default 1/2
-        Share of the budget for the tree, where tree and weights are released apart.
+        The mechanism, or the one that lets the smallest clusters be seen.
+    split : float, optional
+        Share of the budget for the tree, where tree and weights are released apart. By default the noise of both is the
+        same.
+    clusterer : {"auto", "dbmstclu", "levels", "contraction"}
+        How what is released will be clustered: one that averages over edges bears more noise on each.
     calibration : {"sound", "published"}
         The paper's printed scales spend more than the paper claims; the plan says how much.
     weight_range : pair of float, optional
@@ -177,8 +210,14 @@ def plan(
     check_sensitivity(sensitivity)
     if tree != "auto" and tree not in METHODS:
         raise UsageError(f"tree must be 'auto' or one of {', '.join(METHODS)}, not {tree!r}")
+    check_clusterer(clusterer)
+    if clusterer == "contraction" and tree not in ("auto", "gaussian", "laplace"):
+        raise UsageError(
+            f"clusterer='contraction' needs the weights of the whole graph, and tree={tree!r} releases those of a "
+            "tree; use tree='auto', 'gaussian' or 'laplace'"
+        )
     weight_range = check_range(weight_range)
-    part = _as_split(split)
+    part = None if split is None else _as_split(split)
     shared = budget if budget.delta == 0 else budget.to_zcdp()
     n_tree = topology.n_tree_edges
     largest = max(map(abs, weight_range)) if weight_range is not None else 0.0
@@ -191,10 +230,17 @@ def plan(
             lambda method: _sound(
                 method, sensitivity, n_tree, topology.n_edges, budget, shared, part, largest
             ),
-            [m for m in asked if tree != "auto" or m != "gaussian" or budget.delta > 0],
+            [
+                method
+                for method in asked
+                if (tree != "auto" or method != "gaussian" or budget.delta > 0)
+                and (clusterer != "contraction" or method in ("gaussian", "laplace"))
+            ],
         )
     else:
         raise UsageError(f"calibration must be 'sound' or 'published', not {calibration!r}")
+    averaging = clusterer in ("auto", "contraction") and averages(topology.n_edges, n_tree)
+    candidates = tuple(_with_gap(one, topology, averaging=averaging) for one in candidates)
     return Plan(
         n_nodes=topology.n_nodes,
         n_edges=topology.n_edges,
@@ -203,7 +249,7 @@ def plan(
         budget=budget,
         calibration=calibration,
         candidates=candidates,
-        chosen=min(candidates, key=lambda candidate: candidate.noise),
+        chosen=min(candidates, key=lambda one: (one.visible_gap, one.noise)),
         weight_range=weight_range,
     )
 
@@ -221,6 +267,29 @@ def _affordable(
     if not found:
         raise problems[0]
     return tuple(found)
+
+
+def _with_gap(candidate: Candidate, topology: Topology, *, averaging: bool) -> Candidate:
+    """Return the candidate with its visible gap.
+
+    A way of clustering that trusts single edges fails once the largest of n noises bridges the gap from either side:
+    2 sqrt(2 log n) deviations. One that averages sees about d edges of every node, d being the mean degree, and the
+    two levels of m weights; its constants are measured (docs/decisions/0009-averaging-beats-single-edges.md).
+    """
+    n, m = topology.n_nodes, topology.n_edges
+    if averaging and candidate.tree is None and m:
+        factor = max(7.0 / math.sqrt(2.0 * m / n), 8.0 / m**0.25)
+    else:
+        factor = 2.0 * math.sqrt(2.0 * math.log(max(n, 2)))
+    return replace(candidate, visible_gap=factor * candidate.noise)
+
+
+def check_clusterer(clusterer: object) -> None:
+    """Raise UsageError unless there is such a way of clustering."""
+    if clusterer not in get_args(Clusterer):
+        raise UsageError(
+            f"clusterer must be one of {', '.join(get_args(Clusterer))}, not {clusterer!r}"
+        )
 
 
 def check_sensitivity(sensitivity: object) -> None:
@@ -261,12 +330,13 @@ def _sound(
     n_edges: int,
     budget: Budget,
     shared: Budget,
-    split: Fraction,
+    split: Fraction | None,
     largest_weight: float,
 ) -> Candidate:
     """Return a candidate that spends no more than the budget.
 
-    ``shared`` is the budget in the form that tree and weights can share: pure, or zCDP.
+    ``shared`` is the budget in the form that tree and weights can share: pure, or zCDP. Without a ``split``, tree and
+    weights get shares that give both the same noise.
     """
     if method == "laplace":
         pure = Budget.pure(budget.epsilon)  # epsilon-DP is (epsilon, delta)-DP
@@ -278,6 +348,20 @@ def _sound(
             raise UsageError("Gaussian noise is never pure: give delta > 0, or use tree='laplace'")
         return Candidate(
             method, None, gaussian_noise(sensitivity, n_edges, shared.rho), budget, shared
+        )
+    if split is None:
+        halves = _sound(
+            method, sensitivity, n_tree, n_edges, budget, shared, Fraction(1, 2), largest_weight
+        )
+        return _sound(
+            method,
+            sensitivity,
+            n_tree,
+            n_edges,
+            budget,
+            shared,
+            _even_split(halves, pure=shared.rho is None),
+            largest_weight,
         )
     for_tree, for_weights = shared.share(split)
     weights = (
@@ -294,19 +378,31 @@ def _sound(
     )
 
 
+def _even_split(halves: Candidate, *, pure: bool) -> Fraction:
+    """Return the share of the tree, in per cent, that evens the noise out, from a candidate with equal shares.
+
+    Noise falls with the share of epsilon, or with the root of the share of rho.
+    """
+    if halves.tree is None or not halves.tree.noise or not halves.weights.n_values:
+        return Fraction(1, 2)
+    ratio = halves.tree.noise / halves.weights.standard_deviation
+    odds = ratio if pure else ratio**2
+    return Fraction(min(95, max(5, round(100 * odds / (1 + odds)))), 100)
+
+
 def _published(
     sensitivity: Sensitivity,
     n_tree: int,
     budget: Budget,
     tree: Method | Literal["auto"],
-    split: Fraction,
+    split: Fraction | None,
 ) -> Candidate:
     """Return Algorithm 3 with its printed scales: PAMST with epsilon / 2, Laplace noise of scale 2 mu / epsilon."""
     if tree not in ("auto", "pamst") or budget.delta != 0:
         raise UsageError(
             "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use tree='pamst' and delta=0"
         )
-    if split != Fraction(1, 2):
+    if split not in (None, Fraction(1, 2)):
         raise UsageError(
             "calibration='published' gives one half of epsilon to the tree and one to the weights: leave split out"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import quoteattr
@@ -42,7 +43,9 @@ def write_table(release: Release, path: Path, kind: Literal["csv", "parquet"]) -
         if kind == "csv":
             table.write_csv(temporary)
         else:
-            table.write_parquet(temporary)
+            content = io.BytesIO()  # not straight to the file: polars words a full disk as damage
+            table.write_parquet(content)
+            temporary.write_bytes(content.getbuffer())
 
 
 def write_graphml(release: Release, path: Path) -> None:

@@ -7,7 +7,8 @@
      "nodes":      {"count": n, "names": null | [...], "names_written_as_text": bool},
      "tree":       {"sources": A, "targets": A, "edge_ids": A, "noisy_weights": A},
      "graph":      null | {"sources": A, "targets": A, "noisy_weights": A},
-     "clustering": {"labels": A, "cuts": null | A, "dbcvi": x, "shift": x, "scale": x, "min_cluster_size": k},
+     "clustering": {"labels": A, "cuts": null | A, "dbcvi": x, "shift": x, "scale": x, "min_cluster_size": k,
+                    "clusterer": "dbmstclu" | "levels" | "contraction"},
      "digest":     "sha256:..."}
 
 with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64 of little-endian bytes}``. The
@@ -46,7 +47,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "nodes": ("count", "names", "names_written_as_text"),
     "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
     "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": ("labels", "cuts", "dbcvi", "shift", "scale", "min_cluster_size"),
+    "clustering": ("labels", "cuts", "dbcvi", "shift", "scale", "min_cluster_size", "clusterer"),
 }
 _SECTIONS = ("format", "version", "statement", "nodes", "tree", "graph", "clustering", "digest")
 
@@ -72,6 +73,7 @@ def encode(release: Release) -> bytes:
             "shift": release.shift,
             "scale": release.scale,
             "min_cluster_size": release.min_cluster_size,
+            "clusterer": release.clusterer,
         },
     }
     document["digest"] = _digest(document)
@@ -91,13 +93,16 @@ def decode(path: Path) -> Release:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     try:
-        return _release(_parsed(content))
+        with np.errstate(all="ignore"):  # what overflows is no valid weight, and is refused as such
+            return _release(_parsed(content))
     except BrokenError as error:
         raise FileError(f"{path} {error}") from None
     except InputError as error:
         raise FileError(f"{path} is not a valid release: {error}") from None
     except RecursionError:
         raise FileError(f"{path} is not a release: its JSON is nested too deeply") from None
+    except MemoryError:
+        raise FileError(f"{path} needs more memory than there is") from None
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
@@ -133,6 +138,10 @@ def _parsed(content: bytes) -> dict[str, Any]:
 
 def _release(document: dict[str, Any]) -> Release:
     """Build the release; what the parts must be to each other is checked by Release itself."""
+    if isinstance(
+        document["clustering"], dict
+    ):  # files of before there was a choice have no such field
+        document["clustering"].setdefault("clusterer", "dbmstclu")
     for section, wanted in _FIELDS.items():
         if document[section] is not None or section != "graph":
             check_fields(section, document[section], wanted)
@@ -165,6 +174,7 @@ def _release(document: dict[str, Any]) -> Release:
         shift=clustering["shift"],
         scale=clustering["scale"],
         min_cluster_size=clustering["min_cluster_size"],
+        clusterer=clustering["clusterer"],
         cuts=None if cuts is None else integers("clustering.cuts", cuts),
         **whole,
     )

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from ptclust.privacy.budget import Budget
     from ptclust.privacy.plan import Candidate, Plan
 
-__all__ = ["statement_of"]
+__all__ = ["PAMST", "statement_of"]
+
+PAMST = "PAMST: Exponential mechanism in Prim's order"
 
 _NAMES = {
-    "pamst": "PAMST: Exponential mechanism in Prim's order",
+    "pamst": PAMST,
     "kruskal": "Exponential mechanism in Kruskal's order",
 }
 _REFERENCES = {

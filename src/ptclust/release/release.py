@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -13,12 +13,16 @@ from ptclust.graph import Topology
 from ptclust.graph.convert import data_frame
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.release._parts import finite, integers
+from ptclust.release.ways import Published, Way
 from ptclust.trees import Tree
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
+
+    from ptclust.privacy.noise import Noise
+    from ptclust.privacy.plan import Clusterer
 
 __all__ = ["Release"]
 
@@ -34,13 +38,15 @@ class Release:
     labels : array_like of int
         The cluster of every node, numbered by first appearance; -1 for noise.
     dbcvi : float
-        DBCVI of the clustering.
+        DBCVI of the clusters on the tree.
     statement : PrivacyStatement
         What is guaranteed.
     shift, scale : float
-        What was clustered is (noisy weight + shift) / scale, within (0, 1].
+        (noisy weight + shift) / scale lies within (0, 1] on the tree; that is what DBMSTClu clusters.
     min_cluster_size : int, default 1
         Clusters of fewer nodes became noise.
+    clusterer : {"dbmstclu", "levels", "contraction"}, default "dbmstclu"
+        How the clusters were found.
     cuts : array_like of int, optional
         The edge ids of the cut edges, in order, if the clusters are the pieces that these cuts leave of the tree.
     graph_topology : Topology, optional
@@ -84,6 +90,7 @@ class Release:
     shift: float
     scale: float
     min_cluster_size: int = 1
+    clusterer: Way = "dbmstclu"
     cuts: NDArray[np.int64] | None = None
     graph_topology: Topology | None = None
     graph_weights: NDArray[np.float64] | None = None
@@ -131,6 +138,42 @@ class Release:
         """The weights of the tree as they were clustered: (noisy weight + shift) / scale, in (0, 1]."""
         weights: NDArray[np.float64] = (self.tree.weights + self.shift) / self.scale
         return weights
+
+    @property
+    def noise(self) -> Noise:
+        """The noise on the weights, as the statement has it."""
+        return self._published.noise
+
+    def recluster(
+        self,
+        clusterer: Clusterer = "auto",
+        *,
+        min_cluster_size: int = 1,
+        shift: float | None = None,
+        scale: float | None = None,
+    ) -> Release:
+        """Return the same published values with clusters found in another way. This costs no privacy.
+
+        Parameters
+        ----------
+        clusterer : {"auto", "dbmstclu", "levels", "contraction"}
+            ``ptclust.release.ways`` tells them apart. ``contraction`` needs a release of all weights.
+        min_cluster_size : int, default 1
+            Clusters of fewer nodes become noise, label -1.
+        shift, scale : float, optional
+            tau and p of the paper, for ``dbmstclu``.
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but this release is read.
+        """
+        return self._published.cluster(
+            clusterer, min_cluster_size=min_cluster_size, shift=shift, scale=scale
+        )
+
+    @property
+    def _published(self) -> Published:
+        return Published(self.tree, self.statement, self.graph_topology, self.graph_weights)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release as JSON, in the format that ``release_schema`` describes.
@@ -220,6 +263,10 @@ class Release:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError(f"min_cluster_size must be a whole number of at least 1, not {size!r}")
         self._set("min_cluster_size", int(size))
+        if self.clusterer not in get_args(Way):
+            raise InputError(
+                f"clusterer must be one of {', '.join(get_args(Way))}, not {self.clusterer!r}"
+            )
 
     def _check_clustered_weights(self) -> None:
         clustered = self.clustered_weights

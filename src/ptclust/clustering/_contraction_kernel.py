@@ -1,0 +1,136 @@
+"""Greedy additive contraction: join the two clusters that agree most, add up what they have in common, repeat.
+
+Clusters are the roots of a union-find. What two of them have in common, the sum of the affinities of the edges
+between, is in a hash table by pair. A heap holds the sums that are worth a joint cluster; those that have changed
+since are skipped when they come up. Every cluster has a list of cells that name its neighbours, or a node in them.
+
+When a cluster goes into another, its list is walked, and it is the shorter of the two. A cell either moves on to
+the other list, or is dropped because the neighbour is there already, or because its pair has been dealt with. So a
+cell moves a logarithmic number of times, pairs never get more, and all arrays keep the size they start with.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._kernel import inlined, kernel
+from ptclust._union_find import find
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed); the high bits are used.
+MULTIPLIER = -7046029254386353131
+EMPTY = -1
+
+
+@inlined
+def home(key: int, mask: int) -> int:
+    """Return where the search for a key begins."""
+    return ((np.int64(key) * np.int64(MULTIPLIER)) >> np.int64(20)) & np.int64(mask)
+
+
+@inlined
+def pair(a: int, b: int, n_nodes: int) -> int:
+    """Return the key of an unordered pair."""
+    return min(a, b) * n_nodes + max(a, b)
+
+
+@kernel
+def slot_of(keys: NDArray[np.int64], key: int) -> int:
+    """Return where the key is, or where it would go."""
+    mask = len(keys) - 1
+    slot = home(key, mask)
+    while keys[slot] != EMPTY and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) -> None:
+    """Remove what is in a slot, and close the gap: what follows moves up unless that is before its home."""
+    mask = len(keys) - 1
+    gap = slot
+    keys[gap] = EMPTY
+    while True:
+        slot = (slot + 1) & mask
+        if keys[slot] == EMPTY:
+            return
+        if ((slot - home(keys[slot], mask)) & mask) >= ((slot - gap) & mask):
+            keys[gap], values[gap] = keys[slot], values[slot]
+            keys[slot] = EMPTY
+            gap = slot
+
+
+@kernel
+def contract_greedily(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    affinity: NDArray[np.float64],
+    n_nodes: int,
+    price: float,
+) -> NDArray[np.int64]:
+    """Join the pair of clusters with the largest sum of affinities, until none exceeds minus the price of a cluster.
+
+    Of equal sums the pair with the smaller nodes comes first. Returns a node of its cluster for every node, the same
+    for all of a cluster.
+    """
+    n_edges = len(sources)
+    room = 16
+    while room < 2 * n_edges:
+        room *= 2
+    keys, values = np.full(room, EMPTY, np.int64), np.zeros(room)
+    first, length = np.full(n_nodes, -1, np.int64), np.zeros(n_nodes, np.int64)
+    following, neighbour = np.empty(2 * n_edges, np.int64), np.empty(2 * n_edges, np.int64)
+    n_cells = 0
+    for edge in range(n_edges):
+        a, b = sources[edge], targets[edge]
+        slot = slot_of(keys, pair(a, b, n_nodes))
+        if keys[slot] == EMPTY:
+            keys[slot] = pair(a, b, n_nodes)
+            for here, there in ((a, b), (b, a)):
+                neighbour[n_cells], following[n_cells] = there, first[here]
+                first[here] = n_cells
+                length[here] += 1
+                n_cells += 1
+        values[slot] += affinity[edge]
+    heap = [
+        (-values[slot], keys[slot] // n_nodes, keys[slot] % n_nodes)
+        for slot in range(room)
+        if keys[slot] != EMPTY and values[slot] + price > 0
+    ]
+    heapify(heap)
+    parent = np.arange(n_nodes)
+    while len(heap) > 0:
+        negative, a, b = heappop(heap)
+        slot = slot_of(keys, pair(a, b, n_nodes))
+        if keys[slot] == EMPTY or values[slot] != -negative:
+            continue
+        take_out(keys, values, slot)
+        keep, gone = (a, b) if length[a] >= length[b] else (b, a)
+        parent[gone] = keep
+        cell = first[gone]
+        while cell >= 0:
+            after = following[cell]
+            other = find(parent, neighbour[cell])
+            slot = slot_of(keys, pair(gone, other, n_nodes))
+            if keys[slot] != EMPTY and other != keep:
+                value = values[slot]
+                take_out(keys, values, slot)
+                key = pair(keep, other, n_nodes)
+                slot = slot_of(keys, key)
+                if keys[slot] == EMPTY:
+                    keys[slot], values[slot] = key, 0.0
+                    following[cell] = first[keep]
+                    first[keep] = cell
+                    length[keep] += 1
+                values[slot] += value
+                if values[slot] + price > 0:
+                    heappush(heap, (-values[slot], min(keep, other), max(keep, other)))
+            cell = after
+    for node in range(n_nodes):
+        parent[node] = find(parent, node)
+    return parent

@@ -1,0 +1,199 @@
+"""Local search for a partition: nodes that change their cluster, clusters that fall into pieces or are joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ptclust._kernel import kernel
+from ptclust._numbering import number_by_first_appearance
+from ptclust._union_find import find, union
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: A gain below this, in units of log-likelihood, is rounding.
+GAIN = 1e-9
+#: Sweeps over the nodes; the search for a partition calls again if that was not enough.
+SWEEPS = 50
+
+
+class Neighbours(NamedTuple):
+    """The edges at every node."""
+
+    start: NDArray[np.int64]  # those at node v have the places start[v] to start[v + 1] of the others
+    node: NDArray[np.int64]  # the other end
+    edge: NDArray[np.int64]
+
+
+@kernel
+def neighbours_of(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> Neighbours:
+    """Return the edges at every node."""
+    n_edges = len(sources)
+    start = np.zeros(n_nodes + 1, np.int64)
+    for edge in range(n_edges):
+        start[sources[edge] + 1] += 1
+        start[targets[edge] + 1] += 1
+    start = np.cumsum(start)
+    place = start[:-1].copy()
+    node, edge_at = np.empty(2 * n_edges, np.int64), np.empty(2 * n_edges, np.int64)
+    for edge in range(n_edges):
+        a, b = sources[edge], targets[edge]
+        node[place[a]], edge_at[place[a]] = b, edge
+        place[a] += 1
+        node[place[b]], edge_at[place[b]] = a, edge
+        place[b] += 1
+    return Neighbours(start, node, edge_at)
+
+
+@kernel
+def numbered(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Return labels 0, 1, 2, ... by first appearance, and how many there are."""
+    new = labels.copy()
+    count = number_by_first_appearance(new, np.full(len(labels), -1, np.int64))
+    return new, count
+
+
+@kernel
+def connected_pieces(
+    sources: NDArray[Any], targets: NDArray[Any], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """Return the connected pieces of all clusters, numbered, and how many there are."""
+    parent = np.arange(len(labels))
+    for edge in range(len(sources)):
+        if labels[sources[edge]] == labels[targets[edge]]:
+            a, b = find(parent, sources[edge]), find(parent, targets[edge])
+            if a != b:
+                union(parent, a, b)
+    for node in range(len(parent)):
+        parent[node] = find(parent, node)
+    return numbered(parent)
+
+
+@kernel
+def agreement_within(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    affinity: NDArray[np.float64],
+    labels: NDArray[np.int64],
+) -> float:
+    """Return the sum of the affinities of all edges within clusters."""
+    total = 0.0
+    for edge in range(len(sources)):
+        if labels[sources[edge]] == labels[targets[edge]]:
+            total += affinity[edge]
+    return total
+
+
+@kernel
+def move_nodes(
+    neighbours: Neighbours,
+    affinity: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    price: float,
+) -> int:
+    """Move single nodes to the cluster of a neighbour, or to one of their own, while that gains; return how many moved.
+
+    ``labels``, below the number of nodes, are changed in place. A node is looked at again when a neighbour has moved.
+    """
+    n_nodes = len(labels)
+    size = np.zeros(n_nodes, np.int64)
+    for node in range(n_nodes):
+        size[labels[node]] += 1
+    free, n_free = np.empty(n_nodes, np.int64), 0
+    for label in range(n_nodes - 1, -1, -1):
+        if size[label] == 0:
+            free[n_free] = label
+            n_free += 1
+    total, near = np.zeros(n_nodes), np.empty(n_nodes, np.int64)
+    is_near, is_due = np.zeros(n_nodes, np.bool_), np.ones(n_nodes, np.bool_)
+    n_moved = 0
+    for _ in range(SWEEPS):
+        before = n_moved
+        for node in range(n_nodes):
+            if not is_due[node]:
+                continue
+            is_due[node] = False
+            own = labels[node]
+            near[0], n_near = own, 1
+            is_near[own], total[own] = True, 0.0
+            for place in range(neighbours.start[node], neighbours.start[node + 1]):
+                label = labels[neighbours.node[place]]
+                if not is_near[label]:
+                    is_near[label], total[label] = True, 0.0
+                    near[n_near] = label
+                    n_near += 1
+                total[label] += affinity[neighbours.edge[place]]
+            is_alone = size[own] == 1
+            best, best_label = total[own] - (price if is_alone else 0.0) + GAIN, own
+            if not is_alone and -price > best:
+                best, best_label = -price, -1
+            for i in range(n_near):
+                label = near[i]
+                is_near[label] = False
+                if label != own and total[label] > best:
+                    best, best_label = total[label], label
+            if best_label == own:
+                continue
+            if best_label < 0:
+                n_free -= 1
+                best_label = free[n_free]
+            if is_alone:
+                free[n_free] = own
+                n_free += 1
+            size[own] -= 1
+            size[best_label] += 1
+            labels[node] = best_label
+            n_moved += 1
+            for place in range(neighbours.start[node], neighbours.start[node + 1]):
+                is_due[neighbours.node[place]] = True
+        if n_moved == before:
+            break
+    return n_moved
+
+
+@kernel
+def join_down(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    affinity: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    n_clusters: int,
+    target: int,
+) -> NDArray[np.int64]:
+    """Join the adjacent clusters that are least clearly apart until ``target`` are left, or none are adjacent.
+
+    How clearly is the sum of affinities between, over the root of their number: in units of its standard deviation.
+    """
+    total = np.zeros((n_clusters, n_clusters))
+    count = np.zeros((n_clusters, n_clusters))
+    for edge in range(len(sources)):
+        a, b = labels[sources[edge]], labels[targets[edge]]
+        if a != b:
+            total[a, b] += affinity[edge]
+            total[b, a] += affinity[edge]
+            count[a, b] += 1
+            count[b, a] += 1
+    parent = np.arange(n_clusters)
+    for _ in range(n_clusters - target):
+        best, keep, gone = -np.inf, -1, -1
+        for a in range(n_clusters):
+            if parent[a] == a:
+                for b in range(a + 1, n_clusters):
+                    if parent[b] == b and count[a, b] > 0:
+                        clear = total[a, b] / np.sqrt(count[a, b])
+                        if clear > best:
+                            best, keep, gone = clear, a, b
+        if gone < 0:
+            break
+        parent[gone] = keep
+        for other in range(n_clusters):
+            total[keep, other] += total[gone, other]
+            total[other, keep] = total[keep, other]
+            count[keep, other] += count[gone, other]
+            count[other, keep] = count[keep, other]
+    joined = np.empty_like(labels)
+    for node in range(len(labels)):
+        joined[node] = find(parent, labels[node])
+    return joined

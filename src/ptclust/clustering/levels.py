@@ -1,0 +1,125 @@
+"""Two levels of weights, light and heavy, seen through noise of a known size.
+
+A released weight is a true one plus noise. Where clusters exist, edges within are light and edges across heavy, and
+the weights are a mixture of two humps which the noise may well have run into one. Its scale and shape are public, so
+the two levels can be told all the same: from many weights together, not from one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ptclust.clustering._levels_kernel import fit_two_levels
+from ptclust.errors import WeightError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ptclust.privacy import Noise
+
+__all__ = ["Levels", "NoisyWeights", "affinities", "two_levels"]
+
+# A bin is far narrower than any noise that matters, and the work no longer depends on the number of weights.
+_BINS = 512
+# Shares of the low level to start from: few or many edges within, and all between.
+_STARTS = np.array([0.02, 0.15, 0.3, 0.5, 0.7, 0.85, 0.98])
+# Noise this many times larger than all differences between weights drowns them; its square is still a float.
+_DROWNED = 1e100
+
+
+class NoisyWeights(NamedTuple):
+    """Released weights and what is known of their noise."""
+
+    values: NDArray[np.float64]
+    deviation: float
+    """Standard deviation of the noise."""
+    is_laplace: bool
+    """Whether the noise is Laplace; it is Gaussian otherwise."""
+
+    @classmethod
+    def of(cls, weights: ArrayLike, noise: Noise) -> NoisyWeights:
+        """Return the weights from 0, in a unit in which they are about 1: no square overflows, none vanishes.
+
+        No cluster depends on shift or unit. The unit is a power of two, so that it rounds nothing.
+
+        Examples
+        --------
+        >>> from ptclust.privacy import Noise
+        >>> NoisyWeights.of([-5e200, 3e200], Noise("gaussian", scale=1e200, granularity=0, n_values=2)).deviation
+        0.1...
+        """
+        values = np.array(weights, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise WeightError(
+                "some released weights are NaN or infinite, which noise does not make of a weight: read the release "
+                "again, or make another"
+            )
+        deviation = noise.standard_deviation
+        for _ in range(2):  # what is large at first may be a common shift
+            _, exponent = np.frexp(np.abs(values).max(initial=0.0))
+            values, deviation = np.ldexp(values, -exponent), np.ldexp(deviation, -exponent)
+            values -= values.min(initial=np.inf if len(values) else 0.0)
+        return cls(values, min(float(deviation), _DROWNED), noise.distribution == "laplace")
+
+    def at(self, edges: NDArray[np.int64]) -> NoisyWeights:
+        """Return those of some edges."""
+        return self._replace(values=self.values[edges])
+
+
+class Levels(NamedTuple):
+    """Two levels that explain weights."""
+
+    log_likelihood: float
+    share: float
+    """Part of the weights on the low level."""
+    low: float
+    high: float
+    variance: float
+    """Of weights about their level: that of the noise, and that of the true weights of one level."""
+
+    @property
+    def gap(self) -> float:
+        """How far the levels are apart."""
+        return self.high - self.low
+
+    def spread(self, weights: NoisyWeights) -> float:
+        """Return the standard deviation of the true weights about their level."""
+        return float(np.sqrt(max(self.variance - weights.deviation**2, 0.0)))
+
+
+def two_levels(weights: NoisyWeights) -> Levels:
+    """Fit two levels with a common variance, no smaller than that of the noise, by expectation-maximisation.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> true = np.where(random.random(8000) < 0.5, 0.2, 0.9)
+    >>> levels = two_levels(NoisyWeights(true + random.normal(0, 0.4, 8000), 0.4, is_laplace=False))
+    >>> round(levels.low, 1), round(levels.high, 1)
+    (0.2, 0.9)
+    """
+    counts, edges = np.histogram(weights.values, bins=_BINS)
+    seen = counts > 0
+    centres = ((edges[1:] + edges[:-1]) / 2)[seen]
+    found = fit_two_levels(
+        centres, counts[seen].astype(np.float64), weights.deviation**2, weights.is_laplace, _STARTS
+    )
+    return Levels(*found)
+
+
+def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
+    """Return for every edge the logarithm of how much likelier its weight is on the low level than on the high one.
+
+    Examples
+    --------
+    >>> levels = Levels(log_likelihood=0.0, share=0.5, low=0.0, high=1.0, variance=1.0)
+    >>> affinities(NoisyWeights(np.array([0.0, 0.5, 2.0]), 1.0, is_laplace=False), levels)
+    array([ 0.5,  0. , -1.5])
+    """
+    values = weights.values
+    if weights.is_laplace:
+        scale = np.sqrt(levels.variance / 2)
+        return (np.abs(values - levels.high) - np.abs(values - levels.low)) / scale
+    return levels.gap / levels.variance * ((levels.low + levels.high) / 2 - values)
