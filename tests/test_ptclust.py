@@ -216,7 +216,7 @@ class TestNoise:
         [
             {"tree": "pamst", "split": 0.25},
             {"tree": "kruskal", "split": 0.75},
-            {"tree": "pamst", "delta": 1e-6},
+            {"tree": "pamst", "delta": 1e-6, "split": 0.5},
             {"tree": "kruskal", "delta": 1e-6, "split": 0.25},
             {"tree": "laplace"},
             {"tree": "laplace", "sensitivity": Sensitivity(l1=MU)},
@@ -329,7 +329,7 @@ class TestStatement:
     def test_says_everything_that_a_privacy_officer_asks_for(self):
         model = PTClust(
             epsilon=1, delta=1e-6, sensitivity=Sensitivity(l1=0.5, linf=1e-4), tree="kruskal",
-            privacy_unit="one patient", clip=(0, 2), min_cluster_size=2,
+            privacy_unit="one patient", clip=(0, 2), min_cluster_size=2, clusterer="dbmstclu",
         ).fit(planted())  # fmt: skip
         said = model.release_.statement.to_dict()
         assert said["schema_version"] == 1

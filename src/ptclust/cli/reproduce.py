@@ -96,7 +96,7 @@ def tables(
 def utility(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Directory for results, table and figure."),
+        typer.Option("--output", "-o", help="Directory for results, tables and figures."),
     ] = Path("ptclust-utility"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Coarse grid, few repetitions: a minute or two.")
@@ -105,7 +105,11 @@ def utility(
         Optional[int],  # noqa: UP045
         typer.Option(min=1, help="Repetitions of every run, instead of a number that fits n."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 0,
+    nodes: Annotated[
+        Optional[list[int]],  # noqa: UP045
+        typer.Option(min=1, help="Only planted graphs of this size; may be given repeatedly."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 1000,
     resume: Annotated[
         bool,
         typer.Option(
@@ -114,7 +118,7 @@ def utility(
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
 ) -> None:
-    """Measure how well planted clusters are found, against epsilon, for every method and control.
+    """Measure how well known clusters are found, against epsilon, for every method and control (docs/utility.md).
 
     Noise is reproducible here, for speed and repetition: nothing of this is private, nor need it be.
     """
@@ -127,14 +131,17 @@ def utility(
     if repetitions is not None:
         effort = effort.with_repetitions(repetitions)
         command += f" --repetitions {repetitions}"
-    command += f" --seed {seed}" * (seed != 0)
+    if nodes:
+        effort = effort.with_nodes(nodes)
+        command += "".join(f" --nodes {n}" for n in nodes)
+    command += f" --seed {seed}" * (seed != 1000)
     with stages() as stage:
         records = run_utility(output, effort, seed=seed, resume=resume, stage=stage)
         stage("Drawing")
-        report = UtilityReport(records, command)
+        report = UtilityReport(records, command, effort.settings)
         report.save(output)
     typer.echo(report.to_json() if as_json else report.to_markdown())
-    say(f"{len(records):,} runs; table, figure and results are in {output}")
+    say(f"{len(records):,} runs; tables, figures and results are in {output}")
 
 
 @reproduce.command("bounds")

@@ -1,5 +1,6 @@
-"""Room of the clusterings: post-processing of a weighted tree, whoever made it."""
+"""Room of the clusterings: post-processing of a weighted tree or graph, whoever made it."""
 
+from ptclust.clustering.contraction import contract
 from ptclust.clustering.dbcvi import (
     WeightedTree,
     cluster_validity,
@@ -12,9 +13,12 @@ from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu,
 __all__ = [
     "Clustering",
     "Cuts",
+    "LevelCuts",
     "WeightedTree",
     "check_sizes",
     "cluster_validity",
+    "contract",
+    "cut_levels",
     "dbcvi",
     "dbmstclu",
     "dispersion",

@@ -22,7 +22,9 @@ SWEEPS = 50
 class Neighbours(NamedTuple):
     """The edges at every node."""
 
-    start: NDArray[np.int64]  # those at node v have the places start[v] to start[v + 1] of the others
+    start: NDArray[
+        np.int64
+    ]  # those at node v have the places start[v] to start[v + 1] of the others
     node: NDArray[np.int64]  # the other end
     edge: NDArray[np.int64]
 

@@ -28,9 +28,10 @@ from ptclust.clustering._moves_kernel import (
     Neighbours,
     agreement_within,
     connected_pieces,
+    move_nodes,
     neighbours_of,
 )
-from ptclust.clustering._partition_kernel import search_partition
+from ptclust.clustering._partition_kernel import UNAFFORDABLE, search_partition
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 from ptclust.errors import UsageError
 
@@ -110,7 +111,9 @@ def contract(
         if found is not None:
             labels[part.nodes] = n_nodes + part.nodes[np.unique(found, return_index=True)[1]][found]
             todo.extend(_parts(part, found))
-    return connected_pieces(a, b, np.unique(labels, return_inverse=True)[1])[0] if n_nodes else labels
+    return (
+        connected_pieces(a, b, np.unique(labels, return_inverse=True)[1])[0] if n_nodes else labels
+    )
 
 
 class _Part(NamedTuple):
@@ -158,8 +161,55 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> NDArray[np.int
     labels, value = _best_partition(graph, affinity)
     whole = connected_pieces(graph.sources, graph.targets, np.zeros(n_nodes, np.int64))[1]
     if labels.max() + 1 > whole and _is_clear(value - log(n_all), graph, affinity):
-        return labels
+        return _clearly_apart(part, graph, affinity, labels)
     return None
+
+
+def _clearly_apart(part, graph, affinity, labels):
+    for _ in range(5):
+        joined = _join_unclear(part, affinity, labels)
+        if joined is labels:
+            break
+        labels = joined
+        move_nodes(graph.neighbours, affinity, labels, UNAFFORDABLE)
+        labels, _ = connected_pieces(graph.sources, graph.targets, labels)
+    return labels
+
+
+def _join_unclear(part, affinity, labels):
+    clear = set()
+    k = int(labels.max()) + 1
+    while True:
+        a, b = labels[part.sources], labels[part.targets]
+        across = a != b
+        key = np.minimum(a, b)[across] * k + np.maximum(a, b)[across]
+        pairs, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
+        if len(np.unique(labels)) <= 2: return labels
+        total = np.bincount(inverse, affinity[across])
+        z = total / np.sqrt(count)
+        first, second = pairs // k, pairs % k
+        best = np.full(k, -np.inf)
+        np.maximum.at(best, first, z); np.maximum.at(best, second, z)
+        cand = np.flatnonzero((z == best[first]) | (z == best[second]))
+        for i in cand[np.argsort(-z[cand], kind="stable")]:
+            if int(pairs[i]) in clear: continue
+            members = np.flatnonzero((labels == first[i]) | (labels == second[i]))
+            if -total[i] > len(members) * log(2) - log(_ERROR):
+                clear.add(int(pairs[i])); continue
+            number = np.full(len(labels), -1); number[members] = np.arange(len(members))
+            edges = np.flatnonzero((number[part.sources] >= 0) & (number[part.targets] >= 0))
+            sa, sb = number[part.sources[edges]], number[part.targets[edges]]
+            sub = _Graph(sa, sb, neighbours_of(sa, sb, len(members)))
+            lab = (labels[members] == first[i]).astype(np.int64)
+            value = agreement_within(sa, sb, affinity[edges], lab) - _log_binomial(len(members), 2)
+            if _is_clear(value, sub, affinity[edges]):
+                clear.add(int(pairs[i]))
+            else:
+                labels = np.where(labels == second[i], first[i], labels)
+                clear = {c for c in clear if first[i] not in (c // k, c % k) and second[i] not in (c // k, c % k)}
+                break
+        else:
+            return labels
 
 
 class _Graph(NamedTuple):

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._numbering import number_by_first_appearance
 from ptclust._union_find import label_components
 from ptclust.clustering._level_cuts_kernel import smaller_sides
 from ptclust.clustering.dbmstclu import dbmstclu, rooted
@@ -91,22 +90,160 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
     array([32, 65])
     """
     weights = NoisyWeights.of(tree.weights, noise)
+    if _levels_of(weights, tree.n_nodes, 0) is None and _is_noise_negligible(weights):
+        return _by_dbmstclu(tree, noise)
     forest = rooted(tree)
-    n_edges = len(weights.values)
-    is_cut = np.zeros(n_edges, dtype=bool)
-    pieces, depth = [np.arange(n_edges)], 0
+    is_cut = np.zeros(len(weights.values), dtype=bool)
+    pieces, depth = [np.arange(len(is_cut))], 0
     while pieces:
         sides = smaller_sides(forest, is_cut)
-        was_cut = False
+        kept = []
         for edges in pieces:
-            levels = _levels_of(weights.at(edges), tree.n_nodes, depth)
+            here = weights.at(edges)
+            levels = _levels_of(here, tree.n_nodes, depth)
             if levels is not None:
-                affinity = affinities(weights.at(edges), levels)
-                is_cut[edges] = affinity < -_price(sides[edges])
-                was_cut |= bool(is_cut[edges].any())
-        if depth == 0 and not was_cut and _is_noise_negligible(weights):
-            return _by_dbmstclu(tree, noise)
+                heavy = affinities(here, levels) < -_price(sides[edges])
+                is_cut[edges[heavy]] = True
+                kept.append(edges[~heavy] if heavy.any() else edges[:0])
         labels = _labels(tree, is_cut)
-        pieces = _pieces(tree, is_cut, labels, pieces) if was_cut else []
+        pieces = [piece for edges in kept for piece in _by_cluster(edges, labels[tree.sources])]
         depth += 1
     return LevelCuts(_labels(tree, is_cut), tree.edge_ids[is_cut])
+
+
+def _labels(tree: WeightedTree, is_cut: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Number the pieces that cuts leave by first appearance."""
+    labels = np.arange(tree.n_nodes)
+    label_components(tree.sources[~is_cut], tree.targets[~is_cut], labels)
+    return labels
+
+
+def _by_cluster(
+    edges: NDArray[np.int64], cluster_of_edge: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Return the edges of every cluster apart."""
+    clusters = cluster_of_edge[edges]
+    order = np.argsort(clusters, kind="stable")
+    ends = np.flatnonzero(np.diff(clusters[order])) + 1
+    return np.split(edges[order], ends)
+
+
+def _price(sides: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return half the logarithm of how many edges part at least as many nodes: leaves are many, even cuts are few."""
+    at_least = len(sides) - np.searchsorted(np.sort(sides), sides, side="left")
+    price: NDArray[np.float64] = 0.5 * np.log(at_least)
+    return price
+
+
+def _levels_of(weights: NoisyWeights, n_nodes: int, depth: int) -> Levels | None:
+    """Return two levels if the weights show them.
+
+    Two humps, or one with a tail? Many a weight of one level has a tail, and two levels fit any tail better than one
+    level does; so they must fit better than one level with an exponential tail. In pieces, of which there are many,
+    they must do so by log n nats.
+    """
+    n_edges = len(weights.values)
+    if n_edges < _FEWEST_EDGES:
+        return None
+    levels = two_levels(weights)
+    needed = _one_level_with_tail(weights) + (math.log(n_nodes) if depth > 0 else 0.0)
+    if (
+        levels.gap > _HUMPS * math.sqrt(levels.variance)
+        and levels.gap > _APART * levels.spread(weights)
+        and levels.log_likelihood > needed
+    ):
+        return levels
+    return _clear_break(weights)
+
+
+def _one_level_with_tail(weights: NoisyWeights) -> float:
+    """Return the largest log-likelihood of one level with an exponential tail upwards, seen through the noise."""
+    counts, edges = np.histogram(weights.values, bins=_BINS)
+    seen = counts > 0
+    values, counts = ((edges[1:] + edges[:-1]) / 2)[seen], counts[seen]
+    mean, deviation = weights.values.mean(), weights.values.std()
+    if deviation == 0:
+        return math.inf
+    log_density = _laplace_with_tail if weights.is_laplace else _gaussian_with_tail
+    least = max(weights.deviation, _LEAST_PART * deviation)
+    best = -math.inf
+    for tail in deviation * np.sqrt(_TAILS):
+        rest = math.sqrt(max(deviation**2 - tail**2, 0.0))
+        for width in {least, max(least, rest)}:
+            place = (mean - tail + deviation * _PLACES)[:, None]
+            likelihood = log_density(values - place, width, tail) @ counts
+            best = max(best, float(likelihood.max()))
+    return best
+
+
+def _gaussian_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDArray[np.float64]:
+    """Return the log-density of the sum of Gaussian noise and an exponential variable of mean ``tail``."""
+    from scipy.special import log_ndtr
+
+    ratio = width / tail
+    density: NDArray[np.float64] = (
+        ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio) - math.log(tail)
+    )
+    return density
+
+
+def _laplace_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDArray[np.float64]:
+    """Return the log-density of the sum of Laplace noise and an exponential variable of mean ``tail``.
+
+    By convolution: exp(x / b) / (2 (b + t)) below 0, and above
+    exp(-x / t) / (2 (t + b)) + (exp(-x / t) - exp(-x / b)) / (2 (t - b)).
+    """
+    b = width / math.sqrt(2)
+    t = (
+        tail if abs(tail - b) > 1e-6 * b else tail * (1 + 1e-5)
+    )  # the limit, without a case of its own
+    up = np.maximum(x, 0.0)
+    above = np.exp(-up / t) / (2 * (t + b)) + (np.exp(-up / t) - np.exp(-up / b)) / (2 * (t - b))
+    below = np.minimum(x, 0.0) / b - math.log(2 * (b + t))
+    return np.where(x < 0, below, np.log(np.maximum(above, 1e-300)))
+
+
+def _clear_break(weights: NoisyWeights) -> Levels | None:
+    """Return levels below and above the clearest gap between weights next to each other, if it is clear.
+
+    Only gaps with at least half of the weights below count: that is how many are needed to judge a gap by.
+    """
+    values = np.sort(weights.values)
+    n_values = len(values)
+    n_below = np.arange(1, n_values)
+    mean = np.cumsum(values)[:-1] / n_below
+    variance = np.cumsum(values**2)[:-1] / n_below - mean**2
+    deviation = np.sqrt(np.maximum(variance, max(weights.deviation**2, _LEAST_PART**2)))
+    clearness = np.where(n_below >= n_values // 2, np.diff(values) / deviation, 0.0)
+    if clearness.max() < _BREAK:
+        return None
+    low, high = np.split(values, [int(clearness.argmax()) + 1])
+    within = (low.var() * len(low) + high.var() * len(high)) / n_values
+    variance = max(within, weights.deviation**2, _LEAST_PART**2)
+    return Levels(math.nan, len(low) / n_values, low.mean(), high.mean(), variance)
+
+
+def _is_noise_negligible(weights: NoisyWeights) -> bool:
+    variance = float(weights.values.var()) if len(weights.values) else 0.0
+    return weights.deviation**2 < _NEGLIGIBLE * variance
+
+
+def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> LevelCuts:
+    """Cut by DBMSTClu, which needs positive weights: shift the smallest to one deviation of the noise if it is below.
+
+    That is the default of Weight-Release; docs/decisions/0006-shift.md says why.
+    """
+    smallest = float(tree.weights.min())
+    shift = max(0.0, noise.standard_deviation - smallest, math.nextafter(-smallest, math.inf))
+    clustering = dbmstclu(_Shifted(tree, tree.weights + shift))
+    return LevelCuts(clustering.labels, clustering.cuts.edge_ids)
+
+
+class _Shifted:
+    """A tree with other weights."""
+
+    def __init__(self, tree: WeightedTree, weights: NDArray[np.float64]) -> None:
+        self.n_nodes = tree.n_nodes
+        self.sources, self.targets = tree.sources, tree.targets
+        self.weights = weights
+        self.edge_ids, self.names = tree.edge_ids, tree.names

@@ -106,7 +106,5 @@ CONTROLS = (
     Control(
         "topology", "topology only: DBMSTClu, equal weights", _equal_weights, topology_only=True
     ),
-    Control(
-        "spectral", "topology only: spectral, K told", _spectral, topology_only=True
-    ),
+    Control("spectral", "topology only: spectral, K told", _spectral, topology_only=True),
 )

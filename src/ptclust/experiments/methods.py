@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ptclust.experiments.settings import Setting
     from ptclust.graph import Graph
     from ptclust.privacy.plan import Clusterer
+    from ptclust.privacy.plan import Method as Mechanism
 
 __all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans"]
 
@@ -73,10 +74,9 @@ class Plans:
                 delta=delta,
                 sensitivity=self._setting.sensitivity,
             )
+        trees: tuple[Mechanism, ...] = ("gaussian", "laplace") if delta else ("laplace",)
         if method.tree != "whole":
             trees = (method.tree,)
-        else:
-            trees = ("gaussian", "laplace") if delta else ("laplace",)
         plans = [
             plan(
                 graph.topology,

@@ -1,6 +1,7 @@
 """Public graphs that ship inside other packages: networkx's weighted examples, and scikit-learn's tables.
 
-Weights are dissimilarities in (0, 1]. Where there is no truth, methods are compared with themselves without noise.
+Weights are dissimilarities in (0, 1]. Where there is no truth, methods are compared with DBMSTClu without
+privacy.
 """
 
 from __future__ import annotations
@@ -91,18 +92,16 @@ def _nearest(loader: str) -> RealGraph:
 
 def _networkx(name: str, attribute: str | None = None) -> RealGraph:
     """Return an example of networkx; similarities s become (C - s) / C, with the public C = largest + 1."""
-    import networkx
+    import networkx as nx
 
     makers: dict[str, Callable[[], Any]] = {
-        "karate": networkx.karate_club_graph,
-        "les-miserables": networkx.les_miserables_graph,
+        "karate": nx.karate_club_graph,
+        "les-miserables": nx.les_miserables_graph,
     }
     given = makers[name]()
     cap = _MOST[name] + 1.0
     capped = Graph.from_networkx(given, similarity_cap=cap)
-    graph = Graph(
-        capped.sources, capped.targets, capped.weights / cap, n_nodes=capped.n_nodes
-    )
+    graph = Graph(capped.sources, capped.targets, capped.weights / cap, n_nodes=capped.n_nodes)
     if attribute is None:
         return RealGraph(graph, None)
     classes = [given.nodes[node][attribute] for node in given.nodes]
@@ -111,9 +110,7 @@ def _networkx(name: str, attribute: str | None = None) -> RealGraph:
 
 def _table(title: str, loader: str) -> Real:
     title = f"{title}, {NEIGHBOURS} nearest neighbours"
-    return Real(
-        title, "sklearn", Sensitivity(linf=5e-4), "linf = 0.0005", lambda: _nearest(loader)
-    )
+    return Real(title, "sklearn", Sensitivity(linf=5e-4), "linf = 0.0005", lambda: _nearest(loader))
 
 
 def _counts(title: str, name: str, attribute: str | None = None) -> Real:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._version import __version__
+from ptclust.clustering import dbmstclu
 from ptclust.errors import FileError, PrivacyWarning
 from ptclust.experiments._records import Records
 from ptclust.experiments.controls import CONTROLS, Control, with_equal_weights
@@ -24,6 +25,7 @@ from ptclust.experiments.real import available, real_graph
 from ptclust.experiments.scores import agreement, information
 from ptclust.experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
 from ptclust.pipeline import publish, way_of
+from ptclust.trees import minimum_spanning_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,8 +60,6 @@ SEED = 1000
 CONTROLLED = ("auto", "contraction", "levels")
 """Methods that are also run where all weights are equal, at these epsilons:"""
 EQUAL_AT = (0.5, 1.0, 2.0, 10.0)
-NOISELESS = 1e4
-"""The epsilon of what methods are compared with where there is no truth: themselves, next to no noise."""
 _LARGEST = {"published": 100.0, "sound": 100.0}
 _ELSE = 20.0  # the other methods need no larger epsilon to show what they can do
 _KEY = "setting", "family", "method", "epsilon", "repetition"
@@ -181,7 +181,6 @@ class _Trial:
         self.case = case
         self._plans = plans
         self._releases: dict[object, Release] = {}
-        self._references: dict[str, NDArray[np.int64]] = {}
 
     @cached_property
     def _known(self) -> tuple[Graph, NDArray[np.int64] | None]:
@@ -193,29 +192,29 @@ class _Trial:
 
     def compare(self, control: Control) -> dict[str, Any]:
         """Return the record of a control."""
-        truth = self._truth(self.case.setting.methods[0])
-        labels = control.labels(self._known[0], len(np.unique(truth)))
-        return {**_scores(truth, labels), "true_epsilon": None, "mechanism": None, "way": None}
+        labels = control.labels(self._known[0], len(np.unique(self._truth)))
+        return {
+            **_scores(self._truth, labels),
+            "true_epsilon": None,
+            "mechanism": None,
+            "way": None,
+        }
 
     def measure(self, method: Method, epsilon: float, *, equal: bool) -> dict[str, Any]:
         """Return the record of a method."""
         release, planned = self._release(method, epsilon, equal=equal)
         return {
-            **_scores(self._truth(method), release.labels),
+            **_scores(self._truth, release.labels),
             "true_epsilon": float(planned.chosen.spent.epsilon),
             "mechanism": planned.chosen.method,
             "way": release.clusterer,
         }
 
-    def _truth(self, method: Method) -> NDArray[np.int64]:
-        """Return the clusters to find; where nobody knows, those that the method finds without noise."""
-        truth = self._known[1]
-        if truth is not None:
-            return truth
-        if method.name not in self._references:
-            found = self._release(method, NOISELESS, equal=False)[0]
-            self._references[method.name] = found.labels
-        return self._references[method.name]
+    @cached_property
+    def _truth(self) -> NDArray[np.int64]:
+        """The clusters to find; where nobody knows them, those of DBMSTClu without privacy."""
+        graph, truth = self._known
+        return dbmstclu(minimum_spanning_tree(graph)).labels if truth is None else truth
 
     def _release(self, method: Method, epsilon: float, *, equal: bool) -> tuple[Release, Plan]:
         """Return the clusters of a release; what methods have in common is done once."""

@@ -1,0 +1,129 @@
+"""What was hoped for beforehand, beside what was measured, and where private clusters fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ptclust.experiments.means import GOAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ptclust.experiments.means import Means
+    from ptclust.experiments.settings import Setting
+
+__all__ = ["TARGETS", "Target", "failures", "outcomes"]
+
+ABOVE = 0.3
+"""By how much a private method must beat what the topology gives away."""
+_EASY = ("circles", "moons", "blobs-3")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A mean ARI to reach at an epsilon, and to be well above the topology alone."""
+
+    setting: str
+    family: str
+    epsilon: float
+    ari: float
+
+
+TARGETS = (
+    *(Target("linf-1000", family, 0.5, 0.9) for family in _EASY),
+    *(
+        Target("linf-1000", family, 1.0, 0.9)
+        for family in ("blobs-10", "blobs-30", "chains", "multiscale", "blocks")
+    ),
+    *(
+        Target("l1-100", family, 0.5, 0.95)
+        for family in (*_EASY, "blobs-10", "chains", "multiscale", "blocks")
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured for a target."""
+
+    target: Target
+    ari: float
+    margin: float | None
+    needed: float | None
+    equal: float
+    """ARI of the same methods where all weights are equal, the best of them."""
+    spectral: float
+    """ARI of the spectral clusters of the topology, K told."""
+    sound: float
+    """ARI of the paper's PTClust, soundly calibrated, at that epsilon."""
+
+    @property
+    def missed(self) -> list[str]:
+        """What is short of the target, in words."""
+        words = []
+        if self.ari < self.target.ari:
+            words.append(f"ARI below {self.target.ari:g}")
+        if self.ari < self.equal + ABOVE:
+            words.append(f"less than {ABOVE:g} above equal weights")
+        if self.ari < self.spectral + ABOVE:
+            words.append(f"less than {ABOVE:g} above the spectral control")
+        return words
+
+
+def outcomes(means: Means) -> Iterator[Outcome]:
+    """Yield the outcome of every target that was measured."""
+    for target in TARGETS:
+        where = target.setting, target.family
+        found = means.get(*where, "auto", target.epsilon)
+        if found is None:
+            continue
+        needed = means.needed(*where, "auto", target.ari)
+        yield Outcome(
+            target,
+            found.ari,
+            found.ari_margin,
+            needed.epsilon if needed else None,
+            means.topology(*where, target.epsilon),
+            means.of(*where, "spectral", None).ari,
+            means.of(*where, "sound", target.epsilon).ari,
+        )
+
+
+def failures(means: Means, settings: Sequence[Setting]) -> Iterator[str]:
+    """Yield in words where the defaults of the package fail, or are beaten."""
+    for setting in settings:
+        for family in setting.shapes:
+            if means.has(setting.name, family):
+                title = setting.title if setting.real else f"{family}, {setting.title}"
+                for words in _failures_at(means, setting, family):
+                    yield f"{title}: {words}"
+
+
+def _failures_at(means: Means, setting: Setting, family: str) -> Iterator[str]:
+    where = setting.name, family
+    needed = means.needed(*where, "auto")
+    last = means.curve(*where, "auto")[-1]
+    if needed is None:
+        plain = max(means.of(*where, name, None).ari for name in ("dbmstclu", "hdbscan"))
+        yield (
+            f"the defaults never reach {GOAL:g}; {last.ari:.2f} at epsilon = {last.epsilon:g}, "
+            f"where the better non-private control has {plain:.2f}"
+        )
+    others: list[tuple[float, Any]] = []
+    for method in setting.methods:
+        if method.calibration == "sound" and method.name != "auto":
+            theirs = means.needed(*where, method.name)
+            if theirs is not None:
+                others.append((theirs.epsilon, method))
+    if others:
+        least, best = min(others, key=lambda pair: pair[0])
+        if needed is None or least < 0.95 * needed.epsilon:
+            ours = "never do" if needed is None else f"need {needed.epsilon:.2g}"
+            yield f"{best.title} reaches {GOAL:g} at epsilon = {least:.2g}, the defaults {ours}"
+    spectral = means.of(*where, "spectral", None).ari
+    if spectral > last.ari - ABOVE:
+        yield (
+            f"the topology gives the clusters away: spectral clustering of it, K told, has {spectral:.2f} without "
+            f"any weight, the defaults {last.ari:.2f} at epsilon = {last.epsilon:g}"
+        )
