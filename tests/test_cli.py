@@ -279,7 +279,8 @@ def test_demo_shows_plan_clusters_pictures_and_statement(run):
     assert code == 0
     assert "DBMSTClu, not private    2 clusters, ARI 1.00" in out
     assert "PTClust, published" in out
-    assert "> kruskal" in out
+    assert "> gaussian" in out
+    assert "the same by DBMSTClu" in out
     assert "PRIVACY STATEMENT" in out
     for name in ("moons.png", "moons-private.png"):
         assert Path("made/here", name).read_bytes().startswith(b"\x89PNG")
@@ -317,7 +318,7 @@ class TestPlan:
             "gaussian",
             "laplace",
         }
-        assert document["chosen"] == "kruskal"
+        assert document["chosen"] == "gaussian"
 
     def test_says_what_the_published_scales_truly_spend(self, run, edges):
         options = ["--epsilon", "1", "--linf", "0.1", "--calibration", "published"]

@@ -128,7 +128,12 @@ class TestOrder:
 
     def test_a_constant_shift_that_proves_too_small_stays_charged(self, ledger):
         model = PTClust(
-            epsilon=1, sensitivity=SENSITIVITY, shift=-5.0, ledger=ledger, dataset="survey"
+            epsilon=1,
+            sensitivity=SENSITIVITY,
+            clusterer="dbmstclu",
+            shift=-5.0,
+            ledger=ledger,
+            dataset="survey",
         )
         with pytest.raises(UsageError, match="budget of this run is spent"):
             model.fit(path_graph())

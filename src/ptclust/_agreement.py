@@ -16,9 +16,14 @@ __all__ = ["agreement", "margin_of"]
 
 
 def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
-    """Return the adjusted Rand index: 1 for the same partition, about 0 for an unrelated one.
+    """Return the adjusted Rand index (ARI): 1 for the same partition, about 0 for an unrelated one.
 
-    (The value of scikit-learn's ``adjusted_rand_score``, which takes far longer for small graphs.)
+    The value of scikit-learn's ``adjusted_rand_score``, which takes far longer for small graphs.
+
+    Examples
+    --------
+    >>> agreement(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
+    1.0
     """
     ours = np.unique(truth, return_inverse=True)[1]
     theirs = np.unique(labels, return_inverse=True)[1]

@@ -1,18 +1,41 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ptclust.errors import FileError
-from ptclust.experiments import utility
-from ptclust.experiments.controls import CONTROLS
+from ptclust import PTClust, plan
+from ptclust.errors import FileError, MissingDependencyError
+from ptclust.experiments import real, utility, utility_report
+from ptclust.experiments.controls import CONTROLS, EQUAL, with_equal_weights
+from ptclust.experiments.means import Means
+from ptclust.experiments.methods import METHODS, Plans
+from ptclust.experiments.planted import planted_graph
+from ptclust.experiments.real import REAL, real_graph
+from ptclust.experiments.scores import agreement, information
+from ptclust.experiments.settings import BENCHMARK, SETTINGS, SHAPES, Effort, drawn
 from ptclust.experiments.shift import DEFAULT, RULES, compare_shifts
-from ptclust.experiments.utility import SETTINGS, Effort, run_utility
+from ptclust.experiments.targets import TARGETS, Outcome, Target, failures, outcomes
+from ptclust.experiments.utility import CONTROLLED, Case, equal_name, run_utility
 from ptclust.experiments.utility_report import UtilityReport
+from ptclust.graph import Graph
+from ptclust.pipeline import publish
 
-EFFORT = Effort((0.2, 1.0, 50.0), {100: 3, 1000: 1})
-SMALL = [setting for setting in SETTINGS if setting.n_nodes == 100]
+NAMED = {setting.name: setting for setting in BENCHMARK}
+SMALL = (
+    replace(NAMED["linf-100"], shapes=("moons", "blobs-10")),
+    replace(NAMED["l1-100"], shapes=("moons",)),
+    NAMED["real-karate"],
+    NAMED["real-les-miserables"],
+)
+GRID = (0.2, 1.0, 50.0)
+EFFORT = Effort({100: GRID, "real": GRID}, {100: 3, "real": 2}, SMALL)
+N_COLUMNS = 5  # graphs of these settings
+N_LINES = 3 * len(METHODS) - 6 + len(CONTROLLED) + len(CONTROLS)  # means of each of them
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +45,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def records(directory):
-    return run_utility(directory, EFFORT, settings=SMALL)
+    return run_utility(directory, EFFORT)
 
 
 @pytest.fixture(scope="module")
@@ -30,86 +53,351 @@ def report(records):
     return UtilityReport(records, "ptclust reproduce utility", SMALL)
 
 
-def test_settings_are_those_of_the_specification():
-    found = [(s.n_nodes, s.sensitivity.linf, s.sensitivity.l1, s.delta) for s in SETTINGS]
-    assert found == [(100, 1e-3, None, 1e-6), (1000, 5e-4, None, 1e-6), (100, None, 0.1, 0.0)]
+class TestScores:
+    labels = st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 4)), min_size=1, max_size=40)
+
+    @given(labels)
+    def test_parity_with_scikit_learn(self, pairs):
+        from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+        first, second = np.array(pairs).T
+        assert agreement(first, second) == pytest.approx(adjusted_rand_score(first, second))
+        wanted = normalized_mutual_info_score(first, second)
+        assert information(first, second) == pytest.approx(wanted, abs=1e-9)
+
+    def test_records_hold_both(self, records):
+        for record in records:
+            assert -0.5 <= record["ari"] <= 1
+            assert 0 <= record["nmi"] <= 1
+            if record["ari"] == 1:
+                assert record["nmi"] == pytest.approx(1)
 
 
-def test_efforts():
-    quick, full = Effort.quick(), Effort.full()
-    assert set(quick.epsilons) <= set(full.epsilons)
-    assert list(full.epsilons) == sorted(full.epsilons)
-    assert quick.with_repetitions(2).repetitions == {100: 2, 1000: 2}
+class TestSettings:
+    def test_those_of_the_specification(self):
+        found = [(s.n_nodes, s.sensitivity.linf, s.sensitivity.l1, s.delta) for s in SETTINGS]
+        assert found == [(100, 1e-3, None, 1e-6), (1000, 5e-4, None, 1e-6), (100, None, 0.1, 0.0)]
+        sizes = {setting.n_nodes for setting in BENCHMARK if not setting.real}
+        assert sizes == {100, 1000, 10_000}
+        assert all(setting.delta == 1e-6 for setting in BENCHMARK)
+        assert NAMED["linf-10000"].shapes == NAMED["linf-1000"].shapes == tuple(SHAPES)
+
+    def test_sparse_and_dense(self):
+        edges = [
+            drawn(NAMED[name], "blobs-3", seed=1).graph.n_edges
+            for name in ("sparse-1000", "linf-1000", "dense-1000")
+        ]
+        assert edges[1] > 1.8 * edges[0]
+        assert edges[2] > 2.8 * edges[1]
+
+    def test_every_target_is_measured_even_in_quick_mode(self):
+        for effort in (Effort.quick(), Effort.full()):
+            for target in TARGETS:
+                (setting,) = (s for s in effort.settings if s.name == target.setting)
+                assert target.family in setting.shapes
+                assert target.epsilon in effort.epsilons[setting.size]
+        assert {t.family for t in TARGETS if t.setting == "linf-1000"} == set(SHAPES)
+
+    def test_efforts(self):
+        quick, full = Effort.quick(), Effort.full()
+        assert set(quick.epsilons[1000]) <= set(full.epsilons[1000])
+        assert set(quick.with_repetitions(2).repetitions.values()) == {2}
+        only = full.with_nodes([10_000])
+        assert [setting.name for setting in only.settings] == ["linf-10000"]
+
+    def test_graphs_are_not_those_of_the_design(self):
+        setting = NAMED["linf-100"]
+        ours = Case(setting, "moons", 0, utility.SEED).planted().graph.weights
+        for seed in range(12):
+            assert not np.array_equal(ours, planted_graph("moons", 100, seed=seed).graph.weights)
+            theirs = Case(setting, "moons", 0, seed).planted().graph.weights
+            assert not np.array_equal(ours, theirs)
 
 
-def test_the_table_has_all_methods_and_controls(report):
-    text = report.to_markdown()
-    assert text.count("\n## ") == 4
-    for setting in SMALL:
-        for title in [*(m.title for m in setting.methods), *(c.title for c in CONTROLS)]:
-            assert f"| {title} " in text
-    assert "`ptclust reproduce utility`" in text
+class TestReal:
+    @pytest.mark.parametrize("name", REAL)
+    def test_weights_are_dissimilarities_of_a_connected_graph(self, name):
+        found = real_graph(name)
+        assert found.graph.topology.n_components == 1
+        assert found.graph.weights.min() > 0
+        assert found.graph.weights.max() <= 1
+        assert (found.truth is None) == (name == "les-miserables")
+        if found.truth is not None:
+            assert len(found.truth) == found.graph.n_nodes
+
+    def test_counts_become_distances(self):
+        import networkx as nx
+
+        given = nx.les_miserables_graph()
+        names = list(given.nodes)
+        graph = real_graph("les-miserables").graph
+        for a, b, weight in zip(graph.sources, graph.targets, graph.weights):
+            count = given.edges[names[a], names[b]]["weight"]
+            assert weight == pytest.approx((32 - count) / 32)
+        # One count more or less moves one weight by what is declared.
+        assert REAL["les-miserables"].sensitivity.l1 == 1 / 32
+
+    def test_classes_stay_with_their_rows(self):
+        from sklearn.datasets import load_iris
+
+        table, found = load_iris(), real_graph("iris")
+        rows = np.unique(table.data, axis=0)
+        for node in (0, 70, 148):
+            same = np.flatnonzero((table.data == rows[node]).all(axis=1))
+            assert found.truth[node] in table.target[same]
+
+    def test_without_networkx_the_report_says_so(self, monkeypatch, tmp_path, records):
+        monkeypatch.setattr(real, "find_spec", lambda package: None)
+        effort = replace(EFFORT.with_repetitions(1), settings=SMALL[2:3])
+        assert run_utility(tmp_path, effort) == []
+        with pytest.raises(MissingDependencyError, match="networkx"):
+            real_graph("karate")
+        planted = [record for record in records if not record["setting"].startswith("real")]
+        text = UtilityReport(planted, "", SMALL).to_markdown()
+        assert "not run: karate, networkx is not installed" in text
 
 
-def test_controls_and_extremes(report):
-    for setting in SMALL:
-        for family in ("circles", "moons"):
-            assert report.mean(setting.name, family, "dbmstclu", None).ari == 1
-            assert abs(report.mean(setting.name, family, "topology", None).ari) < 0.02
-            assert abs(report.mean(setting.name, family, "spectral", None).ari) < 0.1
-            assert report.mean(setting.name, family, "perturbation", 50.0).ari == 1
-    assert report.mean("linf-100", "moons", "sound", 50.0).ari == 1
-    assert report.mean("linf-100", "moons", "sound", 0.2).ari < 0.2
-    assert report.mean("l1-100", "moons", "sound", 1.0).ari < 0.1
-    assert report.needed("linf-100", "moons", "kruskal").epsilon == 1.0
-    assert report.needed("linf-100", "moons", "sound").epsilon == 50.0
-    assert report.needed("l1-100", "moons", "published") is None
+class TestControls:
+    def test_non_private_ones_find_planted_clusters(self, report):
+        for family in ("moons", "blobs-10"):
+            for control in ("dbmstclu", "hdbscan"):
+                assert report.means.of("linf-100", family, control, None).ari > 0.95
+
+    def test_topology_only_sees_no_weight(self):
+        planted = planted_graph("blobs", 200, n_clusters=4, seed=3)
+        other = planted_graph("blobs", 200, n_clusters=4, seed=3).graph
+        weights = np.random.default_rng(1).random(other.n_edges)
+        changed = Graph(other.sources, other.targets, weights, n_nodes=200)
+        for control in CONTROLS:
+            same = np.array_equal(control.labels(planted.graph, 4), control.labels(changed, 4))
+            assert same == control.topology_only
+
+    def test_spectral_finds_what_the_topology_gives_away(self):
+        planted = planted_graph("blobs", 200, n_clusters=4, cross_edges=3, seed=3)
+        (spectral,) = (control for control in CONTROLS if control.name == "spectral")
+        assert agreement(planted.truth, spectral.labels(planted.graph, 4)) > 0.9
+
+    def test_equal_weights_give_nothing_away(self, report):
+        planted = planted_graph("moons", 100)
+        equal = with_equal_weights(planted.graph)
+        assert set(equal.weights.tolist()) == {EQUAL}
+        assert np.array_equal(equal.sources, planted.graph.sources)
+        for name in CONTROLLED:
+            assert report.means.of("linf-100", "moons", equal_name(name), 1.0).ari < 0.3
 
 
-def test_the_published_calibration_shows_what_it_spends(report):
-    # Section 4 of the mathematics: epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
-    spent = report.mean("linf-100", "circles", "published", 1.0).true_epsilon
-    assert spent == pytest.approx(0.25 + 99 / 2, rel=1e-4)
-    assert report.mean("linf-100", "circles", "sound", 1.0).true_epsilon == 1.0
-    assert "50 (truly 2,488)" in report.to_markdown()
+class TestMethods:
+    def test_every_method_and_control_has_rows(self, records, report):
+        means = list(report.means)
+        assert len(means) == N_COLUMNS * N_LINES
+        assert {record["method"] for record in records} == {
+            *(method.name for method in METHODS),
+            *(control.name for control in CONTROLS),
+            *map(equal_name, CONTROLLED),
+        }
+
+    def test_the_way_is_the_one_asked_for(self, records):
+        for record in records:
+            if record["method"] in ("contraction", "levels"):
+                assert record["way"] == record["method"]
+            if record["method"] in ("kruskal", "pamst", "sound", "published", "perturbation"):
+                assert record["way"] == "dbmstclu"
+            if record["method"] == "contraction":
+                assert record["mechanism"] in ("gaussian", "laplace")
+
+    def test_auto_is_what_a_user_gets(self, records):
+        setting, graph = SMALL[0], Case(SMALL[0], "moons", 1, utility.SEED).planted().graph
+        (auto,) = (method for method in METHODS if method.name == "auto")
+        planned = Plans(setting).get(graph, auto, 1.0)
+        begins = planned.chosen.method, False, "sound", 1.0, False
+        state = utility.number_of(utility.SEED, setting.name, "moons", 1, *begins)
+        model = PTClust(
+            epsilon=1.0, delta=1e-6, sensitivity=setting.sensitivity, random_state=state
+        ).fit(graph)
+        truth = Case(setting, "moons", 1, utility.SEED).planted().truth
+        (record,) = (
+            record
+            for record in records
+            if (record["setting"], record["family"], record["method"])
+            == ("linf-100", "moons", "auto")
+            and (record["epsilon"], record["repetition"]) == (1.0, 1)
+        )
+        assert record["ari"] == agreement(truth, model.labels_)
+        assert record["way"] == model.release_.clusterer
+        assert record["n_clusters"] == model.n_clusters_
+
+    def test_a_plan_is_not_taken_from_another_graph(self):
+        setting = SMALL[0]
+        plans = Plans(setting)
+        graphs = [Case(setting, "moons", i, 1).planted().graph for i in range(3)]
+        for method in METHODS:
+            for graph in graphs:
+                found = plans.get(graph, method, 1.0)
+                fresh = Plans(setting).get(graph, method, 1.0)
+                assert found.chosen.to_dict() == fresh.chosen.to_dict()
+                assert found.n_edges == graph.n_edges
+
+    def test_extremes(self, report):
+        assert report.means.of("linf-100", "moons", "sound", 50.0).ari == 1
+        assert report.means.of("linf-100", "moons", "sound", 0.2).ari < 0.2
+        assert report.means.of("l1-100", "moons", "sound", 1.0).ari < 0.1
+        assert report.means.of("linf-100", "moons", "auto", 1.0).ari > 0.9
+        assert report.means.get("linf-100", "moons", "auto", 50.0) is None
+
+    def test_the_published_calibration_shows_what_it_spends(self, report):
+        # Section 4 of the mathematics: epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
+        spent = report.means.of("linf-100", "moons", "published", 1.0).true_epsilon
+        assert spent == pytest.approx(0.25 + 99 / 2, rel=1e-4)
+        assert report.means.of("linf-100", "moons", "sound", 1.0).true_epsilon == 1.0
+        needed = report.means.needed("linf-100", "moons", "published")
+        assert needed.true_epsilon == pytest.approx(needed.epsilon * 49.75, rel=1e-4)
+        assert f"(truly {needed.true_epsilon:,.0f})" in report.to_markdown()
 
 
-def test_needed_is_where_the_mean_stays_above_the_goal():
-    def record(epsilon, ari):
-        key = {"setting": "linf-100", "family": "moons", "method": "sound", "repetition": 0}
-        return {**key, "epsilon": epsilon, "ari": ari, "n_clusters": 2, "true_epsilon": epsilon}
+@pytest.mark.parametrize("tree", ["gaussian", "kruskal", "pamst"])
+def test_clustering_a_release_reads_no_private_weight(monkeypatch, tree):
+    planted = planted_graph("moons", 100, seed=5)
+    chosen = plan(
+        planted.graph.topology,
+        epsilon=2.0,
+        delta=1e-6,
+        sensitivity=SMALL[0].sensitivity,
+        tree=tree,
+    )
+    release = publish(planted.graph, chosen, clusterer="dbmstclu", random_state=5)
+    ways = ["dbmstclu", "levels", "auto", *["contraction"] * (tree == "gaussian")]
+    before = [release.recluster(way).labels for way in ways]
 
-    curve = [record(1.0, 0.95), record(2.0, 0.5), record(3.0, 0.92), record(4.0, 1.0)]
-    assert UtilityReport(curve, "").needed("linf-100", "moons", "sound").epsilon == 3.0
-    assert UtilityReport(curve[:2], "").needed("linf-100", "moons", "sound") is None
+    def refuse(self):
+        raise AssertionError("a private weight was read")
+
+    private = planted.graph.weights  # neither through the graph, nor through an array that was kept
+    private.setflags(write=True)
+    private[:] = np.nan
+    monkeypatch.setattr(Graph, "weights", property(refuse), raising=False)
+    with pytest.raises(AssertionError, match="private"):
+        _ = planted.graph.weights
+    for way, labels in zip(ways, before, strict=True):
+        np.testing.assert_array_equal(release.recluster(way).labels, labels)
+
+
+class TestNeeded:
+    @staticmethod
+    def means(*curve, method="sound"):
+        key = {"setting": "linf-100", "family": "moons", "method": method, "repetition": 0}
+        scores = {"nmi": 0.5, "n_clusters": 2, "mechanism": "pamst", "way": "dbmstclu"}
+        return Means(
+            [{**key, "epsilon": e, "ari": ari, "true_epsilon": 3 * e, **scores} for e, ari in curve]
+        )
+
+    def needed(self, *curve):
+        return self.means(*curve).needed("linf-100", "moons", "sound")
+
+    def test_it_is_where_the_mean_stays_above_the_goal(self):
+        found = self.needed((1.0, 0.95), (2.0, 0.5), (4.0, 1.0), (8.0, 0.95))
+        # ARI is linear in log epsilon: 0.9 is 0.8 of the way from 0.5 to 1.
+        assert found.epsilon == pytest.approx(2.0 * 2**0.8)
+        assert found.true_epsilon == pytest.approx(3 * found.epsilon)
+        assert not found.at_most
+
+    def test_ends_of_the_grid(self):
+        assert self.needed((1.0, 0.95), (2.0, 0.5)) is None
+        assert self.needed() is None
+        found = self.needed((1.0, 0.95), (2.0, 1.0))
+        assert (found.epsilon, found.at_most) == (1.0, True)
+
+    def test_a_mean_at_the_goal_is_enough(self):
+        assert self.needed((1.0, 0.0), (2.0, 0.9)).epsilon == pytest.approx(2.0)
+
+    def test_words(self):
+        words = utility_report._needed
+        curve = self.means((1.0, 0.1), (2.0, 0.5)).curve("linf-100", "moons", "sound")
+        assert words(None, curve) == "> 2 (truly > 6)"
+        assert words(self.needed((1.0, 0.95)), curve) == "<= 1 (truly <= 3)"
 
 
 def test_interval_of_the_mean(records, report):
-    ari = [
-        record["ari"]
-        for record in records
-        if (record["setting"], record["family"], record["method"], record["epsilon"])
-        == ("linf-100", "moons", "kruskal", 0.2)
-    ]
-    mean = report.mean("linf-100", "moons", "kruskal", 0.2)
-    centre = sum(ari) / 3
-    deviation = (sum((value - centre) ** 2 for value in ari) / 2) ** 0.5
-    assert mean.ari == pytest.approx(centre)
-    assert mean.margin == pytest.approx(4.302653 * deviation / 3**0.5, rel=1e-5)
+    ari, nmi = (
+        [
+            record[name]
+            for record in records
+            if (record["setting"], record["family"], record["method"], record["epsilon"])
+            == ("linf-100", "moons", "kruskal", 0.2)
+        ]
+        for name in ("ari", "nmi")
+    )
+    mean = report.means.of("linf-100", "moons", "kruskal", 0.2)
+    for values, centre, margin in (
+        (ari, mean.ari, mean.ari_margin),
+        (nmi, mean.nmi, mean.nmi_margin),
+    ):
+        assert centre == pytest.approx(sum(values) / 3)
+        deviation = (sum((value - centre) ** 2 for value in values) / 2) ** 0.5
+        assert margin == pytest.approx(4.302653 * deviation / 3**0.5, rel=1e-5)
 
 
-def test_files(report, directory):
-    report.save(directory)
-    assert (directory / "utility.png").read_bytes().startswith(b"\x89PNG")
-    assert (directory / "utility.md").read_text() == report.to_markdown() + "\n"
-    document = json.loads((directory / "utility.json").read_text())
-    assert len(document["needed"]) == 2 * (5 + 4)
-    assert len(document["means"]) == 2 * (3 * (5 + 4) + 2 * 3)
+class TestReport:
+    def test_targets_are_judged(self, report, monkeypatch):
+        found = Outcome(Target("linf-1000", "moons", 0.5, 0.9), 0.95, 0.01, 0.4, 0.1, 0.2, 0.0)
+        assert found.missed == []
+        assert replace(found, ari=0.85).missed == ["ARI below 0.9"]
+        assert replace(found, equal=0.7).missed == ["less than 0.3 above equal weights"]
+        assert replace(found, spectral=0.7).missed == ["less than 0.3 above the spectral control"]
+
+    def test_the_table_shows_targets_met_and_missed(self, records, monkeypatch):
+        from ptclust.experiments import targets
+
+        asked = (Target("linf-100", "moons", 1.0, 0.9), Target("linf-100", "blobs-10", 0.2, 1.01))
+        monkeypatch.setattr(targets, "TARGETS", asked)
+        report = UtilityReport(records, "ptclust reproduce utility", SMALL)
+        text = report.to_markdown()
+        assert "1 of 2 are met, 1 missed" in text
+        assert "**missed**: ARI below 1.01; " in text
+        assert [bool(found.missed) for found in outcomes(report.means)] == [False, True]
+
+    def test_failures_are_told(self, report):
+        told = list(failures(report.means, SMALL))
+        assert any(words.startswith("karate club") and "never reach 0.9" in words for words in told)
+        # Ten clusters of ten nodes: eight neighbours within give them away.
+        giving = [words for words in told if words.startswith("blobs-10, n = 100")]
+        assert any("the topology gives the clusters away" in words for words in giving)
+        text = " ".join(report.to_markdown().split())
+        assert all(words in text for words in told)
+
+    def test_a_better_method_is_a_failure_of_the_defaults(self, records):
+        spoilt = [
+            {**record, "ari": 0.0} if record["method"] == "auto" else record for record in records
+        ]
+        told = list(failures(Means(spoilt), SMALL[:1]))
+        assert any("whole graph + contraction reaches 0.9" in words for words in told)
+
+    def test_all_methods_and_controls_are_in_the_tables(self, report):
+        for text in (report.to_markdown(), report.to_details()):
+            for title in [*(m.title for m in METHODS), *(c.title for c in CONTROLS)]:
+                assert f"| {title} " in text
+            assert "| topology only: ptclust's defaults " in text
+            assert "`ptclust reproduce utility`" in text
+        assert report.to_details().count("\n## ") == N_COLUMNS
+
+    def test_files(self, report, directory):
+        report.save(directory)
+        figure = directory / "figures" / "utility-linf-100.png"
+        assert figure.read_bytes().startswith(b"\x89PNG")
+        page = (directory / "utility.md").read_text()
+        assert page == report.to_markdown() + "\n"
+        assert "(figures/utility-linf-100.png)" in page
+        assert (directory / "utility-details.md").read_text() == report.to_details() + "\n"
+        document = json.loads((directory / "utility.json").read_text())
+        assert len(document["needed"]) == N_COLUMNS * len(METHODS)
+        assert len(document["means"]) == N_COLUMNS * N_LINES
+        assert document["failures"]
 
 
 class TestResume:
-    SETTINGS = SETTINGS[:1]
-    TINY = Effort((1.0,), {100: 2})
+    SETTINGS = (replace(NAMED["linf-100"], shapes=("circles", "moons")),)
+    TINY = Effort({100: (1.0,)}, {100: 2}, SETTINGS)
+    PER_GRAPH = 5 + 2  # releases: whole graph, Kruskal, PAMST thrice; and two with equal weights
+    N_RECORDS = len(METHODS) + len(CONTROLLED) + len(CONTROLS)
 
     @pytest.fixture
     def calls(self, monkeypatch):
@@ -119,48 +407,45 @@ class TestResume:
             made.append(options["random_state"])
             return publish(*arguments, **options)
 
-        publish = utility.publish
         monkeypatch.setattr(utility, "publish", counted)
         return made
 
-    def run(self, path, effort=TINY, **options):
-        return run_utility(path, effort, settings=self.SETTINGS, **options)
-
     def test_nothing_is_made_twice(self, tmp_path, calls):
-        first = self.run(tmp_path)
-        assert len(calls) == len(set(calls)) == 2 * 2 * 5
-        assert self.run(tmp_path) == first
-        assert len(calls) == 20
-        self.run(tmp_path, resume=False)
-        assert len(calls) == 40
+        first = run_utility(tmp_path, self.TINY)
+        assert len(calls) == len(set(calls)) == 4 * self.PER_GRAPH
+        assert run_utility(tmp_path, self.TINY) == first
+        assert len(calls) == 4 * self.PER_GRAPH
+        run_utility(tmp_path, self.TINY, resume=False)
+        assert len(calls) == 8 * self.PER_GRAPH
 
     def test_more_repetitions_build_on_fewer(self, tmp_path, calls):
-        self.run(tmp_path, self.TINY.with_repetitions(1))
-        assert len(calls) == 10
-        both = self.run(tmp_path)
-        assert len(calls) == 20
-        assert self.run(tmp_path / "anew") == both
+        run_utility(tmp_path, self.TINY.with_repetitions(1))
+        assert len(calls) == 2 * self.PER_GRAPH
+        both = run_utility(tmp_path, self.TINY)
+        assert len(calls) == 4 * self.PER_GRAPH
+        assert run_utility(tmp_path / "anew", self.TINY) == both
 
     def test_an_interrupted_run_goes_on(self, tmp_path, calls):
-        whole = self.run(tmp_path / "whole")
+        whole = run_utility(tmp_path / "whole", self.TINY)
         file = tmp_path / "results.jsonl"
         lines = (tmp_path / "whole" / "results.jsonl").read_bytes().splitlines(keepends=True)
-        file.write_bytes(b"".join(lines[:10]) + lines[10][:25])
+        kept = 1 + self.N_RECORDS + 3
+        file.write_bytes(b"".join(lines[:kept]) + lines[kept][:25])
         calls.clear()
-        assert self.run(tmp_path) == whole
-        assert len(calls) == 20 - 5  # nine records were whole, four of them controls
+        assert run_utility(tmp_path, self.TINY) == whole
+        assert len(calls) == 3 * self.PER_GRAPH
         assert file.read_bytes() == b"".join(lines)
 
     def test_results_of_another_seed_are_not_mixed_in(self, tmp_path):
-        self.run(tmp_path)
+        run_utility(tmp_path, self.TINY)
         with pytest.raises(FileError, match="seed"):
-            self.run(tmp_path, seed=1)
+            run_utility(tmp_path, self.TINY, seed=1)
 
     def test_a_foreign_file_is_refused_and_kept(self, tmp_path):
         file = tmp_path / "results.jsonl"
         file.write_text("not ours\nat all\n")
         with pytest.raises(FileError, match="no file of results"):
-            self.run(tmp_path)
+            run_utility(tmp_path, self.TINY)
         assert file.read_text() == "not ours\nat all\n"
 
 
@@ -172,8 +457,6 @@ def test_shift_rules_are_compared_on_the_same_releases():
 
 
 def test_the_default_rule_is_the_one_of_the_library():
-    import numpy as np
-
     from ptclust.release.normalise import normalisation
 
     for weights in (np.array([-0.3, 0.2, 1.4]), np.array([0.05, 0.2]), np.array([0.5, 0.9])):

@@ -85,7 +85,8 @@ class UnsafePrivateShift(PublishedClusters):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             releases = [
-                publish(graph, self.plan, shift=enough - weights.min()) for _ in range(count)
+                publish(graph, self.plan, clusterer="dbmstclu", shift=enough - weights.min())
+                for _ in range(count)
             ]
         return self.features_of(releases)
 

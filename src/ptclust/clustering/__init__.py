@@ -9,6 +9,7 @@ from ptclust.clustering.dbcvi import (
     separation,
 )
 from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu, without_small
+from ptclust.clustering.level_cuts import LevelCuts, cut_levels
 
 __all__ = [
     "Clustering",

@@ -28,7 +28,7 @@ EMPTY = -1
 
 
 @inlined
-def home(key: int, mask: int) -> int:
+def home(key: int, mask: int) -> Any:
     """Return where the search for a key begins."""
     return ((np.int64(key) * np.int64(MULTIPLIER)) >> np.int64(20)) & np.int64(mask)
 
@@ -43,7 +43,7 @@ def pair(a: int, b: int, n_nodes: int) -> int:
 def slot_of(keys: NDArray[np.int64], key: int) -> int:
     """Return where the key is, or where it would go."""
     mask = len(keys) - 1
-    slot = home(key, mask)
+    slot = int(home(key, mask))
     while keys[slot] != EMPTY and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot

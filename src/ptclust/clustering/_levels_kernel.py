@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +26,14 @@ NOTHING = 1e-9
 def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
     """Return the log-density at this distance from the mean, up to the constant that both levels share."""
     if is_laplace:
-        return -abs(distance) / np.sqrt(variance / 2)
+        return -abs(distance) / math.sqrt(variance / 2)
     return -distance * distance / (2 * variance)
 
 
 @inlined
 def log_constant(variance: float, is_laplace: bool) -> float:
     """Return the log-density at the mean."""
-    return -0.5 * np.log(2 * variance) if is_laplace else -0.5 * np.log(2 * np.pi * variance)
+    return -0.5 * math.log((2 if is_laplace else 2 * math.pi) * variance)
 
 
 @kernel
@@ -93,6 +94,8 @@ def fit_two_levels(
     spread = (counts * (values - mean) ** 2).sum() / total
     floor = max(noise_variance, LEAST_PART * spread)
     best = (-np.inf, 0.5, mean, mean, max(spread, floor))
+    if spread == 0:
+        return best
     apart = np.sqrt(max(spread - noise_variance, 0.05 * spread))
     for start in starts:
         share = start

@@ -74,6 +74,32 @@ def connected_pieces(
 
 
 @kernel
+def induced_edges(
+    neighbours: Neighbours, members: NDArray[np.int64], number: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the edges between members, and their ends by place in ``members``.
+
+    ``number`` has a place for every node and is -1 throughout, before and after.
+    """
+    for i in range(len(members)):
+        number[members[i]] = i
+    room = 0
+    for node in members:
+        room += neighbours.start[node + 1] - neighbours.start[node]
+    edges, a, b = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    count = 0
+    for i in range(len(members)):
+        for place in range(neighbours.start[members[i]], neighbours.start[members[i] + 1]):
+            other = number[neighbours.node[place]]
+            if other > i:
+                edges[count], a[count], b[count] = neighbours.edge[place], i, other
+                count += 1
+    for node in members:
+        number[node] = -1
+    return edges[:count].copy(), a[:count].copy(), b[:count].copy()
+
+
+@kernel
 def agreement_within(
     sources: NDArray[Any],
     targets: NDArray[Any],

@@ -65,17 +65,16 @@ def climb(
 
 
 @kernel
-def search_partition(
+def walk_down(
     sources: NDArray[Any],
     targets: NDArray[Any],
     neighbours: Neighbours,
     affinity: NDArray[np.float64],
     price: float,
+    best: NDArray[np.int64],
+    best_value: float,
 ) -> tuple[NDArray[np.int64], float]:
-    """Return a partition into connected clusters, numbered by first appearance, and its value."""
-    n_nodes = len(neighbours.start) - 1
-    alone = contract_greedily(sources, targets, affinity, n_nodes, price)
-    best, best_value = climb(sources, targets, neighbours, affinity, price, numbered(alone)[0])
+    """Join clusters one after the other; return the best partition on the way, if better, and its value."""
     labels, n_clusters = best.copy(), best.max() + 1
     while 2 < n_clusters <= MOST_CLUSTERS:
         target = n_clusters - 1 if n_clusters <= FEW_CLUSTERS else n_clusters * 4 // 5
@@ -91,4 +90,27 @@ def search_partition(
         value = agreement_within(sources, targets, affinity, tried) - price * n_tried
         if value > best_value + GAIN:
             best, best_value = tried, value
+    return best, best_value
+
+
+@kernel
+def search_partition(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    neighbours: Neighbours,
+    affinity: NDArray[np.float64],
+    price: float,
+) -> tuple[NDArray[np.int64], float]:
+    """Return a partition into connected clusters, numbered by first appearance, and its value.
+
+    One climb starts from greedy contraction, another from single nodes: they end in different places.
+    """
+    n_nodes = len(neighbours.start) - 1
+    contracted = contract_greedily(sources, targets, affinity, n_nodes, price)
+    best, best_value = contracted, -np.inf
+    for start in (numbered(contracted)[0], np.arange(n_nodes)):
+        labels, value = climb(sources, targets, neighbours, affinity, price, start)
+        labels, value = walk_down(sources, targets, neighbours, affinity, price, labels, value)
+        if value > best_value:
+            best, best_value = labels, value
     return best, best_value

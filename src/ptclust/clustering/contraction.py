@@ -12,26 +12,20 @@ The method, for a graph or a cluster found in it:
     log binom(n, K) nats to say, which is taken off: its slope, log(n / K), is the price of a cluster.
 3.  Search for that partition (``_partition_kernel``).
 4.  Keep it only if the same weights put on the edges at random give no partition nearly as good: that is what they
-    would be if they did not know of clusters.
+    would be if they did not know of clusters. Join pairs of clusters for which the same cannot be said (``_evidence``).
 5.  Look for clusters in every cluster: there may be more levels than two.
 """
 
 from __future__ import annotations
 
-from math import lgamma, log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ptclust._union_find import label_components
-from ptclust.clustering._moves_kernel import (
-    Neighbours,
-    agreement_within,
-    connected_pieces,
-    move_nodes,
-    neighbours_of,
-)
-from ptclust.clustering._partition_kernel import UNAFFORDABLE, search_partition
+from ptclust.clustering._evidence import Edges, best_partition, clearly_apart, is_clear
+from ptclust.clustering._moves_kernel import connected_pieces
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 from ptclust.errors import UsageError
 
@@ -46,15 +40,11 @@ __all__ = ["contract"]
 
 # Fewer nodes or edges hold no clusters that noise could not have made.
 _SMALLEST = 4
-# d (gap / deviation)^2 with d edges at a node. Of two equal clusters and known levels it must exceed 4 for any method
-# to tell where a node belongs better than by chance (Deshpande et al. 2017); twice that, as levels are not known.
+# d (gap / deviation)^2 with d edges at a node: twice the 4 that two equal clusters with known levels need for any
+# method to do better than chance (Deshpande, Abbe, Montanari 2017 for dense graphs), as levels are not known.
 _DETECTABLE = 8.0
 # Within a cluster, levels closer than this many deviations of the true weights are no levels but a spread.
 _APART = 4.0
-# Times the weights are put on the edges at random, at most; and from how many on the answer may be clear.
-_PERMUTATIONS, _FEWEST = 8, 3
-# Chance, about, that weights which know of no clusters pass for such that do.
-_ERROR = 1e-4
 
 
 def contract(
@@ -90,30 +80,45 @@ def contract(
     >>> random = np.random.default_rng(0)
     >>> a, b = np.triu_indices(40, 1)
     >>> true = np.where(a % 2 == b % 2, 0.2, 0.9)
-    >>> noise = Noise("gaussian", scale=0.5, granularity=-40, n_values=len(a))
-    >>> contract(a, b, true + random.normal(0, 0.5, len(a)), 40, noise)[:6]
+    >>> noise = Noise("gaussian", scale=0.3, granularity=-40, n_values=len(a))
+    >>> contract(a, b, true + random.normal(0, 0.3, len(a)), 40, noise)[:6]
     array([0, 1, 0, 1, 0, 1])
     """
-    a, b = np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64)
+    a, b, noisy = _checked(sources, targets, weights, n_nodes, noise)
+    labels = np.arange(n_nodes)
+    used = label_components(a, b, labels)
+    todo = [_Part(np.arange(n_nodes), np.arange(len(a)), a, b, 0)]
+    while todo:
+        part = todo.pop()
+        found = _clusters_of(part, noisy, n_nodes)
+        if found is not None:
+            labels[part.nodes] = used + found
+            used += int(found.max()) + 1
+            todo.extend(_parts(part, found))
+    _, labels = np.unique(labels, return_inverse=True)
+    return connected_pieces(a, b, labels)[0]
+
+
+def _checked(
+    sources: ArrayLike, targets: ArrayLike, weights: ArrayLike, n_nodes: int, noise: Noise
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NoisyWeights]:
+    """Return the edges, without those that join a node to itself, which tell nothing."""
+    a, b = np.asarray(sources), np.asarray(targets)
     noisy = NoisyWeights.of(weights, noise)
     if not a.shape == b.shape == noisy.values.shape or a.ndim != 1:
         raise UsageError(
             f"sources, targets and weights must be rows of one length, but have the shapes {a.shape}, {b.shape} and "
             f"{noisy.values.shape}"
         )
-    whole = _Part(np.arange(n_nodes), np.arange(len(a)), a, b, 0)
-    labels = np.arange(n_nodes)
-    label_components(a, b, labels)
-    todo = [whole]
-    while todo:
-        part = todo.pop()
-        found = _clusters_of(part, noisy, n_nodes)
-        if found is not None:
-            labels[part.nodes] = n_nodes + part.nodes[np.unique(found, return_index=True)[1]][found]
-            todo.extend(_parts(part, found))
-    return (
-        connected_pieces(a, b, np.unique(labels, return_inverse=True)[1])[0] if n_nodes else labels
-    )
+    a, b = a.astype(np.int64), b.astype(np.int64)
+    for ends in (a, b):
+        if len(ends) and not (ends.min() >= 0 and ends.max() < n_nodes):
+            raise UsageError(
+                f"nodes must be numbered 0 to {n_nodes - 1}, but the ends of edges are numbered {ends.min()} to "
+                f"{ends.max()}"
+            )
+    joining = np.flatnonzero(a != b)
+    return a[joining], b[joining], noisy.at(joining).without_outliers()
 
 
 class _Part(NamedTuple):
@@ -156,112 +161,10 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> NDArray[np.int
         return None
     if part.depth > 0 and levels.gap <= _APART * levels.spread(weights):
         return None
-    graph = _Graph(part.sources, part.targets, neighbours_of(part.sources, part.targets, n_nodes))
+    graph = Edges.of(part.sources, part.targets, n_nodes)
     affinity = affinities(weights, levels)
-    labels, value = _best_partition(graph, affinity)
-    whole = connected_pieces(graph.sources, graph.targets, np.zeros(n_nodes, np.int64))[1]
-    if labels.max() + 1 > whole and _is_clear(value - log(n_all), graph, affinity):
-        return _clearly_apart(part, graph, affinity, labels)
+    labels, value = best_partition(graph, affinity)
+    _, n_components = connected_pieces(*graph[:2], np.zeros(n_nodes, np.int64))
+    if labels.max() + 1 > n_components and is_clear(value - log(n_all), graph, affinity):
+        return clearly_apart(graph, affinity, labels)
     return None
-
-
-def _clearly_apart(part, graph, affinity, labels):
-    for _ in range(5):
-        joined = _join_unclear(part, affinity, labels)
-        if joined is labels:
-            break
-        labels = joined
-        move_nodes(graph.neighbours, affinity, labels, UNAFFORDABLE)
-        labels, _ = connected_pieces(graph.sources, graph.targets, labels)
-    return labels
-
-
-def _join_unclear(part, affinity, labels):
-    clear = set()
-    k = int(labels.max()) + 1
-    while True:
-        a, b = labels[part.sources], labels[part.targets]
-        across = a != b
-        key = np.minimum(a, b)[across] * k + np.maximum(a, b)[across]
-        pairs, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
-        if len(np.unique(labels)) <= 2: return labels
-        total = np.bincount(inverse, affinity[across])
-        z = total / np.sqrt(count)
-        first, second = pairs // k, pairs % k
-        best = np.full(k, -np.inf)
-        np.maximum.at(best, first, z); np.maximum.at(best, second, z)
-        cand = np.flatnonzero((z == best[first]) | (z == best[second]))
-        for i in cand[np.argsort(-z[cand], kind="stable")]:
-            if int(pairs[i]) in clear: continue
-            members = np.flatnonzero((labels == first[i]) | (labels == second[i]))
-            if -total[i] > len(members) * log(2) - log(_ERROR):
-                clear.add(int(pairs[i])); continue
-            number = np.full(len(labels), -1); number[members] = np.arange(len(members))
-            edges = np.flatnonzero((number[part.sources] >= 0) & (number[part.targets] >= 0))
-            sa, sb = number[part.sources[edges]], number[part.targets[edges]]
-            sub = _Graph(sa, sb, neighbours_of(sa, sb, len(members)))
-            lab = (labels[members] == first[i]).astype(np.int64)
-            value = agreement_within(sa, sb, affinity[edges], lab) - _log_binomial(len(members), 2)
-            if _is_clear(value, sub, affinity[edges]):
-                clear.add(int(pairs[i]))
-            else:
-                labels = np.where(labels == second[i], first[i], labels)
-                clear = {c for c in clear if first[i] not in (c // k, c % k) and second[i] not in (c // k, c % k)}
-                break
-        else:
-            return labels
-
-
-class _Graph(NamedTuple):
-    """Edges, and those at every node."""
-
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    neighbours: Neighbours
-
-
-def _best_partition(
-    graph: _Graph, affinity: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], float]:
-    """Return the best partition found, and its value: the affinities within, less log binom(n, K).
-
-    The price of a cluster, log(n / K), depends on the answer; the first guess is K about the root of n.
-    """
-    n_nodes = len(graph.neighbours.start) - 1
-    best: tuple[Any, float] = None, -np.inf
-    price = log(n_nodes) / 2
-    for _ in range(2):
-        labels, _ = search_partition(*graph, affinity, price)
-        n_clusters = int(labels.max()) + 1
-        value = agreement_within(graph.sources, graph.targets, affinity, labels)
-        value -= _log_binomial(n_nodes, n_clusters)
-        if value > best[1]:
-            best = labels, value
-        price = log(n_nodes / n_clusters)
-    return best
-
-
-def _log_binomial(n: int, k: int) -> float:
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-
-
-def _is_clear(value: float, graph: _Graph, affinity: NDArray[np.float64]) -> bool:
-    """Return whether weights put on the edges at random give no partition of such a value.
-
-    Values of random weights are about normal, so a further one exceeds ``value`` with a chance that Student's
-    distribution tells. If one of them does exceed it, then more of them will not make it clear either.
-    """
-    from scipy.special import stdtrit
-
-    random = np.random.default_rng(0)  # the same release gives the same labels
-    seen: list[float] = []
-    while len(seen) < _PERMUTATIONS:
-        seen.append(_best_partition(graph, random.permutation(affinity))[1])
-        if seen[-1] >= value:
-            return False
-        n_seen = len(seen)
-        if n_seen >= _FEWEST:
-            deviations = float(stdtrit(n_seen - 1, 1 - _ERROR)) * sqrt(1 + 1 / n_seen)
-            if value > np.mean(seen) + deviations * np.std(seen, ddof=1):
-                return True
-    return False

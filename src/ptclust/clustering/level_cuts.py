@@ -218,9 +218,9 @@ def _clear_break(weights: NoisyWeights) -> Levels | None:
     if clearness.max() < _BREAK:
         return None
     low, high = np.split(values, [int(clearness.argmax()) + 1])
-    within = (low.var() * len(low) + high.var() * len(high)) / n_values
-    variance = max(within, weights.deviation**2, _LEAST_PART**2)
-    return Levels(math.nan, len(low) / n_values, low.mean(), high.mean(), variance)
+    within = float(low.var() * len(low) + high.var() * len(high)) / n_values
+    common = max(within, weights.deviation**2, _LEAST_PART**2)
+    return Levels(math.nan, len(low) / n_values, float(low.mean()), float(high.mean()), common)
 
 
 def _is_noise_negligible(weights: NoisyWeights) -> bool:

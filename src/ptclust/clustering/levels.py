@@ -7,6 +7,7 @@ the two levels can be told all the same: from many weights together, not from on
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["Levels", "NoisyWeights", "affinities", "two_levels"]
 _BINS = 512
 # Shares of the low level to start from: few or many edges within, and all between.
 _STARTS = np.array([0.02, 0.15, 0.3, 0.5, 0.7, 0.85, 0.98])
+# Where the middle of the weights begins and ends.
+_MIDDLE = 0.01, 0.99
 # Noise this many times larger than all differences between weights drowns them; its square is still a float.
 _DROWNED = 1e100
 
@@ -47,8 +50,8 @@ class NoisyWeights(NamedTuple):
         Examples
         --------
         >>> from ptclust.privacy import Noise
-        >>> NoisyWeights.of([-5e200, 3e200], Noise("gaussian", scale=1e200, granularity=0, n_values=2)).deviation
-        0.1...
+        >>> NoisyWeights.of([-2.0, 6.0], Noise("laplace", scale=1e9, granularity=0, n_values=2)).values
+        array([0. , 0.5])
         """
         values = np.array(weights, dtype=np.float64)
         if not np.isfinite(values).all():
@@ -62,6 +65,25 @@ class NoisyWeights(NamedTuple):
             values, deviation = np.ldexp(values, -exponent), np.ldexp(deviation, -exponent)
             values -= values.min(initial=np.inf if len(values) else 0.0)
         return cls(values, min(float(deviation), _DROWNED), noise.distribution == "laplace")
+
+    def without_outliers(self) -> NoisyWeights:
+        """Return the weights with those far outside brought nearer, lest they become a level of their own.
+
+        Far is further from the middle 98 % than those reach: beyond 7 deviations of Gaussian noise.
+
+        Examples
+        --------
+        >>> weights = NoisyWeights(np.append(np.linspace(0, 1, 201), 1e9), 0.1, is_laplace=False)
+        >>> round(weights.without_outliers().values.max(), 1)
+        2.0
+        """
+        if not len(self.values):
+            return self
+        low, high = np.quantile(self.values, _MIDDLE)
+        if low == high:
+            return self
+        reach = high - low
+        return self._replace(values=np.clip(self.values, low - reach, high + reach))
 
     def at(self, edges: NDArray[np.int64]) -> NoisyWeights:
         """Return those of some edges."""
@@ -120,6 +142,6 @@ def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
     """
     values = weights.values
     if weights.is_laplace:
-        scale = np.sqrt(levels.variance / 2)
+        scale = math.sqrt(levels.variance / 2)
         return (np.abs(values - levels.high) - np.abs(values - levels.low)) / scale
     return levels.gap / levels.variance * ((levels.low + levels.high) / 2 - values)

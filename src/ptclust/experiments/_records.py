@@ -70,7 +70,10 @@ class Records:
         return tuple(record[name] for name in self._key)
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line).encode() + b"\n")
+        try:
+            self._file.write(json.dumps(line).encode() + b"\n")
+        except OSError as error:
+            raise FileError(f"results cannot be written: {error.strerror or error}") from None
 
     def get(self, *key: Any) -> dict[str, Any] | None:
         """Return the record of this key, or None if it has yet to be made."""
@@ -83,7 +86,10 @@ class Records:
 
     def flush(self) -> None:
         """Hand what was added to the operating system."""
-        self._file.flush()
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise FileError(f"results cannot be written: {error.strerror or error}") from None
 
     def __enter__(self) -> Self:
         return self

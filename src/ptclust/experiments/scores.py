@@ -6,35 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._agreement import agreement
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["agreement", "information"]
-
-
-def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
-    """Return the adjusted Rand index (ARI): 1 for the same partition, about 0 for an unrelated one.
-
-    Examples
-    --------
-    >>> agreement(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
-    1.0
-    """
-    ours, theirs, both = _groups(truth, labels)
-
-    def ordered_pairs(groups: NDArray[np.int64]) -> int:
-        sizes = np.bincount(groups)
-        return int(sizes @ sizes) - len(groups)
-
-    together = ordered_pairs(both)
-    only_ours, only_theirs = ordered_pairs(ours) - together, ordered_pairs(theirs) - together
-    if only_ours == only_theirs == 0:
-        return 1.0
-    n = len(both)
-    apart = n * (n - 1) - together - only_ours - only_theirs
-    above = 2 * (together * apart - only_ours * only_theirs)
-    below = (together + only_ours) * (only_ours + apart)
-    return above / (below + (together + only_theirs) * (only_theirs + apart))
 
 
 def information(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:

@@ -171,10 +171,10 @@ class Effort:
     @classmethod
     def quick(cls) -> Effort:
         """Return a minute or two of work."""
-        grid = (0.2, 0.5, 1.0, 2.0, 10.0, 50.0)
+        grid = (0.5, 1.0, 2.0, 10.0, 50.0)
         return cls(
             dict.fromkeys((100, 1000, "real"), grid),
-            {100: 8, 1000: 4, "real": 8},
+            {100: 6, 1000: 3, "real": 6},
             tuple(setting for setting in BENCHMARK if setting.name in _QUICK),
         )
 
@@ -182,7 +182,7 @@ class Effort:
     def full(cls) -> Effort:
         """Return finer grids, more repetitions, more settings, and graphs of 10,000 nodes."""
         grid = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-        coarse = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
+        coarse = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
         return cls(
             {100: grid, 1000: grid, "real": grid, 10_000: coarse},
             {100: 40, 1000: 20, "real": 20, 10_000: 3},

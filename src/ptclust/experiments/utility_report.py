@@ -246,8 +246,8 @@ def _intro() -> list[str]:
         (
             "Mean adjusted Rand index (ARI) between the clusters found and the true ones: 1 for the same partition,",
             "about 0 for an unrelated one. Every repetition draws a new planted graph and new noise, from seeds on",
-            "which no method was designed. delta = 1e-6 throughout, but for the paper's PTClust, which is pure. Methods that",
-            "begin with the same mechanism cluster the same releases.",
+            "which no method was designed. delta = 1e-6, but for the paper's PTClust, which is pure. Methods",
+            "that begin with the same mechanism cluster the same releases.",
         ),
         (
             "*ptclust's defaults* are `PTClust(epsilon=, delta=, sensitivity=)` and nothing else. *contraction* and",
@@ -257,8 +257,8 @@ def _intro() -> list[str]:
         (
             "Controls: DBMSTClu and HDBSCAN (scikit-learn's, on the distances that there are, core distance that to",
             "the nearest neighbour, clusters of at least 5 nodes and 1 %, noise counted as one more cluster) see the",
-            "true weights. *Topology only* sees none: spectral clustering that is told the number of clusters, DBMSTClu,",
-            f"and the private methods themselves on the same graph with all weights {EQUAL:g}.",
+            "true weights. *Topology only* sees none: spectral clustering that is told the number of clusters,",
+            f"DBMSTClu, and the private methods themselves on the same graph with all weights {EQUAL:g}.",
         ),
     )
     return [line for words in paragraphs for line in (*wrapped(*words), "")]
@@ -268,7 +268,8 @@ def _about_real() -> list[str]:
     words = "; ".join(f"{name}: {real.title}, {real.neighbours}" for name, real in REAL.items())
     return wrapped(
         f"{words}. Truth are the classes; for les-miserables, which has none, DBMSTClu without privacy. Columns of",
-        "tables are standardised, distances divided by the largest; counts s of being seen together become (C - s) / C.",
+        "tables are standardised, distances divided by the largest; counts s of being seen together become",
+        "(C - s) / C.",
     )
 
 

@@ -11,7 +11,7 @@ from ptclust._kernel import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BREADTH, _DEPTH, _BRANCH = 0, 1, 2
+_GROWTH, _DEPTH, _BRANCH = 0, 1, 2
 
 
 @kernel
@@ -56,6 +56,38 @@ def _visit(
     found[0] = root
     count, head = 1, 0
     while head < count:
+        node = found[head]
+        head += 1
+        for i in range(start[node], start[node + 1]):
+            other = near[i]
+            if piece[other] == old:
+                piece[other] = mark
+                found[count] = other
+                count += 1
+    return count
+
+
+@kernel
+def _grow(
+    start: NDArray[np.int64],
+    near: NDArray[Any],
+    root: int,
+    piece: NDArray[np.int64],
+    mark: int,
+    found: NDArray[np.int64],
+    chance: NDArray[np.float64],
+) -> int:
+    """Do as `_visit`, but go on from any node met so far, by chance: compact, and fair to both sides of a graph.
+
+    (Nearest first, a graph of two sides, such as people and things, is met one side after the other.)
+    """
+    old = piece[root]
+    piece[root] = mark
+    found[0] = root
+    count, head = 1, 0
+    while head < count:
+        drawn = head + int(chance[head] * (count - head))
+        found[head], found[drawn] = found[drawn], found[head]
         node = found[head]
         head += 1
         for i in range(start[node], start[node + 1]):
@@ -122,20 +154,26 @@ def halve_pieces(
     roots: NDArray[Any],
     size: int,
     most_work: int,
+    chance: NDArray[np.float64],
     piece: NDArray[np.int64],
 ) -> int:
     """Number the nodes by connected pieces of 1/2 to 3/2 of ``size``, where there are such; return how many.
 
-    ``roots`` holds one node of every component and ``piece`` is filled with -1 on entry.
+    ``roots`` holds one node of every component, ``chance`` a random number below 1 for every node, and ``piece`` is
+    filled with -1 on entry.
 
-    A piece too large is swept from a far end, breadth first: what the sweep meets first is connected, and becomes one
-    part. What is left may lie in fragments. Each touches the first part; the small ones join it, the others are parts of
-    their own. Where a sweep hardly divides the piece, for a hub holds all together, the next goes deep first, which leaves
-    branches whole; and if that does not help, the branch nearest to half is cut off. What even this leaves undivided
-    stays so. After ``most_work`` steps no more is divided.
+    In a piece too large, a part grows from a far end; what it reaches first is connected. What is left may lie in
+    fragments. Each touches the first part; the small ones join it, the others are parts of their own. Where this hardly
+    divides the piece, for a hub holds all together, the next goes deep first, which leaves branches whole; and if that
+    does not help, the branch nearest to half is cut off. What even this leaves undivided stays so. After ``most_work``
+    steps no more is divided.
     """
     n_nodes = len(piece)
-    found, rest, below = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    found, rest, below = (
+        np.empty(n_nodes, np.int64),
+        np.empty(n_nodes, np.int64),
+        np.empty(n_nodes, np.int64),
+    )
     seen, stack = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     todo, todo_size = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     todo_kind = np.zeros(n_nodes, np.int64)
@@ -156,8 +194,8 @@ def halve_pieces(
         _visit(start, near, root, piece, n_nodes, found)
         far = found[total - 1]
         begin, end = total * (wanted // 2) // wanted, total
-        if kind == _BREADTH:
-            _visit(start, near, far, piece, whole, found)
+        if kind == _GROWTH:
+            _grow(start, near, far, piece, whole, found, chance)
         else:
             _walk(start, near, far, piece, whole, found, below, seen, stack)
             if kind == _BRANCH:
@@ -179,11 +217,11 @@ def halve_pieces(
                         piece[rest[j]] = whole
                     first += part
                 else:
-                    todo[waiting], todo_size[waiting], todo_kind[waiting] = node, part, _BREADTH
+                    todo[waiting], todo_size[waiting], todo_kind[waiting] = node, part, _GROWTH
                     waiting += 1
                     count += 1
         if first < total or kind != _BRANCH:
             todo[waiting], todo_size[waiting] = far, first
-            todo_kind[waiting] = min(kind + 1, _BRANCH) if 4 * first > 3 * total else _BREADTH
+            todo_kind[waiting] = min(kind + 1, _BRANCH) if 4 * first > 3 * total else _GROWTH
             waiting += 1
     return count

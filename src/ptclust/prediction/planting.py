@@ -27,7 +27,7 @@ _SWEEPS = 64
 def connected_pieces(
     topology: Topology, size: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return the piece of every node: connected pieces of about ``size`` nodes, half to one and a half where they exist.
+    """Return the piece of every node: connected pieces of 1/2 to 3/2 of ``size`` nodes, where there are such.
 
     A component of fewer nodes is one piece. A hub whose branches are small cannot be divided into connected pieces of
     any size but one, and stays whole: see `typical_size`.
@@ -47,7 +47,8 @@ def connected_pieces(
     mixed = random.permutation(n_nodes)
     roots = mixed[np.unique(topology.components[mixed], return_index=True)[1]]
     piece = np.full(n_nodes, -1, dtype=np.int64)
-    kernel.halve_pieces(start, near, roots, size, _SWEEPS * (n_nodes + 2 * n_edges), piece)
+    most_work = _SWEEPS * (n_nodes + 2 * n_edges)
+    kernel.halve_pieces(start, near, roots, size, most_work, random.random(n_nodes), piece)
     return piece
 
 
@@ -67,7 +68,8 @@ def weight_intervals(
     """Return where weights lie within clusters and across them.
 
     Within, from 10 to 30 % of the range. Across, at contrast 1, from 90 to 100 %, as in the paper's experiments; a
-    smaller contrast moves this interval towards the other in proportion. Below 1/4 they overlap, at 0 they would be one.
+    smaller contrast moves this interval towards the other in proportion. Below 1/4 they overlap, at 0 they would be
+    one.
 
     >>> weight_intervals((0.0, 10.0), 1.0)
     ((1.0, 3.0), (9.0, 10.0))

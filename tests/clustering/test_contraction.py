@@ -1,0 +1,436 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from ptclust.clustering import _evidence, contract
+from ptclust.clustering._contraction_kernel import contract_greedily
+from ptclust.clustering._evidence import Edges, best_partition, clearly_apart, is_clear, value_of
+from ptclust.clustering._moves_kernel import (
+    agreement_within,
+    connected_pieces,
+    induced_edges,
+    join_down,
+    move_nodes,
+    neighbours_of,
+)
+from ptclust.clustering._partition_kernel import climb, search_partition
+from ptclust.errors import UsageError, WeightError
+from ptclust.experiments.planted import planted_graph
+from ptclust.experiments.utility import agreement
+from ptclust.privacy import Noise
+from tests.clustering import partitions
+
+
+def gaussian(scale):
+    return Noise("gaussian", scale, -40, 1)
+
+
+NO_NOISE = Noise("gaussian", 0.0, -40, 0)
+
+
+@st.composite
+def small_graphs(draw, max_nodes=7):
+    """Graphs with affinities that are halves: sums are exact, and ties are common unless weights differ."""
+    n = draw(st.integers(2, max_nodes))
+    pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
+    edges = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
+    affinity = [draw(st.integers(-8, 8)) / 2 for _ in edges]
+    return n, edges, affinity, draw(st.integers(0, 4)) / 2
+
+
+def arrays(edges, affinity):
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return ends[:, 0].copy(), ends[:, 1].copy(), np.array(affinity, dtype=np.float64)
+
+
+def as_sets(labels):
+    return {frozenset(np.flatnonzero(labels == label).tolist()) for label in set(labels.tolist())}
+
+
+def random_graph(seed, n=300, m=1500):
+    random = np.random.default_rng(seed)
+    ends = random.integers(0, n, (m, 2))
+    a, b = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0).T
+    return a.copy(), b.copy(), random
+
+
+class TestGreedyContraction:
+    @settings(max_examples=600, deadline=None)
+    @given(small_graphs(max_nodes=9), st.randoms(use_true_random=False))
+    def test_equals_the_obvious_way(self, graph, random):
+        n, edges, affinity, price = graph
+        affinity = [x + random.random() * 2**-10 for x in affinity]  # no ties
+        labels = contract_greedily(*arrays(edges, affinity), n, price)
+        expected = partitions.greedy_contraction(n, edges, affinity, price)
+        assert as_sets(labels) == {frozenset(part) for part in expected}
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_equals_the_obvious_way_on_larger_graphs(self, seed):
+        a, b, random = random_graph(seed, n=60, m=200)
+        affinity = random.normal(0, 1, len(a))
+        labels = contract_greedily(a, b, affinity, 60, 0.5)
+        edges = list(zip(a.tolist(), b.tolist()))
+        expected = partitions.greedy_contraction(60, edges, affinity.tolist(), 0.5)
+        assert as_sets(labels) == {frozenset(part) for part in expected}
+
+    def test_parallel_edges_add_up(self):
+        a, b, affinity = arrays([(0, 1), (1, 0), (1, 2)], [-1.0, 1.5, -0.25])
+        assert as_sets(contract_greedily(a, b, affinity, 3, 0.0)) == {
+            frozenset({0, 1}),
+            frozenset({2}),
+        }
+
+    def test_of_equal_sums_the_smaller_nodes_come_first(self):
+        a, b, affinity = arrays([(2, 3), (1, 2), (0, 1)], [1.0, 1.0, 1.0])
+        blocked = arrays([(2, 3), (1, 2), (0, 1), (0, 2), (1, 3)], [1.0, 1.0, 1.0, -9.0, -9.0])
+        assert len(as_sets(contract_greedily(a, b, affinity, 4, 0.0))) == 1
+        assert as_sets(contract_greedily(*blocked, 4, 0.0)) == {
+            frozenset({0, 1}),
+            frozenset({2, 3}),
+        }
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_order_of_edges_makes_no_difference(self, seed):
+        a, b, random = random_graph(seed)
+        affinity = random.normal(0.1, 1, len(a))
+        order = random.permutation(len(a))
+        one = contract_greedily(a, b, affinity, 300, 1.0)
+        other = contract_greedily(b[order], a[order], affinity[order], 300, 1.0)
+        assert as_sets(one) == as_sets(other)
+
+
+class TestSearch:
+    @settings(max_examples=400, deadline=None)
+    @given(small_graphs())
+    def test_never_above_the_optimum_and_what_it_says(self, graph):
+        n, edges, affinity, price = graph
+        a, b, x = arrays(edges, affinity)
+        labels, value = search_partition(a, b, neighbours_of(a, b, n), x, price)
+        assert value == partitions.value(labels.tolist(), edges, affinity, price)
+        assert value <= partitions.best_value(n, edges, affinity, price)
+        assert all(partitions.is_connected(c, edges) for c in partitions.clusters(labels.tolist()))
+
+    def test_mostly_finds_the_optimum(self):
+        random = np.random.default_rng(0)
+        found = 0
+        for _ in range(150):
+            pairs = [(a, b) for a in range(7) for b in range(a + 1, 7) if random.random() < 0.6]
+            affinity = random.normal(0, 1, len(pairs))
+            a, b, x = arrays(pairs, affinity)
+            _, value = search_partition(a, b, neighbours_of(a, b, 7), x, 0.5)
+            found += value > partitions.best_value(7, pairs, affinity.tolist(), 0.5) - 1e-9
+        assert found >= 145
+
+    @settings(max_examples=300, deadline=None)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_moves_never_lose(self, graph, data):
+        n, edges, affinity, price = graph
+        a, b, x = arrays(edges, affinity)
+        labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
+        before = partitions.value(labels.tolist(), edges, affinity, price)
+        moved = labels.copy()
+        count = move_nodes(neighbours_of(a, b, n), x, moved, price)
+        after = partitions.value(moved.tolist(), edges, affinity, price)
+        assert after >= before
+        assert (after > before) == (count > 0)
+        assert move_nodes(neighbours_of(a, b, n), x, moved, price) == 0
+
+    @settings(max_examples=200, deadline=None)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_after_moves_no_single_move_gains(self, graph, data):
+        n, edges, affinity, price = graph
+        a, b, x = arrays(edges, affinity)
+        labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
+        move_nodes(neighbours_of(a, b, n), x, labels, price)
+        here = partitions.value(labels.tolist(), edges, affinity, price)
+        for node in range(n):
+            near = {labels[v] for e in edges if node in e for v in e}
+            for label in near | {n}:
+                other = labels.copy()
+                other[node] = label
+                assert partitions.value(other.tolist(), edges, affinity, price) <= here + 1e-9
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_climbing_never_loses_against_connected_starts(self, seed):
+        a, b, random = random_graph(seed)
+        affinity = random.normal(0.1, 1, len(a))
+        start, _ = connected_pieces(a, b, random.integers(0, 5, 300))
+        before = agreement_within(a, b, affinity, start) - 2.0 * (start.max() + 1)
+        labels, value = climb(a, b, neighbours_of(a, b, 300), affinity, 2.0, start)
+        assert value >= before
+        assert value == pytest.approx(
+            agreement_within(a, b, affinity, labels) - 2.0 * (labels.max() + 1)
+        )
+
+    def test_value_counts_what_says_where_clusters_begin(self):
+        a, b, affinity = arrays([(0, 1), (1, 2), (2, 3)], [1.0, -2.0, 3.0])
+        graph = Edges.of(a, b, 4)
+        assert value_of(graph, affinity, np.array([0, 0, 1, 1])) == pytest.approx(4.0 - math.log(6))
+
+
+class TestPieces:
+    @settings(max_examples=200, deadline=None)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_pieces_are_the_connected_ones(self, graph, data):
+        n, edges, affinity, _ = graph
+        a, b, _ = arrays(edges, affinity)
+        labels = np.array([data.draw(st.integers(0, 2)) for _ in range(n)])
+        pieces, count = connected_pieces(a, b, labels)
+        assert count == len(set(pieces.tolist()))
+        seen = partitions.clusters(pieces.tolist())
+        assert all(partitions.is_connected(piece, edges) for piece in seen)
+        for u, v in edges:
+            assert (pieces[u] == pieces[v]) == (labels[u] == labels[v])
+        firsts = [piece[0] for piece in seen]
+        assert firsts == sorted(firsts)
+
+    @settings(max_examples=100, deadline=None)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_induced_edges_are_those_between_members(self, graph, data):
+        n, edges, affinity, _ = graph
+        a, b, _ = arrays(edges, affinity)
+        chosen = data.draw(st.lists(st.integers(0, n - 1), min_size=1, unique=True))
+        members, room = np.array(chosen), np.full(n, -1)
+        ids, first, second = induced_edges(neighbours_of(a, b, n), members, room)
+        assert sorted(ids.tolist()) == [i for i, e in enumerate(edges) if set(e) <= set(chosen)]
+        for edge, u, v in zip(ids, first, second):
+            assert {members[u], members[v]} == set(edges[edge])
+        assert (room == -1).all()
+
+    def test_clusters_least_clearly_apart_are_joined_first(self):
+        edges = [(0, 1), (0, 2), (0, 2), (0, 2), (0, 2), (1, 3)]
+        a, b, affinity = arrays(
+            edges, [-1.5, -0.7, -0.7, -0.7, -0.7, -5.0]
+        )  # -1.5 and -1.4 deviations
+        joined = join_down(a, b, affinity, np.arange(4), 4, 3)
+        assert as_sets(joined) == {frozenset({0, 2}), frozenset({1}), frozenset({3})}
+        assert len(as_sets(join_down(a, b, affinity, np.arange(4), 4, 1))) == 1
+
+    def test_clusters_that_are_not_adjacent_stay(self):
+        a, b, affinity = arrays([(0, 1), (2, 3)], [1.0, 1.0])
+        assert len(as_sets(join_down(a, b, affinity, np.arange(4), 4, 1))) == 2
+
+
+def noisy_planted(family, seed, deviation, n=300, distribution="gaussian", **how):
+    planted = planted_graph(family, n, seed=seed, **how)
+    random = np.random.default_rng(seed + 1000)
+    graph = planted.graph
+    laplace = distribution == "laplace"
+    scale = deviation / math.sqrt(2) if laplace else deviation
+    draw = random.laplace if laplace else random.normal
+    weights = graph.weights + draw(0, scale, graph.n_edges)
+    noise = Noise(distribution, scale, -40, graph.n_edges)
+    return graph.sources, graph.targets, weights, n, noise, planted.truth
+
+
+class TestPlanted:
+    @pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+    @pytest.mark.parametrize("family", ["moons", "circles", "blobs", "blocks"])
+    def test_is_found_through_noise_that_hides_single_edges(self, family, distribution):
+        *release, truth = noisy_planted(family, 1, 0.25, distribution=distribution)
+        assert agreement(truth, contract(*release)) > 0.97
+
+    def test_is_exact_without_noise(self):
+        for family in ("moons", "chains", "multiscale"):
+            *release, _, truth = noisy_planted(family, 2, 0.0)
+            assert agreement(truth, contract(*release, NO_NOISE)) == 1.0
+
+    def test_many_clusters(self):
+        *release, truth = noisy_planted("blobs", 3, 0.2, n=600, n_clusters=20)
+        assert agreement(truth, contract(*release)) > 0.97
+
+    def test_levels_within_levels(self):
+        """Two pairs of clusters; what parts a pair is lighter than what holds others would bear at the top."""
+        random = np.random.default_rng(0)
+        a, b = np.triu_indices(80, 1)
+        truth = np.arange(80) // 20
+        top, same = truth[a] // 2 != truth[b] // 2, truth[a] == truth[b]
+        weights = np.where(top, 10.0, np.where(same, 0.0, 1.0)) + random.normal(0, 0.3, len(a))
+        assert agreement(truth, contract(a, b, weights, 80, gaussian(0.3))) == 1.0
+
+    @pytest.mark.parametrize("deviation", [0.0, 0.1, 0.4])
+    @pytest.mark.parametrize("family", ["moons", "chains", "blobs"])
+    def test_topology_alone_makes_no_clusters(self, family, deviation):
+        planted = planted_graph(family, 300, seed=4).graph
+        random = np.random.default_rng(4)
+        weights = 0.5 + random.normal(0, deviation, planted.n_edges)
+        noise = gaussian(deviation) if deviation else NO_NOISE
+        assert contract(planted.sources, planted.targets, weights, 300, noise).max() == 0
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("levels", ["spread", "two"])
+    def test_weights_that_know_of_no_clusters_make_none(self, seed, levels):
+        a, b, random = random_graph(seed)
+        first, _ = connected_pieces(a, b, np.zeros(300, np.int64))
+        true = random.random(len(a))
+        true = true if levels == "spread" else np.where(true < 0.5, 0.2, 0.95)
+        labels = contract(a, b, true + random.normal(0, 0.2, len(a)), 300, gaussian(0.2))
+        assert labels.tolist() == first.tolist()
+
+    def test_a_cluster_too_many_is_joined(self):
+        """One of the halves of a cluster cut at random has no reason to be apart; the other cluster does."""
+        random = np.random.default_rng(1)
+        a, b = np.triu_indices(60, 1)
+        truth = (np.arange(60) >= 40).astype(int)
+        affinity = np.where(truth[a] == truth[b], 0.5, -0.5) + random.normal(0, 1, len(a))
+        three = truth.copy()
+        three[:20] = 2
+        graph = Edges.of(a, b, 60)
+        assert agreement(truth, clearly_apart(graph, affinity, three)) == 1.0
+
+    def test_a_clear_value_is_one_that_chance_does_not_reach(self):
+        a, b, random = random_graph(0)
+        graph = Edges.of(a, b, 300)
+        affinity = random.normal(0, 1, len(a))
+        _, by_chance = best_partition(graph, affinity)
+        assert not is_clear(by_chance, graph, affinity)
+        assert not is_clear(by_chance * 1.02, graph, affinity)
+        assert is_clear(by_chance * 1.5, graph, affinity)
+
+    def test_pairs_far_apart_need_no_permutation(self, monkeypatch):
+        def refuse(*_):
+            raise AssertionError
+
+        a, b = np.triu_indices(9, 1)
+        truth = np.arange(9) // 3
+        affinity = np.where(truth[a] == truth[b], 5.0, -5.0)
+        monkeypatch.setattr(_evidence, "is_clear", refuse)
+        assert clearly_apart(Edges.of(a, b, 9), affinity, truth).tolist() == truth.tolist()
+
+
+class TestInvariance:
+    @pytest.fixture(scope="class")
+    def release(self):
+        return noisy_planted("moons", 5, 0.3)[:5]
+
+    def test_shift(self, release):
+        a, b, weights, n, noise = release
+        for shift in (-100.0, 2.0**20):
+            assert contract(a, b, weights + shift, n, noise).tolist() == contract(*release).tolist()
+
+    @pytest.mark.parametrize("unit", [2.0**-900, 3.0, 2.0**900])
+    def test_unit(self, release, unit):
+        a, b, weights, n, noise = release
+        scaled = gaussian(noise.scale * unit)
+        assert contract(a, b, weights * unit, n, scaled).tolist() == contract(*release).tolist()
+
+    def test_order_of_edges(self, release):
+        a, b, weights, n, noise = release
+        order = np.random.default_rng(0).permutation(len(a))
+        assert (
+            contract(b[order], a[order], weights[order], n, noise).tolist()
+            == contract(*release).tolist()
+        )
+
+    def test_numbers_of_nodes(self, release):
+        a, b, weights, n, noise = release
+        name = np.random.default_rng(0).permutation(n)
+        assert (
+            agreement(contract(name[a], name[b], weights, n, noise)[name], contract(*release))
+            > 0.97
+        )
+
+    def test_edges_from_a_node_to_itself_tell_nothing(self, release):
+        a, b, weights, n, noise = release
+        loops = np.append(a, [0, 1]), np.append(b, [0, 1]), np.append(weights, [9.0, -9.0])
+        assert contract(*loops, n, noise).tolist() == contract(*release).tolist()
+
+    def test_outliers_do_not_hide_the_rest(self, release):
+        a, b, weights, n, noise = release
+        weights = weights.copy()
+        weights[:3] = 1e12
+        assert agreement(contract(a, b, weights, n, noise), contract(*release)) > 0.97
+
+    def test_labels_are_numbered_by_first_appearance(self, release):
+        labels = contract(*release)
+        firsts = np.unique(labels, return_index=True)[1]
+        assert labels.dtype == np.int64
+        assert (np.diff(firsts) > 0).all()
+
+    def test_same_release_same_labels_in_another_process(self, release):
+        a, b, weights, n, noise = release
+        code = (
+            "import sys, numpy as np; from ptclust.clustering import contract; from ptclust.privacy import Noise\n"
+            "a, b, w = np.frombuffer(sys.stdin.buffer.read()).reshape(3, -1)\n"
+            f"print(contract(a.astype(int), b.astype(int), w, {n}, Noise('gaussian', {noise.scale!r}, -40, 1)).tolist())"
+        )
+        sent = np.stack([a, b, weights]).astype(float).tobytes()
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=sent, capture_output=True, check=True
+        )
+        assert done.stdout.decode().strip() == str(contract(*release).tolist())
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize("n", [0, 1, 2, 5])
+    def test_no_edges(self, n):
+        assert contract([], [], [], n, NO_NOISE).tolist() == list(range(n))
+
+    @pytest.mark.parametrize("noise", [NO_NOISE, gaussian(0.1), gaussian(1e300), gaussian(1e-300)])
+    @pytest.mark.parametrize("weight", [0.0, 0.5, -1e300])
+    def test_equal_weights(self, noise, weight):
+        a, b = np.triu_indices(12, 1)
+        assert contract(a, b, np.full(len(a), weight), 12, noise).max() == 0
+
+    def test_one_edge(self):
+        assert contract([1], [0], [3.0], 2, gaussian(0.1)).tolist() == [0, 0]
+
+    @pytest.mark.parametrize("weights", [(-1.7e308, 1.7e308), (5e-324, 1e-300), (1e300, 2e300)])
+    def test_huge_and_tiny_weights(self, weights):
+        a, b = np.triu_indices(30, 1)
+        truth = np.arange(30) % 3
+        values = np.where(truth[a] == truth[b], *weights)
+        assert contract(a, b, values, 30, NO_NOISE).tolist() == truth.tolist()
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.floats(0, 0.5))
+    def test_clusters_are_connected(self, seed, n, deviation):
+        random = np.random.default_rng(seed)
+        ends = random.integers(0, n, (2 * n, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        assume(len(ends) > 0)
+        weights = random.choice([0.1, 0.9], len(ends)) + random.normal(0, deviation, len(ends))
+        noise = gaussian(deviation) if deviation else NO_NOISE
+        labels = contract(ends[:, 0], ends[:, 1], weights, n, noise)
+        edges = [tuple(e) for e in ends.tolist()]
+        assert all(partitions.is_connected(c, edges) for c in partitions.clusters(labels.tolist()))
+
+    def test_components_are_clustered_each_by_itself(self):
+        a, b, weights, n, noise, truth = noisy_planted("moons", 6, 0.25)
+        twice = np.r_[a, np.asarray(a) + n], np.r_[b, np.asarray(b) + n], np.r_[weights, weights]
+        labels = contract(*twice, 2 * n + 1, noise)
+        assert agreement(np.r_[truth, truth + 2, 4], labels) > 0.97
+        assert not set(labels[:n]) & set(labels[n:])
+        assert labels[-1] == labels.max()
+
+    def test_components_without_structure_stay_whole(self):
+        a, b, random = random_graph(7, n=100, m=800)
+        weights = random.normal(0, 1, len(a))
+        labels = contract(
+            np.r_[a, a + 100], np.r_[b, b + 100], np.r_[weights, weights], 200, gaussian(1.0)
+        )
+        assert labels.tolist() == [0] * 100 + [1] * 100
+
+
+class TestErrors:
+    def test_lengths(self):
+        with pytest.raises(
+            UsageError, match=r"rows of one length, but have the shapes \(2,\), \(2,\) and \(1,\)"
+        ):
+            contract([0, 1], [1, 2], [0.5], 3, NO_NOISE)
+
+    @pytest.mark.parametrize("ends", [[0, 3], [-1, 0]])
+    def test_numbers_of_nodes(self, ends):
+        with pytest.raises(UsageError, match=r"numbered 0 to 2, but the ends of edges"):
+            contract([0, 1], ends, [0.5, 0.5], 3, NO_NOISE)
+
+    def test_weights(self):
+        with pytest.raises(WeightError, match="NaN or infinite"):
+            contract([0], [1], [math.nan], 2, NO_NOISE)
