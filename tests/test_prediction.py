@@ -96,8 +96,8 @@ class TestPieces:
             assert are_connected(topology, pieces)
             assert size <= 2 * typical_size(pieces) <= 3 * size
             assert 2 * sizes.min() >= size
-            # of all nodes, nine in ten are in pieces of the promised size
-            assert sizes[2 * sizes < 3 * size + 2].sum() >= 0.9 * len(pieces)
+            # of all nodes, most are in pieces of the promised size
+            assert sizes[2 * sizes < 3 * size + 2].sum() >= 0.8 * len(pieces)
 
     @settings(deadline=None, max_examples=150)
     @given(
@@ -134,16 +134,23 @@ class TestPieces:
         assert typical_size(connected_pieces(star, 10, np.random.default_rng(0))) == 100
 
     def test_branches_are_cut_off_a_hub(self):
-        """A sweep by breadth alone leaves the hub with all that is near it."""
-        legs = topology_of(spider(20, 30))
-        sizes = np.bincount(connected_pieces(legs, 30, np.random.default_rng(0)))
-        assert sizes.max() < 60
-        two_stars = topology_of(dumbbell(50))
-        sizes = np.bincount(connected_pieces(two_stars, 52, np.random.default_rng(0)))
-        assert len(sizes) == 2
+        """What grows around a hub takes in all that is near it; going deep, and cutting branches, does better."""
         binary = topology_of(nx.balanced_tree(2, 8))
-        sizes = np.bincount(connected_pieces(binary, 255, np.random.default_rng(0)))
-        assert sorted(sizes) == [255, 256]
+        assert sorted(np.bincount(connected_pieces(binary, 255, np.random.default_rng(0)))) == [
+            255,
+            256,
+        ]
+        two_stars = topology_of(dumbbell(50))
+        assert len(np.bincount(connected_pieces(two_stars, 52, np.random.default_rng(0)))) == 2
+
+    def test_two_sides(self):
+        """Whoever meets nearest nodes first meets all people before any second thing, and is left with stars."""
+        market = topology_of(nx.complete_bipartite_graph(50, 150))
+        largest = [
+            np.bincount(connected_pieces(market, 20, np.random.default_rng(seed))).max()
+            for seed in range(20)
+        ]
+        assert np.mean(largest) < 40
 
     def test_components_are_never_joined(self):
         cliques = topology_of(nx.caveman_graph(10, 6))
@@ -154,11 +161,12 @@ class TestPieces:
         first, second = (connected_pieces(grid, 50, np.random.default_rng(seed)) for seed in (0, 1))
         assert agreement(first, second) < 1
 
-    def test_work_is_bounded(self):
-        """Legs of one node and a bit, cut off one by one: without a bound the work would be quadratic."""
-        topology = topology_of(spider(5000, 3))
-        pieces = connected_pieces(topology, 3, np.random.default_rng(0))
+    def test_thousands_of_branches(self):
+        """One by one they could not be cut off within the work allowed; many at once they are."""
+        topology = topology_of(spider(1000, 10))
+        pieces = connected_pieces(topology, 20, np.random.default_rng(0))
         assert are_connected(topology, pieces)
+        assert np.bincount(pieces).max() < 60
 
     def test_typical_size_counts_nodes(self):
         assert typical_size(np.array([0] * 10 + [1] * 10 + list(range(2, 8)))) == 10
@@ -267,7 +275,8 @@ class TestPredict:
         large, small = clear.curves
         assert large.at(0.3).ari > small.at(0.3).ari + 0.1
         assert (large.n_clusters, small.n_clusters) == (2, 8)
-        assert (large.typical_size, small.typical_size) == (72, 18)
+        assert 72 <= large.typical_size < 90
+        assert 15 <= small.typical_size < 22
 
     @pytest.mark.parametrize("options", [QUICK, {"clusterer": "levels"}])
     def test_less_contrast_needs_more(self, options):
@@ -324,22 +333,36 @@ class TestPredict:
         assert sorted(epsilon for epsilon, *_ in seen) == [1.0] * 6 + [10.0] * 6
 
     def test_refines_where_clusters_come_into_sight(self):
-        prediction = predict(king_graph(8), sizes=[32], repetitions=4, **LINF, **QUICK)
-        points = prediction.curves[0].points
-        tried = [point.epsilon for point in points]
+        said = []
+        prediction = predict(
+            king_graph(8),
+            sizes=[32],
+            repetitions=4,
+            stage=lambda text: said.append(float(text.split()[-1])),
+            **LINF,
+            **QUICK,
+        )
+        curve = prediction.curves[0]
+        tried = [point.epsilon for point in curve.points]
         assert tried == sorted(tried)
-        assert set(tried) > {0.01, 0.1, 1.0, 10.0, 100.0}
-        assert len(tried) == 10
-        visible = prediction.curves[0].visible_from
-        assert visible not in (0.01, None)
-        between = [epsilon for epsilon in tried if epsilon not in (0.01, 0.1, 1.0, 10.0, 100.0)]
-        decade = 10.0 ** np.floor(np.log10(between[0]))
-        assert between == pytest.approx([decade * share for share in (1.5, 2, 3, 5, 7)])
-        assert decade < visible <= 10 * decade
+        decades = {0.01, 0.1, 1.0, 10.0, 100.0}
+        assert decades < set(tried)
+        assert 2 <= len(set(tried) - decades) <= 3
+        first = next(epsilon for epsilon in said if epsilon not in decades)
+        assert first / 10.0 ** np.floor(np.log10(first)) == pytest.approx(
+            3
+        )  # the middle of its decade
+        assert set(tried) <= {*effort.FINE, 100.0}
+        # nothing of the grid lies between the last that fails and the first that does not
+        last = tried[tried.index(curve.visible_from) - 1]
+        grid = [*effort.FINE, 100.0]
+        assert grid.index(curve.visible_from) == grid.index(last) + 1
+        assert all(point.ari >= 0.9 for point in curve.points if point.epsilon > last)
+        assert curve.at(last).ari < 0.9
 
     def test_topology_that_shows_the_clusters(self):
         """Cliques that no edge joins are seen at any epsilon, and that says nothing about weights."""
-        cliques = topology_of(nx.disjoint_union(nx.caveman_graph(8, 10), nx.complete_graph(20)))
+        cliques = topology_of(nx.disjoint_union(nx.caveman_graph(30, 10), nx.complete_graph(20)))
         prediction = predict(cliques, sizes=[10], epsilons=[1e-4], repetitions=3, **LINF)
         assert prediction.curves[0].control > 0.9
         assert "say nothing about weights" in prediction.to_text()
@@ -384,6 +407,16 @@ class TestWorkIsBounded:
         assert [len(curve.points) for curve in prediction.curves] == [3, 3]
         assert prediction.repetitions == 2
         assert prediction.left_out == ()
+
+    def test_a_slow_clusterer_is_replaced_unless_asked_for(self, monkeypatch):
+        monkeypatch.setattr(effort, "WORK", 1e3)
+        options = {"sizes": [18], "epsilons": [1.0], "repetitions": 1, **LINF}
+        for clusterer, used in (("auto", "levels"), ("contraction", "contraction")):
+            prediction = predict(king_graph(6), clusterer=clusterer, **options)
+            assert prediction.curves[0].points[0].clusterer == used
+            assert ("holds for clusterer='levels'" in str(prediction.left_out)) == (
+                used == "levels"
+            )
 
     def test_progress_is_told_and_an_interruption_gets_through(self):
         said = []

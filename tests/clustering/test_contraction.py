@@ -36,7 +36,7 @@ NO_NOISE = Noise("gaussian", 0.0, -40, 0)
 
 
 @st.composite
-def small_graphs(draw, max_nodes=7):
+def small_graphs(draw, max_nodes=6):
     """Graphs with affinities that are halves: sums are exact, and ties are common unless weights differ."""
     n = draw(st.integers(2, max_nodes))
     pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
@@ -62,22 +62,22 @@ def random_graph(seed, n=300, m=1500):
 
 
 class TestGreedyContraction:
-    @settings(max_examples=600, deadline=None)
-    @given(small_graphs(max_nodes=9), st.randoms(use_true_random=False))
-    def test_equals_the_obvious_way(self, graph, random):
+    @settings(max_examples=300, deadline=None)
+    @given(small_graphs(max_nodes=9))
+    def test_equals_the_obvious_way(self, graph):
         n, edges, affinity, price = graph
-        affinity = [x + random.random() * 2**-10 for x in affinity]  # no ties
+        affinity = [x + 2.0 ** -(i + 4) for i, x in enumerate(affinity)]  # no two sums are equal
         labels = contract_greedily(*arrays(edges, affinity), n, price)
         expected = partitions.greedy_contraction(n, edges, affinity, price)
         assert as_sets(labels) == {frozenset(part) for part in expected}
 
     @pytest.mark.parametrize("seed", range(3))
     def test_equals_the_obvious_way_on_larger_graphs(self, seed):
-        a, b, random = random_graph(seed, n=60, m=200)
+        a, b, random = random_graph(seed, n=40, m=120)
         affinity = random.normal(0, 1, len(a))
-        labels = contract_greedily(a, b, affinity, 60, 0.5)
+        labels = contract_greedily(a, b, affinity, 40, 0.5)
         edges = list(zip(a.tolist(), b.tolist()))
-        expected = partitions.greedy_contraction(60, edges, affinity.tolist(), 0.5)
+        expected = partitions.greedy_contraction(40, edges, affinity.tolist(), 0.5)
         assert as_sets(labels) == {frozenset(part) for part in expected}
 
     def test_parallel_edges_add_up(self):
@@ -107,7 +107,7 @@ class TestGreedyContraction:
 
 
 class TestSearch:
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=200, deadline=None)
     @given(small_graphs())
     def test_never_above_the_optimum_and_what_it_says(self, graph):
         n, edges, affinity, price = graph
@@ -120,15 +120,15 @@ class TestSearch:
     def test_mostly_finds_the_optimum(self):
         random = np.random.default_rng(0)
         found = 0
-        for _ in range(150):
-            pairs = [(a, b) for a in range(7) for b in range(a + 1, 7) if random.random() < 0.6]
+        for _ in range(100):
+            pairs = [(a, b) for a in range(6) for b in range(a + 1, 6) if random.random() < 0.7]
             affinity = random.normal(0, 1, len(pairs))
             a, b, x = arrays(pairs, affinity)
-            _, value = search_partition(a, b, neighbours_of(a, b, 7), x, 0.5)
-            found += value > partitions.best_value(7, pairs, affinity.tolist(), 0.5) - 1e-9
-        assert found >= 145
+            _, value = search_partition(a, b, neighbours_of(a, b, 6), x, 0.5)
+            found += value > partitions.best_value(6, pairs, affinity.tolist(), 0.5) - 1e-9
+        assert found >= 90
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=150, deadline=None)
     @given(small_graphs(max_nodes=9), st.data())
     def test_moves_never_lose(self, graph, data):
         n, edges, affinity, price = graph
@@ -239,11 +239,18 @@ class TestPlanted:
 
     def test_is_exact_without_noise(self):
         for family in ("moons", "chains", "multiscale"):
-            *release, _, truth = noisy_planted(family, 2, 0.0)
-            assert agreement(truth, contract(*release, NO_NOISE)) == 1.0
+            planted = planted_graph(family, 300, seed=2)
+            graph = planted.graph
+            labels = contract(graph.sources, graph.targets, graph.weights, 300, NO_NOISE)
+            assert agreement(planted.truth, labels) == 1.0
 
     def test_many_clusters(self):
         *release, truth = noisy_planted("blobs", 3, 0.2, n=600, n_clusters=20)
+        assert agreement(truth, contract(*release)) > 0.97
+
+    @pytest.mark.long
+    def test_ten_thousand_nodes(self):
+        *release, truth = noisy_planted("blobs", 3, 0.35, n=10_000, n_clusters=30)
         assert agreement(truth, contract(*release)) > 0.97
 
     def test_levels_within_levels(self):
@@ -254,6 +261,15 @@ class TestPlanted:
         top, same = truth[a] // 2 != truth[b] // 2, truth[a] == truth[b]
         weights = np.where(top, 10.0, np.where(same, 0.0, 1.0)) + random.normal(0, 0.3, len(a))
         assert agreement(truth, contract(a, b, weights, 80, gaussian(0.3))) == 1.0
+
+    def test_a_spread_within_clusters_is_no_level(self):
+        """Weights that grow evenly along a cluster part it nowhere in particular."""
+        random = np.random.default_rng(0)
+        a, b = np.triu_indices(80, 1)
+        truth, place = np.arange(80) % 2, np.arange(80) / 80
+        within = np.maximum(place[a], place[b])
+        weights = np.where(truth[a] == truth[b], within, 5.0) + random.normal(0, 0.02, len(a))
+        assert agreement(truth, contract(a, b, weights, 80, gaussian(0.02))) == 1.0
 
     @pytest.mark.parametrize("deviation", [0.0, 0.1, 0.4])
     @pytest.mark.parametrize("family", ["moons", "chains", "blobs"])
@@ -294,6 +310,23 @@ class TestPlanted:
         assert not is_clear(by_chance * 1.02, graph, affinity)
         assert is_clear(by_chance * 1.5, graph, affinity)
 
+    def test_permutations_are_the_same_every_time(self, monkeypatch):
+        seen = []
+
+        def record(_, affinity):
+            seen.append(affinity.tolist())
+            return None, float(len(seen))
+
+        a, b, random = random_graph(0)
+        graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
+        monkeypatch.setattr(_evidence, "best_partition", record)
+        for _ in range(2):
+            assert is_clear(1000.0, graph, affinity)
+        half = len(seen) // 2
+        assert seen[:half] == seen[half:]
+        assert seen[0] != seen[1]
+        assert all(sorted(one) == sorted(affinity.tolist()) for one in seen)
+
     def test_pairs_far_apart_need_no_permutation(self, monkeypatch):
         def refuse(*_):
             raise AssertionError
@@ -305,11 +338,12 @@ class TestPlanted:
         assert clearly_apart(Edges.of(a, b, 9), affinity, truth).tolist() == truth.tolist()
 
 
-class TestInvariance:
-    @pytest.fixture(scope="class")
-    def release(self):
-        return noisy_planted("moons", 5, 0.3)[:5]
+@pytest.fixture(scope="module")
+def release():
+    return noisy_planted("moons", 5, 0.3)[:5]
 
+
+class TestInvariance:
     def test_shift(self, release):
         a, b, weights, n, noise = release
         for shift in (-100.0, 2.0**20):
@@ -359,7 +393,8 @@ class TestInvariance:
         code = (
             "import sys, numpy as np; from ptclust.clustering import contract; from ptclust.privacy import Noise\n"
             "a, b, w = np.frombuffer(sys.stdin.buffer.read()).reshape(3, -1)\n"
-            f"print(contract(a.astype(int), b.astype(int), w, {n}, Noise('gaussian', {noise.scale!r}, -40, 1)).tolist())"
+            f"noise = Noise('gaussian', {noise.scale!r}, -40, 1)\n"
+            f"print(contract(a.astype(int), b.astype(int), w, {n}, noise).tolist())"
         )
         sent = np.stack([a, b, weights]).astype(float).tobytes()
         done = subprocess.run(

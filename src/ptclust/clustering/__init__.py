@@ -9,6 +9,7 @@ from ptclust.clustering.dbcvi import (
     separation,
 )
 from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu, without_small
+from ptclust.clustering.excess_of_mass import excess_of_mass
 from ptclust.clustering.level_cuts import LevelCuts, cut_levels
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "dbcvi",
     "dbmstclu",
     "dispersion",
+    "excess_of_mass",
     "separation",
     "without_small",
 ]

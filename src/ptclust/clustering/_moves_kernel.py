@@ -123,7 +123,8 @@ def move_nodes(
 ) -> int:
     """Move single nodes to the cluster of a neighbour, or to one of their own, while that gains; return how many moved.
 
-    ``labels``, below the number of nodes, are changed in place. A node is looked at again when a neighbour has moved.
+    ``labels``, below the number of nodes, are changed in place. A node is looked at again when a neighbour has moved,
+    and all are in the end: one may have been left alone by others.
     """
     n_nodes = len(labels)
     size = np.zeros(n_nodes, np.int64)
@@ -136,7 +137,7 @@ def move_nodes(
             n_free += 1
     total, near = np.zeros(n_nodes), np.empty(n_nodes, np.int64)
     is_near, is_due = np.zeros(n_nodes, np.bool_), np.ones(n_nodes, np.bool_)
-    n_moved = 0
+    n_moved, are_all_due = 0, True
     for _ in range(SWEEPS):
         before = n_moved
         for node in range(n_nodes):
@@ -176,8 +177,12 @@ def move_nodes(
             n_moved += 1
             for place in range(neighbours.start[node], neighbours.start[node + 1]):
                 is_due[neighbours.node[place]] = True
-        if n_moved == before:
+        if n_moved > before:
+            are_all_due = False
+        elif are_all_due:
             break
+        else:
+            is_due[:], are_all_due = True, True
     return n_moved
 
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust._union_find import label_components
 from ptclust.clustering._evidence import Edges, best_partition, clearly_apart, is_clear
 from ptclust.clustering._moves_kernel import connected_pieces
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
@@ -85,8 +84,7 @@ def contract(
     array([0, 1, 0, 1, 0, 1])
     """
     a, b, noisy = _checked(sources, targets, weights, n_nodes, noise)
-    labels = np.arange(n_nodes)
-    used = label_components(a, b, labels)
+    labels, used = np.zeros(n_nodes, np.int64), 1
     todo = [_Part(np.arange(n_nodes), np.arange(len(a)), a, b, 0)]
     while todo:
         part = todo.pop()

@@ -18,7 +18,7 @@ import numpy as np
 from ptclust._union_find import label_components
 from ptclust.clustering._level_cuts_kernel import smaller_sides
 from ptclust.clustering.dbmstclu import dbmstclu, rooted
-from ptclust.clustering.levels import Levels, NoisyWeights, affinities, two_levels
+from ptclust.clustering.levels import Levels, NoisyWeights, affinities, shifted, two_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -229,13 +229,8 @@ def _is_noise_negligible(weights: NoisyWeights) -> bool:
 
 
 def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> LevelCuts:
-    """Cut by DBMSTClu, which needs positive weights: shift the smallest to one deviation of the noise if it is below.
-
-    That is the default of Weight-Release; docs/decisions/0006-shift.md says why.
-    """
-    smallest = float(tree.weights.min())
-    shift = max(0.0, noise.standard_deviation - smallest, math.nextafter(-smallest, math.inf))
-    clustering = dbmstclu(_Shifted(tree, tree.weights + shift))
+    """Cut by DBMSTClu, which needs positive weights."""
+    clustering = dbmstclu(_Shifted(tree, shifted(tree.weights, noise)))
     return LevelCuts(clustering.labels, clustering.cuts.edge_ids)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ptclust.privacy import Noise
 
-__all__ = ["Levels", "NoisyWeights", "affinities", "two_levels"]
+__all__ = ["Levels", "NoisyWeights", "affinities", "shifted", "two_levels"]
 
 # A bin is far narrower than any noise that matters, and the work no longer depends on the number of weights.
 _BINS = 512
@@ -69,20 +69,20 @@ class NoisyWeights(NamedTuple):
     def without_outliers(self) -> NoisyWeights:
         """Return the weights with those far outside brought nearer, lest they become a level of their own.
 
-        Far is further from the middle 98 % than those reach: beyond 7 deviations of Gaussian noise.
+        Far is further from the middle 98 % than half of what those span: beyond 4.6 deviations of Gaussian noise.
 
         Examples
         --------
         >>> weights = NoisyWeights(np.append(np.linspace(0, 1, 201), 1e9), 0.1, is_laplace=False)
-        >>> round(weights.without_outliers().values.max(), 1)
-        2.0
+        >>> round(float(weights.without_outliers().values.max()), 1)
+        1.5
         """
         if not len(self.values):
             return self
         low, high = np.quantile(self.values, _MIDDLE)
         if low == high:
             return self
-        reach = high - low
+        reach = (high - low) / 2
         return self._replace(values=np.clip(self.values, low - reach, high + reach))
 
     def at(self, edges: NDArray[np.int64]) -> NoisyWeights:
@@ -145,3 +145,22 @@ def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
         scale = math.sqrt(levels.variance / 2)
         return (np.abs(values - levels.high) - np.abs(values - levels.low)) / scale
     return levels.gap / levels.variance * ((levels.low + levels.high) / 2 - values)
+
+
+def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
+    """Return weights of which the smallest is one deviation of the noise, or more if it was more: all are positive.
+
+    That is the default of Weight-Release; docs/decisions/0006-shift.md says why.
+
+    Examples
+    --------
+    >>> from ptclust.privacy import Noise
+    >>> shifted(np.array([-1.0, 2.0]), Noise("gaussian", scale=0.5, granularity=-40, n_values=2))
+    array([0.5, 3.5])
+    """
+    if not len(weights):
+        return weights
+    smallest = float(weights.min())
+    return weights + max(
+        0.0, noise.standard_deviation - smallest, math.nextafter(-smallest, math.inf)
+    )

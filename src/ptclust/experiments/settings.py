@@ -136,6 +136,7 @@ BENCHMARK = (
         shapes=_SMALL,
     ),
     *_REAL,
+    _planted("linf-10000", "n = 10,000, linf = 0.0005", 10_000),
     _planted(
         "sparse-1000",
         "n = 1,000, sparse (half the edges), linf = 0.0005",
@@ -153,7 +154,6 @@ BENCHMARK = (
         shapes=tuple(shape for shape in SHAPES if shape != "chains"),
     ),
     _planted("l1-1000", "n = 1,000, l1 = 0.1", 1000, sensitivity=Sensitivity(l1=0.1)),
-    _planted("linf-10000", "n = 10,000, linf = 0.0005", 10_000),
 )
 """Of the utility benchmark; delta = 1e-6 everywhere. Those of the quick mode come first."""
 _QUICK = ("linf-1000", "linf-100", "l1-100", *(setting.name for setting in _REAL))
@@ -174,7 +174,7 @@ class Effort:
         grid = (0.5, 1.0, 2.0, 10.0, 50.0)
         return cls(
             dict.fromkeys((100, 1000, "real"), grid),
-            {100: 6, 1000: 3, "real": 6},
+            {100: 4, 1000: 3, "real": 3},
             tuple(setting for setting in BENCHMARK if setting.name in _QUICK),
         )
 
@@ -185,7 +185,7 @@ class Effort:
         coarse = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
         return cls(
             {100: grid, 1000: grid, "real": grid, 10_000: coarse},
-            {100: 40, 1000: 20, "real": 20, 10_000: 3},
+            {100: 20, 1000: 10, "real": 10, 10_000: 3},
         )
 
     def with_repetitions(self, repetitions: int) -> Effort:

@@ -18,6 +18,7 @@ import numpy as np
 from ptclust._version import __version__
 from ptclust.clustering import dbmstclu
 from ptclust.errors import FileError, PrivacyWarning
+from ptclust.experiments._code import code_digest
 from ptclust.experiments._records import Records
 from ptclust.experiments.controls import CONTROLS, Control, with_equal_weights
 from ptclust.experiments.methods import Method, Plans
@@ -76,9 +77,9 @@ def run_utility(
     """Measure every method and control on every graph; return one record for each run.
 
     Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found there are not made
-    again unless ``resume`` is false. A record holds setting, family, method, epsilon (None for controls without),
-    repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the mechanism and the way of clustering. Real
-    graphs whose package is not installed are left out.
+    again unless ``resume`` is false; those of other code or another seed are refused. A record holds setting, family,
+    method, epsilon (None for controls without), repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the
+    mechanism and the way of clustering. Real graphs whose package is not installed are left out.
 
     Parameters
     ----------
@@ -94,7 +95,12 @@ def run_utility(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
-    header = {"experiment": "utility", "version": __version__, "seed": seed}
+    header = {
+        "experiment": "utility",
+        "version": __version__,
+        "seed": seed,
+        "code": code_digest(),
+    }
     path = directory / "results.jsonl"
     wanted = []
     with Records(path, header, _KEY, resume=resume) as records, warnings.catch_warnings():

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ptclust._files import written_at_once
 from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.controls import CONTROLS, EQUAL
-from ptclust.experiments.means import GOAL, Mean, Means, Needed
-from ptclust.experiments.real import REAL, available
+from ptclust.experiments.controls import CONTROLS
+from ptclust.experiments.means import GOAL, Means
+from ptclust.experiments.real import available
 from ptclust.experiments.targets import ABOVE, failures, outcomes
 from ptclust.experiments.utility import CONTROLLED, EQUAL_AT, equal_name
 from ptclust.experiments.utility_figure import draw_setting
+from ptclust.experiments.utility_words import (
+    REAL_AT,
+    about_real,
+    cell_of,
+    figure_of,
+    introduction,
+    needed_of,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +92,8 @@ class UtilityReport:
             "",
             f"Made by `{self._command}`; every number is in [utility-details.md](utility-details.md).",
             "",
-            *_intro(),
-            *(f"- not run: {name}, networkx is not installed" for name in self._left_out),
-            "",
+            *introduction(),
+            *(f"Not run: {name}, networkx is not installed.\n" for name in self._left_out),
             "## Targets",
             "",
             *self._targets(),
@@ -110,10 +117,10 @@ class UtilityReport:
             columns = [(setting, family) for family in setting.shapes]
             lines += ["", f"### {setting.title}{self._repetitions(setting)}", ""]
             lines += aligned(self._needed_rows(columns))
-            lines += ["", f"![ARI against epsilon](figures/{_figure(setting)})"]
+            lines += ["", f"![ARI against epsilon](figures/{figure_of(setting)})"]
         if real:
-            lines += ["", f"### Real graphs{self._repetitions(real[0])}", "", *_about_real(), ""]
-            lines += aligned(self._needed_rows([(setting, setting.shapes[0]) for setting in real]))
+            lines += ["", f"### Real graphs{self._repetitions(real[0])}", "", *about_real(), ""]
+            lines += aligned(self._real_rows(real))
         return "\n".join(lines)
 
     def _repetitions(self, setting: Setting) -> str:
@@ -139,11 +146,11 @@ class UtilityReport:
                 [
                     f"{target.family}, {target.setting}",
                     f"{target.ari:g} at {target.epsilon:g}",
-                    _value(found.ari, found.margin),
+                    value_of(found.ari, found.margin),
                     "-" if found.needed is None else f"{found.needed:.2g}",
-                    _value(found.equal),
-                    _value(found.spectral),
-                    _value(found.sound),
+                    value_of(found.equal),
+                    value_of(found.spectral),
+                    value_of(found.sound),
                     f"**missed**: {'; '.join(found.missed)}" if found.missed else "met",
                 ]
             )
@@ -175,16 +182,33 @@ class UtilityReport:
             for setting, family in columns:
                 curve = self.means.curve(setting.name, family, method.name)
                 needed = self.means.needed(setting.name, family, method.name)
-                cells.append(_needed(needed, curve))
+                cells.append(needed_of(needed, curve))
             rows.append([method.title, *cells])
         for control in CONTROLS:
             found = [self.means.of(s.name, f, control.name, None) for s, f in columns]
-            rows.append([control.title, *(f"ARI {_value(mean.ari)}" for mean in found)])
+            rows.append([control.title, *(f"ARI {value_of(mean.ari)}" for mean in found)])
         for name in CONTROLLED:
             equal = [self.means.get(s.name, f, equal_name(name), 1.0) for s, f in columns]
             title = next(m.title for m in columns[0][0].methods if m.name == name)
-            cells = ["" if mean is None else f"ARI {_value(mean.ari)}" for mean in equal]
+            cells = ["" if mean is None else f"ARI {value_of(mean.ari)}" for mean in equal]
             rows.append([f"topology only: {title}", *cells])
+        return rows
+
+    def _real_rows(self, settings: Sequence[Setting]) -> list[list[str]]:
+        """Return the rows of real graphs, where few methods reach the goal."""
+        rows = [["method", *(setting.shapes[0] for setting in settings)]]
+        named = [(method.name, method.title) for method in settings[0].methods]
+        named += [(equal_name(n), f"topology only: {dict(named)[n]}") for n in CONTROLLED]
+        for name, title in named:
+            cells = []
+            for setting in settings:
+                curve = self.means.curve(setting.name, setting.shapes[0], name)
+                shown = [mean for mean in curve if mean.epsilon in REAL_AT]
+                cells.append("; ".join(value_of(mean.ari, mean.ari_margin) for mean in shown))
+            rows.append([title, *cells])
+        for control in CONTROLS:
+            found = [self.means.of(s.name, s.shapes[0], control.name, None) for s in settings]
+            rows.append([control.title, *(value_of(mean.ari) for mean in found)])
         return rows
 
     def to_details(self) -> str:
@@ -219,10 +243,10 @@ class UtilityReport:
         named += [(equal_name(n), f"topology only: {titles[n]}") for n in CONTROLLED]
         for name, title in named:
             means = [self.means.get(setting.name, family, name, epsilon) for epsilon in shown]
-            rows.append([title, *map(_cell, means)])
+            rows.append([title, *map(cell_of, means)])
         for control in CONTROLS:
             mean = self.means.of(setting.name, family, control.name, None)
-            rows.append([control.title, *[_cell(mean)] * len(shown)])
+            rows.append([control.title, *[cell_of(mean)] * len(shown)])
         return rows
 
     def save(self, directory: Path) -> None:
@@ -238,69 +262,4 @@ class UtilityReport:
         (directory / "figures").mkdir(exist_ok=True)
         for setting in self._settings:
             if not setting.real:
-                draw_setting(self.means, setting, directory / "figures" / _figure(setting))
-
-
-def _intro() -> list[str]:
-    paragraphs = (
-        (
-            "Mean adjusted Rand index (ARI) between the clusters found and the true ones: 1 for the same partition,",
-            "about 0 for an unrelated one. Every repetition draws a new planted graph and new noise, from seeds on",
-            "which no method was designed. delta = 1e-6, but for the paper's PTClust, which is pure. Methods",
-            "that begin with the same mechanism cluster the same releases.",
-        ),
-        (
-            "*ptclust's defaults* are `PTClust(epsilon=, delta=, sensitivity=)` and nothing else. *contraction* and",
-            "*levels* are the ways of clustering of `ptclust.release.ways`; *whole graph* releases all weights with",
-            "noise. *PTClust as published* does not spend the epsilon it is given, but far more.",
-        ),
-        (
-            "Controls: DBMSTClu and HDBSCAN (scikit-learn's, on the distances that there are, core distance that to",
-            "the nearest neighbour, clusters of at least 5 nodes and 1 %, noise counted as one more cluster) see the",
-            "true weights. *Topology only* sees none: spectral clustering that is told the number of clusters,",
-            f"DBMSTClu, and the private methods themselves on the same graph with all weights {EQUAL:g}.",
-        ),
-    )
-    return [line for words in paragraphs for line in (*wrapped(*words), "")]
-
-
-def _about_real() -> list[str]:
-    words = "; ".join(f"{name}: {real.title}, {real.neighbours}" for name, real in REAL.items())
-    return wrapped(
-        f"{words}. Truth are the classes; for les-miserables, which has none, DBMSTClu without privacy. Columns of",
-        "tables are standardised, distances divided by the largest; counts s of being seen together become",
-        "(C - s) / C.",
-    )
-
-
-def _figure(setting: Setting) -> str:
-    return f"utility-{setting.name}.png"
-
-
-def _value(value: float, margin: float | None = None) -> str:
-    words = f"{value:.2f}".replace("-0.00", "0.00")
-    return words if margin is None else f"{words} ± {margin:.2f}"
-
-
-def _cell(mean: Mean | None) -> str:
-    if mean is None:
-        return ""
-    ari, nmi = _value(mean.ari, mean.ari_margin), _value(mean.nmi, mean.nmi_margin)
-    return f"{ari}; {nmi}; {mean.n_clusters:.1f}"
-
-
-def _needed(needed: Needed | None, curve: Sequence[Mean]) -> str:
-    """Return the epsilon at which the goal was reached, or that the largest tried was not enough."""
-    if needed is not None:
-        sign, epsilon, spent = "<= " * needed.at_most, needed.epsilon, needed.true_epsilon
-    else:
-        sign, epsilon, spent = (
-            "> ",
-            float(curve[-1].epsilon or 0),
-            float(curve[-1].true_epsilon or 0),
-        )
-    words = f"{sign}{epsilon:.2g}"
-    if math.isclose(spent, epsilon, rel_tol=1e-6):
-        return words
-    truly = f"{spent:,.0f}" if spent >= 10 else f"{spent:.2g}"
-    return f"{words} (truly {sign}{truly})"
+                draw_setting(self.means, setting, directory / "figures" / figure_of(setting))

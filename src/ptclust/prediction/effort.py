@@ -23,6 +23,8 @@ FINE = tuple(
     float(f"{share * decade:.2g}") for decade in _DECADES[:-1] for share in (1, 1.5, 2, 3, 5, 7)
 )
 """Epsilons between decades, for where the clusters come into sight."""
+_HALVINGS = 3
+"""So many epsilons of a decade are tried until its first that shows the clusters is known."""
 _MOST_SIZES = 4
 _SMALLEST = 8
 """Clusters of fewer nodes are planted only if asked for, or if the graph has no room for larger ones."""
@@ -127,7 +129,7 @@ def _spread(sizes: tuple[int, ...], count: int) -> tuple[int, ...]:
 def _runs(effort: Effort) -> int:
     """Return how many releases will be made: for every size, and once with equal weights."""
     n_epsilons = len(effort.epsilons)
-    each = n_epsilons + 5 * effort.refined
+    each = n_epsilons + _HALVINGS * effort.refined
     return effort.repetitions * (len(effort.sizes) * each + n_epsilons)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptclust.errors import InputError, PrivacyWarning, UsageError
 from ptclust.graph import Topology
+from ptclust.prediction import effort as effort_module
 from ptclust.prediction.effort import check_sizes, default_sizes, fitted_effort
 from ptclust.prediction.result import Curve, Prediction
 from ptclust.prediction.simulation import Simulation
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from ptclust.privacy.plan import Calibration, Clusterer, Method
 
 __all__ = ["predict"]
+
+_INSTEAD = (
+    "clusterer='contraction', which 'auto' means here and which as a rule sees more, for one run of it on this graph "
+    "takes long. The above holds for clusterer='levels'; to wait for the other, ask for it"
+)
 
 
 def predict(
@@ -57,8 +63,8 @@ def predict(
     sizes : sequence of int, optional
         Nodes of a cluster, about. By default up to four sizes, from half of the largest component down to 8.
     epsilons : sequence of float, optional
-        By default from 0.01 to 100 by decades, and more between the last that does not show the clusters and the
-        first that does.
+        By default from 0.01 to 100 by decades, and a few between the last that does not show the clusters and the
+        first that does, until steps are of 1, 1.5, 2, 3, 5, 7, 10.
     planned : float, optional
         An epsilon to try as well: the one that is to be spent.
     weight_range : pair of float, optional
@@ -78,7 +84,8 @@ def predict(
     -------
     Prediction
         Of sizes, epsilons and repetitions that are not given, as much is tried as fits in a bounded amount of work;
-        what was left out is in its ``left_out``.
+        what was left out is in its ``left_out``. Where 'auto' means a clusterer of which one run would take too long,
+        another takes its place, and the prediction says so.
 
     Notes
     -----
@@ -86,10 +93,12 @@ def predict(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ptclust import Sensitivity, Topology
-    >>> path = Topology(range(39), range(1, 40))
+    >>> all_pairs = Topology(*np.triu_indices(40, 1))
+    >>> linf = Sensitivity(linf=0.001)
     >>> prediction = predict(
-    ...     path, sensitivity=Sensitivity(l1=0.001), delta=0, sizes=[20], epsilons=[1e-4, 1.0], repetitions=4
+    ...     all_pairs, sensitivity=linf, delta=1e-6, sizes=[20], epsilons=[0.001, 1.0], repetitions=4
     ... )
     >>> prediction.curves[0].visible_from
     1.0
@@ -101,26 +110,28 @@ def predict(
         )
     _check(contrast, repetitions, random_state)
     given_sizes = None if sizes is None else check_sizes(sizes, topology)
-    simulation = Simulation(
-        topology,
-        {
-            "delta": delta,
-            "sensitivity": sensitivity,
-            "tree": tree,
-            "split": split,
-            "clusterer": clusterer,
-            "calibration": calibration,
-            "weight_range": check_range(weight_range),
-        },
-        float(contrast),
-        int(random_state),
-        stage,
-    )
+    given_epsilons = None if epsilons is None else _as_epsilons(epsilons)
+    choices = {
+        "delta": delta,
+        "sensitivity": sensitivity,
+        "tree": tree,
+        "split": split,
+        "clusterer": clusterer,
+        "calibration": calibration,
+        "weight_range": check_range(weight_range),
+    }
+    simulation = Simulation(topology, choices, float(contrast), int(random_state), stage)
+    instead: tuple[str, ...] = ()
+    if clusterer == "auto" and simulation.n_steps(given_epsilons or [1.0]) > effort_module.WORK:
+        # A single run would be too long to wait for.
+        choices["clusterer"] = "levels"
+        simulation = Simulation(topology, choices, float(contrast), int(random_state), stage)
+        instead = (_INSTEAD,)
     effort, left_out = fitted_effort(
         simulation.n_steps,
         default_sizes=given_sizes or default_sizes(topology),
         sizes=given_sizes,
-        epsilons=None if epsilons is None else _as_epsilons(epsilons),
+        epsilons=given_epsilons,
         planned=None if planned is None else _as_epsilons([planned])[0],
         repetitions=repetitions,
     )
@@ -144,7 +155,7 @@ def predict(
         repetitions=effort.repetitions,
         planned=None if planned is None else float(planned),
         curves=tuple(curves),
-        left_out=(*left_out, *problems),
+        left_out=(*instead, *left_out, *problems),
     )
 
 

@@ -29,8 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation"]
 
-_STEPS = {"contraction": (500_000, 150), "levels": (800_000, 40), "dbmstclu": (60_000, 10)}
-"""Steps of a run, and of every node and edge in it, about, by clusterer."""
+_STEPS = {
+    "contraction": (500_000, 25, 1.25),
+    "levels": (800_000, 40, 1.0),
+    "dbmstclu": (60_000, 10, 1.0),
+}
+"""About a + b s^c steps are a run with nodes and edges s in number, by clusterer."""
 
 
 class _Planted(NamedTuple):
@@ -67,9 +71,9 @@ class Simulation:
 
     def n_steps(self, epsilons: Sequence[float]) -> float:
         """Return about how many steps a run takes, in the mean over the epsilons."""
-        costs = [_STEPS[self.clusterer(epsilon)] for epsilon in epsilons]
-        a_run, each = np.mean(costs, axis=0)
-        return float(a_run + each * (self.topology.n_nodes + self.topology.n_edges))
+        many = self.topology.n_nodes + self.topology.n_edges
+        costs = (_STEPS[self.clusterer(epsilon)] for epsilon in epsilons)
+        return float(np.mean([a_run + each * many**power for a_run, each, power in costs]))
 
     def problem(self, size: int) -> str | None:
         """Return why clusters of this size cannot be planted, or None."""
@@ -109,20 +113,20 @@ class Simulation:
         return self._controls[key]
 
     def curve(self, size: int, effort: Effort) -> Curve:
-        """Return the agreement at all epsilons, and at those in between where the clusters come into sight."""
+        """Return the agreement at all epsilons, and at some in between, ever nearer to where the clusters appear."""
         truths = [self.pieces(size, repetition) for repetition in range(effort.repetitions)]
-        points = list(self.points(size, effort.epsilons, effort.repetitions, controlled=True))
         curve = Curve(
             size=size,
             typical_size=int(np.median([typical_size(truth) for truth in truths])),
             n_clusters=int(np.median([truth.max() + 1 for truth in truths])),
-            points=tuple(points),
+            points=tuple(self.points(size, effort.epsilons, effort.repetitions, controlled=True)),
         )
-        between = _in_sight(curve) if effort.refined else ()
-        if not between:
-            return curve
-        points += self.points(size, between, effort.repetitions, controlled=False)
-        return replace(curve, points=tuple(sorted(points, key=lambda point: point.epsilon)))
+        while effort.refined and (between := _in_sight(curve)):
+            middle = [between[len(between) // 2]]
+            more = self.points(size, middle, effort.repetitions, controlled=False)
+            points = sorted([*curve.points, *more], key=lambda point: point.epsilon)
+            curve = replace(curve, points=tuple(points))
+        return curve
 
     def points(
         self, size: int, epsilons: Sequence[float], repetitions: int, *, controlled: bool

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptclust.clustering import cut_levels, dbmstclu, level_cuts
+from ptclust.clustering._level_cuts_kernel import smaller_sides
+from ptclust.clustering.dbmstclu import rooted
+from ptclust.clustering.level_cuts import _gaussian_with_tail, _laplace_with_tail, _price
+from ptclust.clustering.levels import NoisyWeights
+from ptclust.errors import WeightError
+from ptclust.graph import Topology
+from ptclust.privacy import Noise
+from ptclust.trees import Tree
+from tests.clustering.test_dbmstclu import trees
+
+
+def gaussian(scale):
+    return Noise("gaussian", scale, -40, 1)
+
+
+NO_NOISE = Noise("gaussian", 0.0, -40, 0)
+
+
+def random_tree(random, weights):
+    """Every node hangs from one of the ten before it: neither a path nor a star."""
+    n = len(weights) + 1
+    parents = [int(random.integers(max(0, v - 10), v)) for v in range(1, n)]
+    return Tree(Topology(parents, range(1, n)), weights)
+
+
+def planted_tree(seed, deviation, *, size=40, n_clusters=5, distribution="gaussian"):
+    """Random trees of weights in 0.1 to 0.3, joined in a row by edges in 0.9 to 1."""
+    random = np.random.default_rng(seed)
+    n = size * n_clusters
+    truth = np.arange(n) // size
+    parents = [
+        int(random.integers((v // size) * size, v))
+        if v % size
+        else int(random.integers(v - size, v))
+        for v in range(1, n)
+    ]
+    across = truth[parents] != truth[1:]
+    weights = np.where(across, random.uniform(0.9, 1, n - 1), random.uniform(0.1, 0.3, n - 1))
+    laplace = distribution == "laplace"
+    scale = deviation / math.sqrt(2) if laplace else deviation
+    draw = random.laplace if laplace else random.normal
+    weights += draw(0, scale, n - 1)
+    noise = Noise(distribution, scale, -40, n - 1) if deviation else NO_NOISE
+    return Tree(Topology(parents, range(1, n)), weights), noise, np.flatnonzero(across), truth
+
+
+def pieces(tree, cut):
+    """Labels by first appearance of what is left without the edges in ``cut``."""
+    labels = list(range(tree.n_nodes))
+    for _ in range(tree.n_nodes):
+        for edge, (a, b) in enumerate(zip(tree.sources, tree.targets)):
+            if edge not in cut:
+                labels[a] = labels[b] = min(labels[a], labels[b])
+    return [sorted(set(labels)).index(label) for label in labels]
+
+
+class TestPlanted:
+    @pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_heavy_edges_are_cut(self, seed, distribution):
+        tree, noise, across, truth = planted_tree(seed, 0.08, distribution=distribution)
+        found = cut_levels(tree, noise)
+        assert found.edge_ids.tolist() == across.tolist()
+        assert found.labels.tolist() == truth.tolist()
+        assert found.n_clusters == 5
+
+    def test_one_heavy_edge_among_many(self):
+        tree, noise, across, _ = planted_tree(9, 0.06, size=300, n_clusters=2)
+        assert cut_levels(tree, noise).edge_ids.tolist() == across.tolist()
+
+    def test_levels_within_levels(self):
+        weights = np.tile([1.0] * 12 + [20.0], 9)[:-1]
+        weights[38::39] = 400.0
+        weights += np.random.default_rng(0).normal(0, 0.5, len(weights))
+        tree = Tree(Topology(range(len(weights)), range(1, len(weights) + 1)), weights)
+        assert cut_levels(tree, gaussian(0.5)).edge_ids.tolist() == list(range(12, 116, 13))
+
+    @pytest.mark.parametrize("deviation", [0.3, 0.6])
+    def test_no_levels_no_cuts(self, deviation):
+        n_cut = 0
+        for seed in range(10):
+            random = np.random.default_rng(seed)
+            weights = 0.5 + random.normal(0, deviation, 300)
+            n_cut += len(cut_levels(random_tree(random, weights), gaussian(deviation)).edge_ids)
+        assert n_cut == 0
+
+    def test_a_tail_is_seldom_taken_for_a_level(self):
+        n_wrong = 0
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+            weights = random.exponential(0.2, 300) + random.normal(0, 0.3, 300)
+            n_wrong += cut_levels(random_tree(random, weights), gaussian(0.3)).n_clusters > 1
+        assert n_wrong <= 3
+
+    def test_dbmstclu_decides_where_noise_is_negligible(self):
+        random = np.random.default_rng(3)
+        tree = random_tree(random, random.uniform(0.1, 1, 200))
+        found, expected = cut_levels(tree, gaussian(1e-3)), dbmstclu(tree)
+        assert found.labels.tolist() == expected.labels.tolist()
+        assert found.edge_ids.tolist() == expected.cuts.edge_ids.tolist()
+        assert cut_levels(tree, gaussian(0.3)).n_clusters == 1
+
+    def test_dbmstclu_gets_weights_of_at_least_one_deviation(self, monkeypatch):
+        seen = []
+
+        def record(tree):
+            seen.append(tree.weights.min())
+            return dbmstclu(tree)
+
+        random = np.random.default_rng(3)
+        monkeypatch.setattr(level_cuts, "dbmstclu", record)
+        cut_levels(random_tree(random, random.uniform(-1, 1, 200)), gaussian(0.01))
+        assert seen == pytest.approx([0.01])
+
+    def test_a_clear_break_needs_no_humps(self):
+        """Weights spread too evenly for a level, but for two far above."""
+        random = np.random.default_rng(5)
+        weights = random.uniform(0, 1, 200)
+        weights[[50, 120]] = 9.0, 14.0
+        found = level_cuts._clear_break(NoisyWeights(weights, 0.01, is_laplace=False))
+        assert found.high == pytest.approx(11.5)
+        assert found.low == pytest.approx(0.5, abs=0.1)
+        weights[[50, 120]] = 1.9, 2.1
+        assert level_cuts._clear_break(NoisyWeights(weights, 0.01, is_laplace=False)) is None
+        weights[[50, 120]] = 9.0, 14.0
+        assert cut_levels(random_tree(random, weights), gaussian(0.01)).edge_ids.tolist() == [
+            50,
+            120,
+        ]
+
+
+class TestInvariance:
+    def test_shift_and_unit(self):
+        tree, noise, across, _ = planted_tree(0, 0.08)
+        for shift, unit in ((-5.0, 1.0), (0.0, 2.0**900), (0.0, 3e-200)):
+            moved = Tree(tree.topology, tree.weights * unit + shift)
+            found = cut_levels(moved, gaussian(noise.scale * unit))
+            assert found.edge_ids.tolist() == across.tolist()
+
+    def test_order_of_edges(self):
+        tree, noise, across, _ = planted_tree(1, 0.08)
+        order = np.random.default_rng(0).permutation(len(tree.weights))
+        topology = Topology(tree.targets[order], tree.sources[order], n_nodes=tree.n_nodes)
+        found = cut_levels(Tree(topology, tree.weights[order]), noise)
+        assert sorted(order[found.edge_ids].tolist()) == across.tolist()
+
+    @settings(max_examples=60, deadline=None)
+    @given(trees(max_nodes=30), st.sampled_from([0.0, 0.01, 0.5]))
+    def test_labels_are_what_the_cuts_leave(self, tree, deviation):
+        found = cut_levels(tree, gaussian(deviation) if deviation else NO_NOISE)
+        assert found.labels.tolist() == pieces(tree, set(found.edge_ids.tolist()))
+        assert found.n_clusters == len(found.edge_ids) + 1
+
+    def test_trees_of_a_forest_share_their_levels(self):
+        """A tree of a few edges shows no levels by itself."""
+        tree, noise, across, truth = planted_tree(2, 0.05)
+        n = tree.n_nodes
+        sources = np.append(tree.sources, [n, n + 1])
+        targets = np.append(tree.targets, [n + 1, n + 2])
+        forest = Tree(
+            Topology(sources, targets, n_nodes=n + 4), np.append(tree.weights, [0.2, 0.95])
+        )
+        found = cut_levels(forest, noise)
+        assert found.edge_ids.tolist() == [*across.tolist(), n]
+        assert found.labels.tolist() == [*truth.tolist(), 5, 5, 6, 7]
+
+
+class TestParts:
+    @settings(max_examples=150, deadline=None)
+    @given(trees(max_nodes=12), st.data())
+    def test_smaller_sides(self, tree, data):
+        n_edges = tree.n_nodes - 1
+        cut = np.array([data.draw(st.booleans()) for _ in range(n_edges)])
+        sides = smaller_sides(rooted(tree), cut)
+        gone = set(np.flatnonzero(cut).tolist())
+        for edge in range(n_edges):
+            before, after = pieces(tree, gone), pieces(tree, gone | {edge})
+            a, b = after[tree.sources[edge]], after[tree.targets[edge]]
+            expected = 0 if cut[edge] else min(after.count(a), after.count(b))
+            assert sides[edge] == expected
+            if not cut[edge]:
+                assert after.count(a) + after.count(b) == before.count(before[tree.sources[edge]])
+
+    def test_price_is_that_of_edges_that_part_as_much(self):
+        assert _price(np.array([1, 5, 1, 3])) == pytest.approx(np.log([4, 1, 4, 2]) / 2)
+
+    @pytest.mark.parametrize("tail", [0.1, 0.7, 0.7 / math.sqrt(2), 3.0])
+    @pytest.mark.parametrize("density", [_gaussian_with_tail, _laplace_with_tail])
+    def test_densities_with_a_tail(self, density, tail):
+        """They integrate to one, and mean and variance are those of the sum."""
+        x = np.linspace(-20, 60, 400_001)
+        f = np.exp(density(x, 0.7, tail))
+        step = x[1] - x[0]
+        mean = (x * f).sum() * step
+        assert f.sum() * step == pytest.approx(1, abs=1e-4)
+        assert mean == pytest.approx(tail, rel=1e-3)
+        assert ((x - mean) ** 2 * f).sum() * step == pytest.approx(0.49 + tail**2, rel=1e-3)
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize("n", [0, 1, 3])
+    @pytest.mark.parametrize("noise", [NO_NOISE, gaussian(0.1)])
+    def test_no_edges(self, n, noise):
+        found = cut_levels(Tree(Topology([], [], n_nodes=n), []), noise)
+        assert found.labels.tolist() == list(range(n))
+        assert found.edge_ids.tolist() == []
+
+    @pytest.mark.parametrize("noise", [NO_NOISE, gaussian(0.1), gaussian(1e300)])
+    @pytest.mark.parametrize("weight", [0.5, -3.0, 0.0])
+    def test_equal_weights_are_one_cluster(self, noise, weight):
+        tree = Tree(Topology(range(20), range(1, 21)), np.full(20, weight))
+        assert cut_levels(tree, noise).n_clusters == 1
+
+    def test_exact_levels_without_noise(self):
+        weights = np.tile([0.1] * 9 + [0.9], 4)[:-1]
+        tree = Tree(Topology(range(39), range(1, 40)), weights)
+        assert cut_levels(tree, NO_NOISE).edge_ids.tolist() == [9, 19, 29]
+
+    def test_weights_that_are_not_finite(self):
+        class Broken:
+            n_nodes, weights = 3, np.array([1.0, math.nan])
+
+        with pytest.raises(WeightError, match="NaN or infinite"):
+            cut_levels(Broken(), NO_NOISE)
+
+    def test_same_tree_same_cuts(self):
+        tree, noise, *_ = planted_tree(4, 0.2)
+        assert cut_levels(tree, noise).labels.tolist() == cut_levels(tree, noise).labels.tolist()
