@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Clustering", "Cuts", "check_sizes", "check_weights", "dbmstclu", "rooted", "without_small"]
+__all__ = [
+    "Clustering",
+    "Cuts",
+    "check_sizes",
+    "check_weights",
+    "dbmstclu",
+    "rooted",
+    "without_small",
+]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()

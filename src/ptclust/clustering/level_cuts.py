@@ -36,8 +36,10 @@ _HUMPS = 3.0
 _APART = 4.0
 # A gap between two weights next to each other is a clear break if it is this many deviations of all weights below.
 _BREAK = 5.0
-# Noise is negligible below this part of the variance of the weights: DBMSTClu then sees what it was made for.
+# Noise is negligible below this part of the variance of the weights: DBMSTClu decides where they show no levels, ...
 _NEGLIGIBLE = 0.2
+# ... and below this part every single edge can be trusted, which is what DBMSTClu was made for.
+_NO_MATTER = 1e-4
 # Bins, and trials of tail and place, of the likelihood of one level with a tail: finer ones change it by little.
 _BINS, _TAILS, _PLACES = 256, np.linspace(0.02, 0.999, 40), np.linspace(-0.3, 0.3, 13)
 # The least standard deviation, as part of that of the weights: without noise, one exact level would have none.
@@ -64,7 +66,7 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
 
     The pieces that cuts leave are looked at again, as there may be more levels than two. If the weights of the whole
     tree show no levels, the tree stays whole where noise may have hidden them, and is cut by DBMSTClu where noise is
-    negligible.
+    negligible. DBMSTClu also cuts where there is next to no noise at all.
 
     Parameters
     ----------
@@ -90,7 +92,9 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
     array([32, 65])
     """
     weights = NoisyWeights.of(tree.weights, noise)
-    if _levels_of(weights, tree.n_nodes, 0) is None and _is_noise_negligible(weights):
+    if _noise_is_below(_NO_MATTER, weights) or (
+        _levels_of(weights, tree.n_nodes, 0) is None and _noise_is_below(_NEGLIGIBLE, weights)
+    ):
         return _by_dbmstclu(tree, noise)
     forest = rooted(tree)
     is_cut = np.zeros(len(weights.values), dtype=bool)
@@ -223,9 +227,10 @@ def _clear_break(weights: NoisyWeights) -> Levels | None:
     return Levels(math.nan, len(low) / n_values, float(low.mean()), float(high.mean()), common)
 
 
-def _is_noise_negligible(weights: NoisyWeights) -> bool:
+def _noise_is_below(part: float, weights: NoisyWeights) -> bool:
+    """Return whether noise makes up less than this part of the variance of the weights."""
     variance = float(weights.values.var()) if len(weights.values) else 0.0
-    return weights.deviation**2 < _NEGLIGIBLE * variance
+    return weights.deviation**2 < part * variance
 
 
 def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> LevelCuts:

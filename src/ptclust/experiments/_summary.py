@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["aligned", "margin_of", "wrapped"]
-
-
-def margin_of(values: Sequence[float]) -> float | None:
-    """Return half the width of the 95 % t interval of the mean; None for a single value."""
-    from scipy.stats import t
-
-    if len(values) < 2:
-        return None
-    quantile = float(t.ppf(0.975, len(values) - 1))
-    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+__all__ = ["aligned", "wrapped"]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

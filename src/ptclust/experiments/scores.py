@@ -41,6 +41,5 @@ def _groups(
 
 
 def _entropy(groups: NDArray[np.int64]) -> float:
-    sizes = np.bincount(groups)
-    shares = sizes[sizes > 0] / len(groups)
+    shares = np.unique(groups, return_counts=True)[1] / len(groups)
     return max(0.0, -float(shares @ np.log(shares)))
