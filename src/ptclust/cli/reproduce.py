@@ -7,20 +7,36 @@ from typing import Annotated, Optional
 
 import typer
 
+from ptclust.cli import _options as o
+
 reproduce = typer.Typer(no_args_is_help=True, help="Repeat the experiments of the documentation.")
+
+_Output = Annotated[
+    Path, typer.Option("--output", "-o", help="Directory for results, tables and figures.")
+]
+_Quick = Annotated[bool, typer.Option("--quick", help="A coarser grid: a minute or two.")]
+_Repetitions = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(min=1, help="Repetitions of every run, instead of what the grid has."),
+]
+_Seed = Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")]
+_Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
+    ),
+]
 
 
 @reproduce.command("figures")
 def figures(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for figures and report.")
-    ] = Path("ptclust-figures"),
+    output: _Output = Path("ptclust-figures"),
     cross_edges: Annotated[
         int, typer.Option(min=1, help="Edges between the clusters; the paper does not say.")
     ] = 2,
     repetitions: Annotated[int, typer.Option(min=1, help="Runs behind every panel.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+    seed: _Seed = 0,
+    as_json: o.AsJson = False,
 ) -> None:
     """Draw the two figures of the paper: circles and moons, without privacy and at three epsilons.
 
@@ -51,24 +67,12 @@ def figures(
 
 @reproduce.command("tables")
 def tables(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for results and tables.")
-    ] = Path("ptclust-tables"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Coarse grid, 100 repetitions: a minute or two.")
-    ] = False,
-    repetitions: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(min=1, help="Repetitions of every run, instead of 1000, or 100 if quick."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 0,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
-        ),
-    ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+    output: _Output = Path("ptclust-tables"),
+    quick: _Quick = False,
+    repetitions: _Repetitions = None,
+    seed: _Seed = 0,
+    resume: _Resume = True,
+    as_json: o.AsJson = False,
 ) -> None:
     """Measure the paper's PTClust on its graphs: ARI, clusters and singletons, with published and sound noise.
 
@@ -94,29 +98,16 @@ def tables(
 
 @reproduce.command("utility")
 def utility(
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Directory for results, tables and figures."),
-    ] = Path("ptclust-utility"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Coarse grid, few repetitions: a minute or two.")
-    ] = False,
-    repetitions: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(min=1, help="Repetitions of every run, instead of a number that fits n."),
-    ] = None,
+    output: _Output = Path("ptclust-utility"),
+    quick: _Quick = False,
+    repetitions: _Repetitions = None,
     nodes: Annotated[
         Optional[list[int]],  # noqa: UP045
         typer.Option(min=1, help="Only planted graphs of this size; may be given repeatedly."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 1000,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
-        ),
-    ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+    seed: _Seed = 1000,
+    resume: _Resume = True,
+    as_json: o.AsJson = False,
 ) -> None:
     """Measure how well known clusters are found, against epsilon, for every method and control (docs/utility.md).
 
@@ -146,20 +137,11 @@ def utility(
 
 @reproduce.command("bounds")
 def bounds(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for results, tables and figure.")
-    ] = Path("ptclust-bounds"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Coarse grid, fewer draws: less than a minute.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of trees and noise.")] = 0,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
-        ),
-    ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+    output: _Output = Path("ptclust-bounds"),
+    quick: _Quick = False,
+    seed: _Seed = 0,
+    resume: _Resume = True,
+    as_json: o.AsJson = False,
 ) -> None:
     """Set the bounds of the theory beside simulated frequencies (docs/proofs/bounds.md).
 
@@ -182,12 +164,10 @@ def bounds(
 
 @reproduce.command("certificates")
 def certificates(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for table and results.")
-    ] = Path("ptclust-certificates"),
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the trees.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and trees.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+    output: _Output = Path("ptclust-certificates"),
+    quick: _Quick = False,
+    seed: _Seed = 0,
+    as_json: o.AsJson = False,
 ) -> None:
     """Count how often recovery by DBMSTClu is certified, and how often it happens (docs/proofs/recovery.md)."""
     from ptclust.cli._terminal import say, stages
@@ -207,7 +187,7 @@ def certificates(
 @reproduce.command("shift")
 def shift(
     repetitions: Annotated[int, typer.Option(min=1, help="Repetitions of every run.")] = 6,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")] = 0,
+    seed: _Seed = 0,
 ) -> None:
     """Compare rules for the shift tau of released weights (docs/decisions/0006-shift.md)."""
     from ptclust.cli._terminal import stages
