@@ -314,6 +314,8 @@ class TestNeeded:
         words = utility_words.needed_of
         curve = self.means((1.0, 0.1), (2.0, 0.5)).curve("linf-100", "moons", "sound")
         assert words(None, curve) == "> 2 (truly > 6)"
+        far = self.means((100.0, 0.1)).curve("linf-100", "moons", "sound")
+        assert words(None, far) == "> 100 (truly > 300)"
         assert words(self.needed((1.0, 0.95)), curve) == "<= 1 (truly <= 3)"
 
 
@@ -341,6 +343,8 @@ class TestReport:
     def test_targets_are_judged(self, report, monkeypatch):
         found = Outcome(Target("linf-1000", "moons", 0.5, 0.9), 0.95, 0.01, 0.4, 0.1, 0.2, 0.0)
         assert found.missed == []
+        assert found.verdict == "met"
+        assert replace(found, margin=0.06).verdict == "met, but the interval reaches below"
         assert replace(found, ari=0.85).missed == ["ARI below 0.9"]
         assert replace(found, equal=0.7).missed == ["less than 0.3 above equal weights"]
         assert replace(found, spectral=0.7).missed == ["less than 0.3 above the spectral control"]
@@ -370,7 +374,7 @@ class TestReport:
             {**record, "ari": 0.0} if record["method"] == "auto" else record for record in records
         ]
         told = list(failures(Means(spoilt), SMALL[:1]))
-        assert any("whole graph + contraction reaches 0.9" in words for words in told)
+        assert any("whole graph + contraction stays at 0.9 from" in words for words in told)
 
     def test_more_epsilon_that_does_harm_is_a_failure(self, records):
         spoilt = [

@@ -61,6 +61,15 @@ class Outcome:
     """ARI of the paper's PTClust, soundly calibrated, at that epsilon."""
 
     @property
+    def verdict(self) -> str:
+        """Whether the target is met, in words."""
+        if self.missed:
+            return f"**missed**: {'; '.join(self.missed)}"
+        if self.margin is not None and self.ari - self.margin < self.target.ari:
+            return "met, but the interval reaches below"
+        return "met"
+
+    @property
     def missed(self) -> list[str]:
         """What is short of the target, in words."""
         words = []
@@ -106,13 +115,14 @@ def _failures_at(means: Means, setting: Setting, family: str) -> Iterator[str]:
     where = setting.name, family
     needed = means.needed(*where, "auto")
     last = means.curve(*where, "auto")[-1]
+    best = max(means.curve(*where, "auto"), key=lambda mean: mean.ari)
     if needed is None:
         plain = max(means.of(*where, name, None).ari for name in ("dbmstclu", "hdbscan"))
+        how = "never reach" if best.ari < GOAL else "do not stay at"
         yield (
-            f"the defaults never reach {GOAL:g}; {last.ari:.2f} at epsilon = {last.epsilon:g}, "
+            f"the defaults {how} {GOAL:g}; {last.ari:.2f} at epsilon = {last.epsilon:g}, "
             f"where the better non-private control has {plain:.2f}"
         )
-    best = max(means.curve(*where, "auto"), key=lambda mean: mean.ari)
     if best.ari > last.ari + _WORSE:
         yield (
             f"the defaults do worse with more epsilon: {best.ari:.2f} at epsilon = {best.epsilon:g}, {last.ari:.2f} at "
@@ -127,8 +137,8 @@ def _failures_at(means: Means, setting: Setting, family: str) -> Iterator[str]:
     if others:
         least, other = min(others, key=lambda pair: pair[0])
         if needed is None or least < 0.95 * needed.epsilon:
-            ours = "never do" if needed is None else f"need {needed.epsilon:.2g}"
-            yield f"{other.title} reaches {GOAL:g} at epsilon = {least:.2g}, the defaults {ours}"
+            ours = "do not" if needed is None else f"from {needed.epsilon:.2g}"
+            yield f"{other.title} stays at {GOAL:g} from epsilon = {least:.2g} on, the defaults {ours}"
     spectral = means.of(*where, "spectral", None).ari
     if spectral > max(ABOVE, last.ari - ABOVE):
         yield (

@@ -151,12 +151,12 @@ class UtilityReport:
                     value_of(found.equal),
                     value_of(found.spectral),
                     value_of(found.sound),
-                    f"**missed**: {'; '.join(found.missed)}" if found.missed else "met",
+                    found.verdict,
                 ]
             )
         if len(rows) == 1:
             return ["None of the graphs of the targets is in this run."]
-        missed = sum(row[-1] != "met" for row in rows[1:])
+        missed = sum(bool(found.missed) for found in outcomes(self.means))
         return [
             *wrapped(
                 "Set before the benchmark was run, for ptclust's defaults: a mean ARI at an epsilon, and at least",

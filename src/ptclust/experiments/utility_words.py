@@ -94,7 +94,7 @@ def needed_of(needed: Needed | None, curve: Sequence[Mean]) -> str:
             float(curve[-1].epsilon or 0),
             float(curve[-1].true_epsilon or 0),
         )
-    words = f"{sign}{epsilon:.2g}"
+    words = f"{sign}{float(f'{epsilon:.2g}'):g}"
     if math.isclose(spent, epsilon, rel_tol=1e-6):
         return words
     truly = f"{spent:,.0f}" if spent >= 10 else f"{spent:.2g}"
