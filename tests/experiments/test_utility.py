@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptclust import PTClust, plan
-from ptclust.errors import FileError, MissingDependencyError
+from ptclust.errors import FileError, MissingDependencyError, UsageError
 from ptclust.experiments import _code, real, utility, utility_words
 from ptclust.experiments.controls import CONTROLS, EQUAL, with_equal_weights
 from ptclust.experiments.means import Means
@@ -105,6 +105,10 @@ class TestSettings:
         assert set(quick.with_repetitions(2).repetitions.values()) == {2}
         only = full.with_nodes([10_000])
         assert [setting.name for setting in only.settings] == ["linf-10000"]
+        fewer = full.without(["dense-1000"])
+        assert {s.name for s in full.settings} - {s.name for s in fewer.settings} == {"dense-1000"}
+        with pytest.raises(UsageError, match="no setting 'dense'"):
+            full.without(["dense"])
 
     def test_graphs_are_not_those_of_the_design(self):
         setting = NAMED["linf-100"]

@@ -230,7 +230,9 @@ class TestRefused:
         with pytest.raises(UsageError, match="no dataset"):
             ledger.history("Survey")
 
-    @pytest.mark.parametrize("statement_id", ["", "release-7", None, 7, "5A91EEDA-AB30-406A-B598-294CA9E4D770"])
+    @pytest.mark.parametrize(
+        "statement_id", ["", "release-7", None, 7, "5A91EEDA-AB30-406A-B598-294CA9E4D770"]
+    )
     def test_statement_ids(self, ledger, statement_id):
         for call in (ledger.confirm, lambda i: ledger.charge("survey", PURE, statement_id=i)):
             with pytest.raises(UsageError, match="statement_id"):

@@ -105,6 +105,10 @@ def utility(
         Optional[list[int]],  # noqa: UP045
         typer.Option(min=1, help="Only planted graphs of this size; may be given repeatedly."),
     ] = None,
+    without: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Leave this setting out; may be given repeatedly."),
+    ] = None,
     seed: _Seed = 1000,
     resume: _Resume = True,
     as_json: o.AsJson = False,
@@ -125,6 +129,9 @@ def utility(
     if nodes:
         effort = effort.with_nodes(nodes)
         command += "".join(f" --nodes {n}" for n in nodes)
+    if without:
+        effort = effort.without(without)
+        command += "".join(f" --without {name}" for name in without)
     command += f" --seed {seed}" * (seed != 1000)
     with stages() as stage:
         records = run_utility(output, effort, seed=seed, resume=resume, stage=stage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from ptclust.errors import UsageError
 from ptclust.experiments.methods import METHODS, PAPER_METHODS, Method
 from ptclust.experiments.planted import Family, PlantedGraph, planted_graph
 from ptclust.experiments.real import REAL
@@ -191,6 +192,18 @@ class Effort:
     def with_repetitions(self, repetitions: int) -> Effort:
         """Return the same with as many repetitions everywhere."""
         return replace(self, repetitions=dict.fromkeys(self.repetitions, repetitions))
+
+    def without(self, names: Collection[str]) -> Effort:
+        """Return the same without the settings of these names."""
+        known = {setting.name for setting in self.settings}
+        unknown = sorted(set(names) - known)
+        if unknown:
+            raise UsageError(
+                f"there is no setting {unknown[0]!r}; settings are {', '.join(sorted(known))}"
+            )
+        return replace(
+            self, settings=tuple(setting for setting in self.settings if setting.name not in names)
+        )
 
     def with_nodes(self, nodes: Collection[int]) -> Effort:
         """Return the same for planted graphs of these sizes alone."""
