@@ -22,7 +22,7 @@ import pytest
 from sklearn.base import clone
 
 import ptclust.pipeline
-from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity, cli
+from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity
 from ptclust.errors import BudgetError, FileError, PrivacyWarning, PtclustError, UsageError
 from ptclust.pipeline import publish
 from ptclust.privacy.plan import plan
@@ -255,21 +255,6 @@ class TestTraces:
             told.append((entries, accounts, ledger.path.stat().st_size))
         assert told[0] == told[1] == told[2]
         assert len(told[0][0]) == 3
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process; return exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ptclust", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out = capsys.readouterr()
-        return stop.value.code or 0, out.out, out.err
-
-    return call
 
 
 @pytest.fixture

@@ -24,6 +24,14 @@ def check_writable(path: Path) -> None:
         raise FileError(f"no permission to write in the directory {path.parent}")
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it, if it is not there; raise FileError if that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"the directory {path} cannot be made: {error.strerror}") from None
+
+
 @contextmanager
 def written_at_once(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file beside ``path`` that takes its place on success, and vanishes on any error.

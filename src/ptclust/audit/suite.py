@@ -91,7 +91,7 @@ class Effort:
 
     @classmethod
     def full(cls) -> Effort:
-        """Return what takes the better part of an hour."""
+        """Return what takes far longer than the quick run."""
         return cls(
             tuple(GRAPHS), 12, ("linf", "l1", "l2"), 60_000, 10_000, 2_000_000, (False, True)
         )

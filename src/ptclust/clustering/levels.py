@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ptclust.privacy import Noise
 
-__all__ = ["Levels", "NoisyWeights", "affinities", "shifted", "two_levels"]
+__all__ = ["Levels", "NoisyWeights", "affinities", "least_shift", "shifted", "two_levels"]
 
 # A bin is far narrower than any noise that matters, and the work no longer depends on the number of weights.
 _BINS = 512
@@ -150,7 +150,7 @@ def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
 def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
     """Return weights of which the smallest is one deviation of the noise, or more if it was more: all are positive.
 
-    That is the default of Weight-Release; docs/decisions/0006-shift.md says why.
+    docs/decisions/0006-shift.md says why.
 
     Examples
     --------
@@ -160,7 +160,13 @@ def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
     """
     if not len(weights):
         return weights
-    smallest = float(weights.min())
-    return weights + max(
-        0.0, noise.standard_deviation - smallest, math.nextafter(-smallest, math.inf)
-    )
+    return weights + least_shift(float(weights.min()), noise.standard_deviation)
+
+
+def least_shift(smallest: float, deviation: float) -> float:
+    """Return the least shift that leaves the smallest weight positive, and at one deviation of the noise or more.
+
+    >>> least_shift(-1.0, 0.5), least_shift(0.75, 0.5)
+    (1.5, 0.0)
+    """
+    return max(0.0, deviation - smallest, math.nextafter(-smallest, math.inf))

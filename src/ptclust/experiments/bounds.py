@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._files import make_directory
 from ptclust._version import __version__
-from ptclust.errors import FileError
 from ptclust.experiments._records import Records
 from ptclust.experiments.planted import planted_graph
 from ptclust.experiments.utility import number_of
@@ -128,10 +128,7 @@ def run_bounds(
     stage : callable
         Hears what is being done.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+    make_directory(directory)
     graphs = {"moons": _moons(30), "paths": light_and_heavy_paths(8, 2, 1.2)}
     jobs: list[tuple[tuple[str, str, float, int], Callable[[int], dict[str, Any]]]] = []
     for name, (graph, labels) in graphs.items():

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from ptclust._files import written_at_once
-from ptclust.errors import FileError
+from ptclust._files import make_directory, written_at_once
 from ptclust.experiments._summary import aligned, wrapped
 from ptclust.experiments.planted import ACROSS, PAPER, WITHIN, Family, planted_graph
 from ptclust.graph import Topology
@@ -235,10 +234,7 @@ class CertificatesReport:
 
     def save(self, directory: Path) -> None:
         """Write ``certificates.md`` and ``certificates.json``."""
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+        make_directory(directory)
         for suffix, text in (("md", self.to_markdown()), ("json", self.to_json())):
             with written_at_once(directory / f"certificates.{suffix}") as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._files import make_directory
 from ptclust.clustering import dbmstclu
-from ptclust.errors import FileError
 from ptclust.experiments.planted import planted_graph
 from ptclust.pipeline import publish
 from ptclust.privacy import Sensitivity
@@ -38,10 +38,7 @@ def run_demo(
 
     ``seed`` fixes the example; the noise is fresh and secure every time.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+    make_directory(directory)
     stage("Making a graph over two moons")
     planted = planted_graph("moons", 200, seed=seed)
     points = np.asarray(planted.points)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._files import make_directory
 from ptclust.clustering import dbmstclu
-from ptclust.errors import FileError, PrivacyWarning
+from ptclust.errors import PrivacyWarning
 from ptclust.experiments.figures_report import FiguresReport
 from ptclust.experiments.homogeneous import CROSS_EDGES, homogeneous_graph
 from ptclust.experiments.planted import PAPER
@@ -138,10 +139,7 @@ def run_figures(
     stage : callable
         Hears what is being done.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+    make_directory(directory)
     figures = {}
     for family in PAPER:
         stage(f"Clustering {family}")

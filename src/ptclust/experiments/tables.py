@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._files import make_directory
 from ptclust._version import __version__
-from ptclust.errors import FileError, PrivacyWarning
+from ptclust.errors import PrivacyWarning
 from ptclust.experiments._records import Records
 from ptclust.experiments.homogeneous import homogeneous_graph
 from ptclust.experiments.planted import PAPER, Family
@@ -88,10 +89,7 @@ def run_tables(
     stage : callable
         Hears what is being done.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+    make_directory(directory)
     header = {
         "experiment": "tables",
         "version": __version__,

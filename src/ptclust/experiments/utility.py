@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._files import make_directory
 from ptclust._version import __version__
 from ptclust.clustering import dbmstclu
-from ptclust.errors import FileError, PrivacyWarning
+from ptclust.errors import PrivacyWarning
 from ptclust.experiments._code import code_digest
 from ptclust.experiments._records import Records
 from ptclust.experiments.controls import CONTROLS, Control, with_equal_weights
@@ -91,10 +92,7 @@ def run_utility(
     stage : callable
         Hears what is being done.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the directory {directory} cannot be made: {error.strerror}") from None
+    make_directory(directory)
     header = {
         "experiment": "utility",
         "version": __version__,

@@ -42,6 +42,27 @@ def fill_neighbours(
 
 
 @kernel
+def _meet(
+    start: NDArray[np.int64],
+    near: NDArray[Any],
+    node: int,
+    piece: NDArray[np.int64],
+    old: int,
+    mark: int,
+    found: NDArray[np.int64],
+    count: int,
+) -> int:
+    """Move neighbours of ``node`` in the piece ``old`` to ``mark``; append them to the ``count`` found so far."""
+    for i in range(start[node], start[node + 1]):
+        other = near[i]
+        if piece[other] == old:
+            piece[other] = mark
+            found[count] = other
+            count += 1
+    return count
+
+
+@kernel
 def _visit(
     start: NDArray[np.int64],
     near: NDArray[Any],
@@ -58,12 +79,7 @@ def _visit(
     while head < count:
         node = found[head]
         head += 1
-        for i in range(start[node], start[node + 1]):
-            other = near[i]
-            if piece[other] == old:
-                piece[other] = mark
-                found[count] = other
-                count += 1
+        count = _meet(start, near, node, piece, old, mark, found, count)
     return count
 
 
@@ -90,12 +106,7 @@ def _grow(
         found[head], found[drawn] = found[drawn], found[head]
         node = found[head]
         head += 1
-        for i in range(start[node], start[node + 1]):
-            other = near[i]
-            if piece[other] == old:
-                piece[other] = mark
-                found[count] = other
-                count += 1
+        count = _meet(start, near, node, piece, old, mark, found, count)
     return count
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust.clustering.levels import least_shift
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def normalisation(
         return Normalisation(0.0 if shift is None else shift, 1.0 if scale is None else scale)
     smallest, largest = float(noisy_weights.min()), float(noisy_weights.max())
     if shift is None:
-        shift = max(0.0, noise - smallest, math.nextafter(-smallest, math.inf))
+        shift = least_shift(smallest, noise)
     if smallest + shift <= 0:
         raise UsageError(
             f"with a shift of {shift:g} the smallest released weight is not positive, and the budget "

@@ -119,7 +119,7 @@ class Published:
         return Release(
             tree=self.tree,
             labels=without_small(found.labels, min_cluster_size),
-            dbcvi=dbcvi(scaled, found.labels),
+            dbcvi=dbcvi(scaled, found.labels) if found.dbcvi is None else found.dbcvi,
             statement=replace(self.statement, post_processing=tuple(words)),
             shift=normal.shift,
             scale=normal.scale,
@@ -133,7 +133,7 @@ class Published:
     def _found(self, way: Way, scaled: Tree) -> _Found:
         if way == "dbmstclu":
             clustering = dbmstclu(scaled)
-            return _Found(clustering.labels, clustering.cuts.edge_ids)
+            return _Found(clustering.labels, clustering.cuts.edge_ids, clustering.dbcvi)
         if way == "levels":
             from ptclust.clustering.level_cuts import cut_levels
 
@@ -153,6 +153,8 @@ class _Found(NamedTuple):
     labels: NDArray[np.int64]
     cuts: NDArray[np.int64] | None
     """Ids of the cut edges, if the clusters are the pieces that these leave of the tree."""
+    dbcvi: float | None = None
+    """DBCVI on the tree, where it is known already."""
 
 
 _WORDS: dict[Way, str] = {
