@@ -25,8 +25,11 @@ import ptclust.pipeline
 from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity
 from ptclust.errors import BudgetError, FileError, PrivacyWarning, PtclustError, UsageError
 from ptclust.pipeline import publish
+from ptclust.privacy.exponential import published_tree
 from ptclust.privacy.plan import plan
 from ptclust.privacy.randomness import RandomStream
+from ptclust.trees import private_spanning_tree
+from ptclust.trees.private import DRAW
 
 SENSITIVITY = Sensitivity(linf=1e-5)
 CLI_BUDGET = ["--epsilon", "1/10", "--linf", "1e-5"]
@@ -211,6 +214,147 @@ class TestEstimator:
         with pytest.raises(FileError):
             model.fit(path_graph())
         assert model.release_.statement.id == ledger.history()[0].statement_id
+
+
+class TestTreeAlone:
+    """private_spanning_tree pays as PTClust does."""
+
+    OPTIONS: ClassVar[dict[str, Any]] = {"epsilon": 1, "sensitivity": SENSITIVITY}
+
+    def draw(self, ledger, **options: Any) -> Any:
+        return private_spanning_tree(
+            path_graph(), ledger=ledger, dataset="survey", **(self.OPTIONS | options)
+        )
+
+    @pytest.mark.parametrize(
+        ("choices", "pure"),
+        [
+            ({"method": "laplace"}, True),
+            ({"method": "laplace", "delta": 1e-6}, True),
+            ({"method": "pamst"}, True),
+            ({"method": "kruskal"}, True),
+            ({"method": "kruskal", "delta": 1e-6}, False),
+            ({"method": "gaussian", "delta": 1e-6}, False),
+        ],
+    )
+    def test_the_price_in_every_currency(self, tmp_path, choices, pure):
+        rho = Budget.approximate(1, 1e-6).to_zcdp().rho
+        prices = {
+            "pure": (Budget.pure(10), 1 if pure else None, 0),
+            "approximate": (Budget.approximate(10, 1e-3), 1, 0 if pure else Fraction(1e-6)),
+            "zcdp": (Budget.zcdp(10), Fraction(1, 2) if pure else rho, 0),
+        }
+        for kind, (total, amount, delta) in prices.items():
+            (tmp_path / kind).mkdir()
+            ledger = book(tmp_path / kind, total)
+            if amount is None:
+                with pytest.raises(BudgetError, match="no pure guarantee"):
+                    self.draw(ledger, **choices)
+                assert ledger.history() == ()
+                continue
+            assert self.draw(ledger, **choices).n_edges == 23
+            (charge,) = ledger.history()
+            assert (charge.amount.amount, charge.amount.delta) == (amount, delta)
+            assert charge.released
+            begins = f"tree alone by {choices['method']}, sound calibration: epsilon = 1"
+            assert charge.description.startswith(begins)
+            assert charge.description.endswith("; linf <= 1e-05")
+
+    def test_the_published_exponent_pays_the_half_that_it_truly_spends(self, ledger):
+        self.draw(ledger, method="pamst", calibration="published")
+        (charge,) = ledger.history()
+        assert charge.amount.amount == published_tree(SENSITIVITY, 23, Fraction(1)).spent.epsilon
+        assert float(charge.amount.amount) == pytest.approx(0.5, rel=1e-6)
+        assert "published calibration" in charge.description
+
+    def test_the_charge_is_on_the_disk_before_anything_is_drawn(self, ledger, monkeypatch):
+        seen, of = [], RandomStream.of
+
+        def watched(random_state):
+            seen.extend(ledger.history())
+            return of(random_state)
+
+        monkeypatch.setattr(RandomStream, "of", watched)
+        self.draw(str(ledger.path))
+        assert [charge.released for charge in seen] == [False]
+        assert [charge.released for charge in ledger.history()] == [True]
+
+    @pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt])
+    def test_what_fails_after_the_charge_stays_charged(self, ledger, monkeypatch, stop):
+        def fail(*_args):
+            raise stop
+
+        monkeypatch.setitem(DRAW, "kruskal", fail)
+        with pytest.raises(stop):
+            self.draw(ledger)
+        assert [charge.released for charge in ledger.history()] == [False]
+        assert ledger.status()[0].spent.amount == 1
+
+    WRONG: ClassVar[dict[str, Any]] = {
+        "epsilon": ({"epsilon": 0}, UsageError),
+        "tiny": ({"epsilon": 1e-11}, UsageError),
+        "sensitivity": ({"sensitivity": None}, UsageError),
+        "method": ({"method": "prim"}, UsageError),
+        "gaussian": ({"method": "gaussian"}, UsageError),
+        "published": ({"calibration": "published"}, UsageError),
+        "seed": ({"random_state": 1}, UsageError),
+        "dataset": ({"dataset": "census"}, UsageError),
+        "no dataset": ({"dataset": None}, UsageError),
+        "no ledger": ({"ledger": None}, UsageError),
+        "too much": ({"epsilon": 11}, BudgetError),
+    }
+
+    @pytest.mark.parametrize("what", WRONG)
+    def test_what_can_be_refused_is_refused_before_the_charge(self, ledger, monkeypatch, what):
+        def drawn(*_args):
+            raise AssertionError("a tree was drawn")
+
+        monkeypatch.setattr(RandomStream, "of", drawn)
+        change, error = self.WRONG[what]
+        options = {**self.OPTIONS, "ledger": ledger, "dataset": "survey"}
+        before = ledger.path.read_bytes()
+        with pytest.raises(error):
+            private_spanning_tree(path_graph(), **(options | change))
+        assert ledger.path.read_bytes() == before
+
+    def test_a_damaged_ledger_stops_the_tree(self, ledger):
+        content = ledger.path.read_bytes()
+        ledger.path.write_bytes(content.replace(b"survey", b"surveY"))
+        with pytest.raises(FileError):
+            self.draw(ledger)
+
+    def test_a_tree_that_was_paid_for_is_returned_if_the_note_fails(self, ledger, monkeypatch):
+        def fail(*_args):
+            raise FileError("disk full")
+
+        monkeypatch.setattr(Ledger, "confirm", fail)
+        with pytest.warns(PrivacyWarning, match=r"charged and is returned.*disk full") as caught:
+            tree = self.draw(ledger)
+        assert caught[0].filename == __file__
+        assert tree.n_edges == 23
+        assert len(ledger.history()) == 1
+
+    def test_nothing_to_draw_costs_what_was_asked(self, ledger):
+        for more in ({}, {"method": "pamst", "calibration": "published"}):
+            private_spanning_tree(
+                Graph([], [], [], n_nodes=3),
+                ledger=ledger,
+                dataset="survey",
+                **self.OPTIONS,
+                **more,
+            )
+        assert [charge.amount.amount for charge in ledger.history()] == [1, 1]
+
+    def test_entries_do_not_depend_on_the_weights(self, tmp_path):
+        told = []
+        for seed in range(2):
+            (tmp_path / str(seed)).mkdir()
+            ledger = book(tmp_path / str(seed), Budget.pure(1))
+            graph = path_graph(seed)
+            private_spanning_tree(graph, ledger=ledger, dataset="survey", **self.OPTIONS)
+            (charge,) = ledger.history()
+            told.append((charge.description, charge.amount, ledger.path.stat().st_size))
+        assert told[0] == told[1]
 
 
 class TestTraces:

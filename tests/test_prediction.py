@@ -230,11 +230,18 @@ class TestSizes:
     def test_of_several_components_the_largest_counts(self):
         assert default_sizes(topology_of(nx.disjoint_union_all([nx.path_graph(40)] * 9))) == (20,)
 
-    def test_too_small_to_predict(self):
-        with pytest.raises(InputError, match="at most 3 nodes"):
-            predict(topology_of(nx.path_graph(3)), **LINF)
-        with pytest.raises(InputError, match="at most 0 nodes"):
-            predict(Topology([], []), **LINF)
+    @pytest.mark.parametrize("sizes", [None, [1], [2], ["x"]])
+    @pytest.mark.parametrize("n_nodes", [0, 1, 2, 3])
+    def test_too_small_to_predict(self, n_nodes, sizes):
+        """No size fits, so none is asked for: it is the graph that is too small."""
+        most = f"at most {n_nodes} node{'' if n_nodes == 1 else 's'}; .* of at least 4"
+        with pytest.raises(InputError, match=most):
+            predict(topology_of(nx.path_graph(n_nodes)), sizes=sizes, **LINF)
+
+    @pytest.mark.parametrize("n_nodes", [4, 5])
+    def test_where_one_size_fits(self, n_nodes):
+        with pytest.raises(UsageError, match=r"must be 2, half of the largest .*, not 3"):
+            predict(topology_of(nx.path_graph(n_nodes)), sizes=[2, 3], **LINF)
 
     @pytest.mark.parametrize("sizes", [[1], [51], [10, 5.5], [True], [-3], ["10"]])
     def test_out_of_range(self, sizes):
@@ -594,6 +601,12 @@ class TestCommandLine:
         assert prediction["weight_range"] == [0.0, 2.0]
         assert prediction["repetitions"] == 2
         assert {point["clusterer"] for point in prediction["curves"][0]["points"]} == {"dbmstclu"}
+
+    def test_a_tiny_graph(self, run):
+        Path("tiny.csv").write_text("a,b\nb,c\n")
+        code, out, err = run("plan", "tiny.csv", *BUDGET, "--predict", "--sizes", "2")
+        assert (code, out) == (InputError.exit_code, "")
+        assert "nothing to predict where connected parts have at most 3 nodes" in err
 
     @pytest.mark.parametrize(
         ("options", "code", "words"),

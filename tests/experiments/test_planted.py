@@ -9,8 +9,18 @@ from scipy.sparse.csgraph import connected_components
 
 from ptclust.errors import UsageError
 from ptclust.experiments.controls import CONTROLS
-from ptclust.experiments.planted import PAPER, Family, planted_graph
+from ptclust.experiments.planted import (
+    _RECIPES,
+    PAPER,
+    Family,
+    _pairs_within,
+    _with_decoys,
+    cross_pairs,
+    draw_weights,
+    planted_graph,
+)
 from ptclust.experiments.utility import agreement
+from ptclust.graph import Graph
 
 FAMILIES = get_args(Family)
 OTHERS = [family for family in FAMILIES if family not in PAPER]
@@ -29,6 +39,23 @@ def pieces(graph, keep):
 
 def across(planted):
     return planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
+
+
+def second_planting(planted, family, n, k, seed):
+    """Return the clusters of the decoys and the pairs that both layouts join, from the recipe itself."""
+    random = np.random.default_rng([seed, n])
+    layout, near = _RECIPES[family].layout, _RECIPES[family].neighbours
+    pairs = _pairs_within(planted.points, planted.truth, near, random)
+    points, truth = layout(n, k, seed=int(random.integers(2**32)))
+    return truth, {*ordered(pairs), *ordered(_pairs_within(points, truth, near, random))}
+
+
+def ordered(pairs):
+    return map(tuple, np.sort(pairs, axis=1).tolist())
+
+
+def edges(graph):
+    return set(ordered(np.stack([graph.sources, graph.targets], axis=1)))
 
 
 CASES = [(family, n, None) for family in FAMILIES for n in (100, 1000)]
@@ -167,6 +194,117 @@ def test_dbmstclu_finds_them_without_privacy(family, n, k):
     for seed in range(3):
         planted = planted_graph(family, n, n_clusters=k, seed=seed)
         assert agreement(planted.truth, labels_of("dbmstclu", planted)) == 1
+
+
+class TestDecoys:
+    @pytest.mark.parametrize("family", FAMILIES)
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_topology_is_that_of_two_plantings(self, family, seed):
+        planted = planted_graph(family, 200, decoys=True, seed=seed)
+        graph, truth, between = planted.graph, planted.truth, across(planted)
+        k = truth.max() + 1
+        other, pairs = second_planting(planted, family, 200, k, seed)
+        assert edges(graph) == pairs
+        assert graph.n_edges == len(pairs)
+        assert abs(agreement(truth, other)) < 0.05
+        assert pieces(graph, ~between) == k
+        assert pieces(graph, other[graph.sources] == other[graph.targets]) == k
+        assert pieces(graph, slice(None)) == 1
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_weights_follow_the_first(self, family):
+        planted = planted_graph(family, 200, decoys=True)
+        truth, graph, between = planted.truth, planted.graph, across(planted)
+        assert np.array_equal(truth, planted_graph(family, 200).truth)
+        for cluster in range(truth.max() + 1):
+            here, there = truth[graph.sources] == cluster, truth[graph.targets] == cluster
+            inside, outgoing = graph.weights[here & there], graph.weights[here != there]
+            assert inside.max() ** 2 / inside.min() < outgoing.min()
+        assert 0.9 < between[: len(between) // 2].mean() / between.mean() < 1.1
+        assert agreement(truth, labels_of("dbmstclu", planted)) == 1
+
+    @pytest.mark.parametrize(("n", "k"), [(100, 10), (1000, 30)])
+    def test_neither_planting_is_the_likelier(self, n, k):
+        """Edges within either are as many, but for chance, and so are their degrees."""
+        differences = []
+        for seed in range(40 if n == 100 else 10):
+            planted = planted_graph("blobs", n, n_clusters=k, decoys=True, seed=seed)
+            other, _ = second_planting(planted, "blobs", n, k, seed)
+            a, b = planted.graph.sources, planted.graph.targets
+            counts = [np.count_nonzero(truth[a] == truth[b]) for truth in (planted.truth, other)]
+            differences.append(counts[0] - counts[1])
+        differences = np.array(differences)
+        assert abs(differences.mean()) < 5 * differences.std(ddof=1) / np.sqrt(len(differences))
+        assert np.abs(differences).max() < 0.05 * planted.graph.n_edges
+
+    @pytest.mark.parametrize(("n", "k", "seeds"), [(100, 10, 20), (1000, 30, 2)])
+    def test_small_clusters_are_no_longer_given_away(self, n, k, seeds):
+        found = {}
+        for decoys in (False, True):
+            planted = [
+                planted_graph("blobs", n, n_clusters=k, decoys=decoys, seed=seed)
+                for seed in range(seeds)
+            ]
+            found[decoys] = np.mean([agreement(p.truth, labels_of("spectral", p)) for p in planted])
+        assert found[False] > 0.9
+        assert found[True] < 0.6
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_as_many_edges_across_as_wanted(self, family):
+        k = planted_graph(family, 40).truth.max() + 1
+        for seed in range(10):
+            complete = planted_graph(family, 40, complete=True, seed=seed)
+            full = np.count_nonzero(across(complete))
+            for wanted in (k - 1, 40, 300, 10**6):
+                planted = planted_graph(family, 40, cross_edges=wanted, decoys=True, seed=seed)
+                assert np.count_nonzero(across(planted)) == min(wanted, full)
+                assert len(edges(planted.graph)) == planted.graph.n_edges
+                assert pieces(planted.graph, slice(None)) == 1
+
+    def test_decoys_come_before_random_pairs(self):
+        for seed in range(5):
+            planted = planted_graph(
+                "blobs", 200, n_clusters=5, cross_edges=400, decoys=True, seed=seed
+            )
+            _, pairs = second_planting(planted, "blobs", 200, 5, seed)
+            assert edges(planted.graph) <= pairs
+            more = planted_graph(
+                "blobs", 200, n_clusters=5, cross_edges=2000, decoys=True, seed=seed
+            )
+            assert pairs < edges(more.graph)
+
+    def test_clusters_that_decoys_leave_apart_are_joined(self):
+        """The second planting repeats the first here: it has no edge across."""
+        planted = planted_graph("blobs", 60, n_clusters=5)
+        pairs = _pairs_within(planted.points, planted.truth, 8, np.random.default_rng(0))
+        for wanted in (None, 4, 100):
+            found = _with_decoys(pairs, pairs, planted.truth, wanted, np.random.default_rng(1))
+            clusters = planted.truth[found]
+            assert np.count_nonzero(clusters[:, 0] != clusters[:, 1]) == (wanted or 4)
+            assert len(set(ordered(found))) == len(found) == len(pairs) + (wanted or 4)
+            matrix = coo_array((np.ones(len(found)), tuple(found.T)), shape=(60, 60))
+            assert connected_components(matrix, directed=False)[0] == 1
+
+    def test_complete_graphs_have_none(self):
+        plain, decoys = (
+            planted_graph("blobs", 40, complete=True, decoys=decoys) for decoys in (False, True)
+        )
+        assert np.array_equal(plain.graph.weights, decoys.graph.weights)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "multiscale"])
+def test_graphs_without_decoys_draw_nothing_for_them(family):
+    """Published numbers hang on the order of draws: within, across, the order of edges, weights."""
+    planted = planted_graph(family, 120, seed=3)
+    random, truth = np.random.default_rng([3, 120]), planted.truth
+    within = _pairs_within(planted.points, truth, _RECIPES[family].neighbours, random)
+    pairs = np.concatenate([within, cross_pairs(truth, 480, random)])
+    a, b = pairs[random.permutation(len(pairs))].T
+    weights = draw_weights(truth[a], truth[b], np.ones(truth.max() + 1), random)
+    expected = Graph(a, b, weights, n_nodes=120)
+    assert np.array_equal(planted.graph.sources, expected.sources)
+    assert np.array_equal(planted.graph.targets, expected.targets)
+    assert np.array_equal(planted.graph.weights, expected.weights)
 
 
 @pytest.mark.parametrize(

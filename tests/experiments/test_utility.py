@@ -91,6 +91,18 @@ class TestSettings:
         assert edges[1] > 1.8 * edges[0]
         assert edges[2] > 2.8 * edges[1]
 
+    def test_many_small_clusters_have_decoys(self):
+        """And as many edges across as the decoys have, however many the setting asks for."""
+        assert {name for name, shape in SHAPES.items() if shape.decoys} == {"blobs-10", "blobs-30"}
+        for name in ("sparse-1000", "linf-1000", "dense-1000"):
+            setting = NAMED[name]
+            ours = drawn(setting, "blobs-10", seed=1).graph
+            theirs = planted_graph(
+                "blobs", 1000, n_clusters=10, neighbours=setting.neighbours, decoys=True, seed=1
+            ).graph
+            assert np.array_equal(ours.sources, theirs.sources)
+            assert np.array_equal(ours.weights, theirs.weights)
+
     def test_every_target_is_measured_even_in_quick_mode(self):
         for effort in (Effort.quick(), Effort.full()):
             for target in TARGETS:
@@ -367,11 +379,24 @@ class TestReport:
     def test_failures_are_told(self, report):
         told = list(failures(report.means, SMALL))
         assert any(words.startswith("karate club") and "never reach 0.9" in words for words in told)
-        # Ten clusters of ten nodes: eight neighbours within give them away.
-        giving = [words for words in told if words.startswith("blobs-10, n = 100")]
-        assert any("the topology gives the clusters away" in words for words in giving)
         text = " ".join(report.to_markdown().split())
         assert all(words in text for words in told)
+
+    def test_a_topology_that_gives_the_clusters_away_is_a_failure(self, records):
+        words = "blobs-10, n = 100, linf = 0.001: the topology gives the clusters away"
+        assert not any(told.startswith(words) for told in failures(Means(records), SMALL[:1]))
+        # Ten clusters of ten nodes among random edges would: decoys are what hides them.
+        without = [
+            planted_graph("blobs", 100, n_clusters=10, cross_edges=400, seed=seed)
+            for seed in range(3)
+        ]
+        spectral = next(control for control in CONTROLS if control.name == "spectral")
+        given = np.mean([agreement(p.truth, spectral.labels(p.graph, 10)) for p in without])
+        spoilt = [
+            {**record, "ari": given} if record["method"] == "spectral" else record
+            for record in records
+        ]
+        assert any(told.startswith(words) for told in failures(Means(spoilt), SMALL[:1]))
 
     def test_a_better_method_is_a_failure_of_the_defaults(self, records):
         spoilt = [

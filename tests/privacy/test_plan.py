@@ -310,7 +310,7 @@ WRONG = [
     *(({"tree": value}, "kruskal, pamst, gaussian, laplace") for value in ("prim", None, 1)),
     *(({"calibration": value}, "'sound' or 'published'") for value in ("tight", None)),
     ({"tree": "gaussian"}, "delta > 0"),
-    ({"tree": "gaussian", "delta": 0.0}, "tree='laplace'"),
+    ({"tree": "gaussian", "delta": 0.0}, "use 'laplace'"),
     *(
         ({"weight_range": value}, "smaller first")
         for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (1,), 5, "ab", ())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import pkgutil
 from fractions import Fraction
 
 import numpy as np
@@ -9,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+import ptclust.theory
 from ptclust.errors import UsageError
 from ptclust.graph import Topology
 from ptclust.privacy import Noise
 from ptclust.release.normalise import Normalisation
 from ptclust.theory.order_statistics import exact_laplace_order_moment, laplace_order_moments
-from ptclust.theory.trade_off import cluster_trade_offs, trade_off
+from ptclust.theory.separation import cluster_trade_offs, trade_off
 from ptclust.trees import Tree
 
 # n, theta_min, theta_max, theta_out, noise_scale
@@ -30,6 +32,13 @@ TEN = [
     (40, 0.10, 0.30, 0.95, 0.010),
     (100, 0.60, 0.60, 0.80, 0.004),
 ]
+
+
+def test_no_module_has_the_name_of_a_function():
+    """Or ``import ptclust.theory.trade_off`` and ``ptclust.theory.trade_off`` are two things."""
+    modules = {module.name for module in pkgutil.iter_modules(ptclust.theory.__path__)}
+    assert "separation" in modules
+    assert not modules & set(ptclust.theory.__all__)
 
 
 def theorem(n, low, high, out, scale):

@@ -13,9 +13,11 @@ from scipy.stats import chisquare, laplace, norm
 
 from ptclust.errors import InputError, UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy import Budget, Sensitivity, gaussian_noise, laplace_noise
+from ptclust.privacy.exponential import calibrate_tree
 from ptclust.privacy.plan import METHODS
 from ptclust.trees import Tree, minimum_spanning_tree, private_spanning_tree
+from ptclust.trees.private import DRAW
 from tests.trees import paper
 
 ALPHA = 1e-6
@@ -191,6 +193,32 @@ class TestTheBudgetIsUsed:
             assert self.is_accepted(found, exact) == (factor == 1.0)
 
 
+@pytest.mark.parametrize("sensitivity", [Sensitivity(linf=MU), Sensitivity(l1=0.3, l2=0.2)])
+@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
+def test_the_tree_gets_all_of_the_budget(monkeypatch, method, delta, sensitivity):
+    """Exactly what each mechanism affords by itself: no share is kept for weights."""
+    graph, used = random_graph(), []
+
+    def spy(_graph, calibrated, *_):
+        used.append(calibrated)
+        edges = minimum_spanning_tree(graph).edge_ids
+        return edges if method in DRAW else (edges, graph.weights)
+
+    if method in DRAW:
+        monkeypatch.setitem(DRAW, method, spy)
+    else:
+        monkeypatch.setitem(private_spanning_tree.__globals__, "perturbed_edges", spy)
+    options: dict[str, Any] = {"epsilon": 0.7, "delta": delta, "sensitivity": sensitivity}
+    private_spanning_tree(graph, method=method, **options)
+    budget = Budget.approximate(0.7, delta)
+    shared = budget.to_zcdp() if delta else budget
+    expected = {
+        "laplace": lambda: laplace_noise(sensitivity, 149, budget.epsilon),
+        "gaussian": lambda: gaussian_noise(sensitivity, 149, shared.rho),
+    }.get(method, lambda: calibrate_tree(sensitivity, 49, shared).exponent)
+    assert used == [expected()]
+
+
 def heaviest(law: Any, i: int, weights: Any, scale: float) -> float:
     """The probability that weight i is the largest after noise."""
 
@@ -245,7 +273,7 @@ def test_the_published_exponent_comes_from_delta_u_of_two_mu(monkeypatch):
         used.append(exponent)
         return np.array([0, 1])
 
-    monkeypatch.setitem(private_spanning_tree.__globals__, "pamst_edges", spy)
+    monkeypatch.setitem(DRAW, "pamst", spy)
     graph = Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.9])
     options = {"epsilon": 0.5, "sensitivity": Sensitivity(linf=0.1), "calibration": "published"}
     private_spanning_tree(graph, method="pamst", **options)

@@ -1,10 +1,11 @@
 """Cuts of a noisy tree: those edges that are heavy beyond doubt, given how large the noise is.
 
-DBMSTClu looks for single edges that stand out, and noise makes edges stand out. Here two levels of weights are fitted
-with the noise known (``levels``), and an edge is cut if its weight tells for the heavy level by more than it costs to
-say where the cut is. On a tree the affinities of ``contraction`` separate edge by edge, so that these cuts are the
-best partition. What single edges cannot tell, a tree cannot tell either: where the whole graph was released, prefer
-``contract``.
+DBMSTClu looks for single edges that stand out, and noise makes edges stand out. Here the size of the noise is known.
+Where many edges are heavy they form a level of their own: two levels are fitted (``levels``), and an edge is cut if
+its weight tells for the heavy one by more than heavy edges are rare. Where few are, each has to stand out by itself:
+an edge is cut if one level with a tail, seen through the noise, hardly ever has such a weight. Even cuts are few and
+leaves are many, so that chance makes heavy leaves far more often; both rules ask less of an even cut. What single
+edges cannot tell, a tree cannot tell either: where the whole graph was released, prefer ``contract``.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _FEWEST_EDGES = 8
 _HUMPS = 3.0
 # ... and this many deviations of the true weights: levels that are closer are but a spread.
 _APART = 4.0
-# A gap between two weights next to each other is a clear break if it is this many deviations of all weights below.
-_BREAK = 5.0
+# Of a hundred trees without clusters, about one may be cut because an edge stands out by chance.
+_FALSE = 0.01
 # Noise is negligible below this part of the variance of the weights: DBMSTClu decides where they show no levels, ...
 _NEGLIGIBLE = 0.2
 # ... and below this part every single edge can be trusted, which is what DBMSTClu was made for.
@@ -64,9 +65,10 @@ class LevelCuts:
 def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
     """Cluster the nodes of a tree whose weights were released with noise.
 
-    The pieces that cuts leave are looked at again, as there may be more levels than two. If the weights of the whole
-    tree show no levels, the tree stays whole where noise may have hidden them, and is cut by DBMSTClu where noise is
-    negligible. DBMSTClu also cuts where there is next to no noise at all.
+    The whole tree is cut by its two levels, or, if it shows none, at the edges that stand out. The pieces that cuts
+    leave are looked at again for edges that stand out in them. If nothing shows in the whole tree, it stays whole where
+    noise may have hidden it, and is cut by DBMSTClu where noise is negligible. DBMSTClu also cuts where there is next
+    to no noise at all.
 
     Parameters
     ----------
@@ -92,26 +94,29 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
     array([32, 65])
     """
     weights = NoisyWeights.of(tree.weights, noise)
-    if _noise_is_below(_NO_MATTER, weights) or (
-        _levels_of(weights, tree.n_nodes, 0) is None and _noise_is_below(_NEGLIGIBLE, weights)
-    ):
+    if _noise_is_below(_NO_MATTER, weights):
         return _by_dbmstclu(tree, noise)
     forest = rooted(tree)
     is_cut = np.zeros(len(weights.values), dtype=bool)
-    pieces, depth = [np.arange(len(is_cut))], 0
-    while pieces:
+    sides = smaller_sides(forest, is_cut)
+    levels = _levels_of(weights)
+    if levels is not None:
+        is_cut = affinities(weights, levels) < -_price(sides, levels)
+    else:
+        is_cut = _stands_out(weights, sides, tree.n_nodes)
+        if not is_cut.any() and _noise_is_below(_NEGLIGIBLE, weights):
+            return _by_dbmstclu(tree, noise)
+    changed = [np.flatnonzero(~is_cut)] if is_cut.any() else []
+    while changed:
+        cluster_of_edge = _labels(tree, is_cut)[tree.sources]
+        pieces = [piece for edges in changed for piece in _by_cluster(edges, cluster_of_edge)]
         sides = smaller_sides(forest, is_cut)
-        kept = []
+        changed = []
         for edges in pieces:
-            here = weights.at(edges)
-            levels = _levels_of(here, tree.n_nodes, depth)
-            if levels is not None:
-                heavy = affinities(here, levels) < -_price(sides[edges])
+            heavy = _stands_out(weights.at(edges), sides[edges], tree.n_nodes)
+            if heavy.any():
                 is_cut[edges[heavy]] = True
-                kept.append(edges[~heavy] if heavy.any() else edges[:0])
-        labels = _labels(tree, is_cut)
-        pieces = [piece for edges in kept for piece in _by_cluster(edges, labels[tree.sources])]
-        depth += 1
+                changed.append(edges[~heavy])
     return LevelCuts(_labels(tree, is_cut), tree.edge_ids[is_cut])
 
 
@@ -132,32 +137,80 @@ def _by_cluster(
     return np.split(edges[order], ends)
 
 
-def _price(sides: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return half the logarithm of how many edges part at least as many nodes: leaves are many, even cuts are few."""
-    at_least = len(sides) - np.searchsorted(np.sort(sides), sides, side="left")
-    price: NDArray[np.float64] = 0.5 * np.log(at_least)
+def _at_least_as_even(sides: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for every edge how many part at least as many nodes: leaves are many, even cuts are few."""
+    n_as_even: NDArray[np.int64] = len(sides) - np.searchsorted(np.sort(sides), sides, side="left")
+    return n_as_even
+
+
+def _price(sides: NDArray[np.int64], levels: Levels) -> NDArray[np.float64]:
+    """Return the logarithm of how rare heavy edges are among those that part at least as many nodes.
+
+    The levels tell how many edges are heavy. If all of those are even cuts, one in so many of r edges is. Without it
+    the many light edges of a tree with one or two heavy ones would give as many cuts by chance.
+    """
+    n_heavy = max((1 - levels.share) * len(sides), 1.0)
+    price: NDArray[np.float64] = np.maximum(np.log(_at_least_as_even(sides) / n_heavy), 0.0)
     return price
 
 
-def _levels_of(weights: NoisyWeights, n_nodes: int, depth: int) -> Levels | None:
+def _levels_of(weights: NoisyWeights) -> Levels | None:
     """Return two levels if the weights show them.
 
     Two humps, or one with a tail? Many a weight of one level has a tail, and two levels fit any tail better than one
-    level does; so they must fit better than one level with an exponential tail. In pieces, of which there are many,
-    they must do so by log n nats.
+    level does; so they must fit better than one level with an exponential tail. At most half of the edges are on the
+    upper level: clusters have two nodes and more on average.
     """
-    n_edges = len(weights.values)
-    if n_edges < _FEWEST_EDGES:
+    if len(weights.values) < _FEWEST_EDGES:
         return None
     levels = two_levels(weights)
-    needed = _one_level_with_tail(weights) + (math.log(n_nodes) if depth > 0 else 0.0)
     if (
-        levels.gap > _HUMPS * math.sqrt(levels.variance)
+        levels.share >= 0.5
+        and levels.gap > _HUMPS * math.sqrt(levels.variance)
         and levels.gap > _APART * levels.spread(weights)
-        and levels.log_likelihood > needed
+        and levels.log_likelihood > _one_level_with_tail(weights)
     ):
         return levels
-    return _clear_break(weights)
+    return None
+
+
+def _stands_out(weights: NoisyWeights, sides: NDArray[np.int64], n_nodes: int) -> NDArray[np.bool_]:
+    """Return which edges of a piece are heavier than chance makes them.
+
+    Every edge may be cut by chance with a probability of its own, in proportion to 1 / r if r edges part at least as
+    many nodes; those of a piece sum to its part of ``_FALSE``, and those of all pieces to no more than that.
+    """
+    n_edges = len(sides)
+    if n_edges < _FEWEST_EDGES:
+        return np.zeros(n_edges, dtype=bool)
+    part = 1.0 / _at_least_as_even(sides)
+    allowed = _FALSE * (n_edges + 1) / n_nodes * part / part.sum()
+    heavy: NDArray[np.bool_] = _surprise(weights) > -np.log(allowed)
+    return heavy
+
+
+def _surprise(weights: NoisyWeights) -> NDArray[np.float64]:
+    """Return for every weight minus the logarithm of how probable one as large is, judged by all smaller ones.
+
+    The smaller ones are taken for one level with an exponential tail, seen through the noise; level and tail have
+    their mean and variance, and the tail has at least the standard error of the variance of m draws of noise: a shorter
+    one may be there unseen. A weight with less than half of the others below is no surprise. The tail is only known
+    from m weights: then an exponential variable exceeds x times its mean with probability (1 + x / m)^-m, not exp(-x).
+    """
+    order = np.argsort(weights.values, kind="stable")
+    values = weights.values[order] - np.median(weights.values)
+    n_below = np.arange(len(values) // 2, len(values))
+    mean = np.cumsum(values)[n_below - 1] / n_below
+    variance = np.cumsum(values**2)[n_below - 1] / n_below - mean**2
+    variance *= n_below / (n_below - 1)
+    width = max(weights.deviation, _LEAST_PART)
+    unseen = width**2 * np.sqrt(2 / (n_below - 1))
+    tail = np.sqrt(np.maximum(variance - width**2, unseen))
+    exceeds = _laplace_exceeds if weights.is_laplace else _gaussian_exceeds
+    nats = -exceeds(values[n_below] - (mean - tail), width, tail)
+    surprise = np.zeros(len(values))
+    surprise[order[n_below]] = (n_below - 1) * np.log1p(nats / (n_below - 1))
+    return surprise
 
 
 def _one_level_with_tail(weights: NoisyWeights) -> float:
@@ -207,24 +260,32 @@ def _laplace_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDA
     return np.where(x < 0, below, np.log(np.maximum(above, 1e-300)))
 
 
-def _clear_break(weights: NoisyWeights) -> Levels | None:
-    """Return levels below and above the clearest gap between weights next to each other, if it is clear.
+def _gaussian_exceeds(
+    x: NDArray[np.float64], width: float, tail: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log-probability that Gaussian noise and an exponential variable of mean ``tail`` sum to more."""
+    from scipy.special import log_ndtr
 
-    Only gaps with at least half of the weights below count: that is how many are needed to judge a gap by.
+    ratio = width / tail
+    by_tail = ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio)
+    exceeds: NDArray[np.float64] = np.logaddexp(log_ndtr(-x / width), by_tail)
+    return np.minimum(exceeds, 0.0)
+
+
+def _laplace_exceeds(
+    x: NDArray[np.float64], width: float, tail: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the log-probability that Laplace noise and an exponential variable of mean ``tail`` sum to more.
+
+    The integral of the density of ``_laplace_with_tail``, and one minus it below 0.
     """
-    values = np.sort(weights.values)
-    n_values = len(values)
-    n_below = np.arange(1, n_values)
-    mean = np.cumsum(values)[:-1] / n_below
-    variance = np.cumsum(values**2)[:-1] / n_below - mean**2
-    deviation = np.sqrt(np.maximum(variance, max(weights.deviation**2, _LEAST_PART**2)))
-    clearness = np.where(n_below >= n_values // 2, np.diff(values) / deviation, 0.0)
-    if clearness.max() < _BREAK:
-        return None
-    low, high = np.split(values, [int(clearness.argmax()) + 1])
-    within = float(low.var() * len(low) + high.var() * len(high)) / n_values
-    common = max(within, weights.deviation**2, _LEAST_PART**2)
-    return Levels(math.nan, len(low) / n_values, float(low.mean()), float(high.mean()), common)
+    b = width / math.sqrt(2)
+    t = np.where(np.abs(tail - b) > 1e-6 * b, tail, tail * (1 + 1e-5))
+    up, down = np.maximum(x, 0.0), np.minimum(x, 0.0)
+    by_tail, by_noise = t * np.exp(-up / t), b * np.exp(-up / b)
+    above = by_tail / (2 * (t + b)) + (by_tail - by_noise) / (2 * (t - b))
+    below = 1 - b * np.exp(down / b) / (2 * (b + t))
+    return np.log(np.where(x < 0, below, np.maximum(above, 1e-300)))
 
 
 def _noise_is_below(part: float, weights: NoisyWeights) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ptclust._files import check_writable
+from ptclust._files import check_writable, make_directory
+from ptclust._version import __version__
 from ptclust.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -47,6 +48,15 @@ class Records:
         if not kept:
             self._write(settings)
 
+    @classmethod
+    def of(
+        cls, directory: Path, experiment: str, key: Sequence[str], *, resume: bool, **settings: Any
+    ) -> Records:
+        """Return the records of an experiment, in ``results.jsonl`` of a directory that is made if need be."""
+        make_directory(directory)
+        settings = {"experiment": experiment, "version": __version__, **settings}
+        return cls(directory / "results.jsonl", settings, key, resume=resume)
+
     def _read(self, path: Path, settings: dict[str, Any]) -> int:
         """Load all whole lines; return how many bytes they are."""
         whole, newline, _ = path.read_bytes().rpartition(b"\n")
@@ -83,6 +93,14 @@ class Records:
         """Keep a record, and append it to the file."""
         self._records[self._key_of(record)] = record
         self._write(record)
+
+    def made(self, key: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the record of this key; where there is none yet, that of what ``make`` returns."""
+        record = self.get(*key)
+        if record is None:
+            record = {**dict(zip(self._key, key, strict=True)), **make()}
+            self.add(record)
+        return record
 
     def flush(self) -> None:
         """Hand what was added to the operating system."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._files import make_directory
-from ptclust._version import __version__
 from ptclust.experiments._records import Records
 from ptclust.experiments.planted import planted_graph
 from ptclust.experiments.utility import number_of
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity, gaussian_noise, laplace_noise
 from ptclust.privacy.exponential import calibrate_tree
-from ptclust.theory.trade_off import trade_off
+from ptclust.theory.separation import trade_off
 from ptclust.theory.tree_bounds import theorem_d
 from ptclust.theory.tree_weight import (
     drawn_tree_excess,
@@ -128,7 +127,6 @@ def run_bounds(
     stage : callable
         Hears what is being done.
     """
-    make_directory(directory)
     graphs = {"moons": _moons(30), "paths": light_and_heavy_paths(8, 2, 1.2)}
     jobs: list[tuple[tuple[str, str, float, int], Callable[[int], dict[str, Any]]]] = []
     for name, (graph, labels) in graphs.items():
@@ -144,17 +142,12 @@ def run_bounds(
         for epsilon in effort.epsilons:
             key = "weight", method, epsilon, effort.tree_draws // 4
             jobs.append((key, _Weight(heavy, method, epsilon, effort.tree_draws // 4)))
-    header = {"experiment": "bounds", "version": __version__, "seed": seed}
     wanted = []
-    with Records(directory / "results.jsonl", header, _KEY, resume=resume) as records:
+    with Records.of(directory, "bounds", _KEY, resume=resume, seed=seed) as records:
         for done, (key, job) in enumerate(jobs):
             stage(f"{key[0]}, {key[1]}: {done + 1} of {len(jobs)}")
-            record = records.get(*key)
-            if record is None:
-                record = {**dict(zip(_KEY, key, strict=True)), **job(number_of(seed, *key))}
-                records.add(record)
-                records.flush()
-            wanted.append(record)
+            wanted.append(records.made(key, partial(job, number_of(seed, *key))))
+            records.flush()
     return wanted
 
 

@@ -77,6 +77,7 @@ def planted_graph(
     neighbours: int | None = None,
     cross_edges: int | None = None,
     complete: bool = False,
+    decoys: bool = False,
     seed: int = 0,
 ) -> PlantedGraph:
     """Return a connected graph whose clusters are known, with weights that separate them by far.
@@ -84,6 +85,11 @@ def planted_graph(
     Within a cluster every node is joined to its nearest neighbours there, and the edges of the cluster's Euclidean
     minimum spanning tree keep it in one piece. Edges across join random pairs. Weights within are uniform in 0.1 to
     0.3, across uniform in (0.9, 1]. Edges come in random order, so that no rule of ties finds the clusters.
+
+    Where clusters are many and small, nearest neighbours stand out among random pairs, and the topology alone gives
+    the clusters away. With ``decoys`` the graph holds a second planting of the same family, drawn independently and
+    joined in the same way. Which of the two the weights follow is all that tells them apart: the topology is as
+    likely with their roles exchanged, so that nothing that sees the topology alone can know which one is real.
 
     - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains`` long and thin.
     - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/6, by which its weights are
@@ -103,9 +109,13 @@ def planted_graph(
         8, and 2 in ``chains``.
     cross_edges : int, optional
         Edges between clusters, 4 n by default. A handful makes the paper's trimmed graphs, whose topology alone all
-        but gives the clusters away.
+        but gives the clusters away. With decoys, all that the second planting has by default; if a number is given,
+        as many of these, and random pairs if they are too few, and then the two plantings are no longer alike.
     complete : bool, default False
         Join every pair of nodes instead.
+    decoys : bool, default False
+        Take the edges across from a second planting. Its pairs that lie in one cluster are edges within. Makes no
+        difference to complete graphs.
     seed : int, default 0
         The same seed gives the same graph.
 
@@ -118,6 +128,8 @@ def planted_graph(
     4950
     >>> planted_graph("blobs", 1000, n_clusters=10).truth.max().item()
     9
+    >>> planted_graph("blobs", 1000, n_clusters=30, decoys=True).graph.topology.n_components
+    1
     """
     recipe, k = _checked(family, n_nodes, n_clusters, cross_edges)
     points, truth = recipe.layout(n_nodes, k, seed=seed)
@@ -126,13 +138,14 @@ def planted_graph(
         a, b = np.triu_indices(n_nodes, 1)
     else:
         near = recipe.neighbours if neighbours is None else neighbours
-        members = [np.flatnonzero(truth == cluster) for cluster in range(k)]
-        if points is None:
-            within = [_random_pairs(those, near, random) for those in members]
+        within = _pairs_within(points, truth, near, random)
+        if decoys:
+            second = recipe.layout(n_nodes, k, seed=int(random.integers(2**32)))
+            decoy = _pairs_within(*second, near, random)
+            a, b = _with_decoys(within, decoy, truth, cross_edges, random).T
         else:
-            within = [_near_pairs(points, those, near) for those in members]
-        wanted = 4 * n_nodes if cross_edges is None else cross_edges
-        a, b = np.concatenate([*within, cross_pairs(truth, wanted, random)]).T
+            wanted = 4 * n_nodes if cross_edges is None else cross_edges
+            a, b = np.concatenate([within, cross_pairs(truth, wanted, random)]).T
     order = random.permutation(len(a))
     a, b = a[order], b[order]
     scales = np.geomspace(1.0, 1.0 / recipe.spread, k)
@@ -176,6 +189,19 @@ def draw_weights(
         ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share,
     )
     return weights * np.maximum(scales[first], scales[second])
+
+
+def _pairs_within(
+    points: NDArray[np.float64] | None,
+    truth: NDArray[np.int64],
+    neighbours: int,
+    random: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return the pairs that hold every cluster together, cluster by cluster."""
+    members = [np.flatnonzero(truth == cluster) for cluster in range(truth.max() + 1)]
+    if points is None:
+        return np.concatenate([_random_pairs(those, neighbours, random) for those in members])
+    return np.concatenate([_near_pairs(points, those, neighbours) for those in members])
 
 
 def _near_pairs(
@@ -238,3 +264,36 @@ def cross_pairs(
     i = np.searchsorted(last, pairs, side="right")
     j = len(truth) - (last[i] - pairs)
     return np.stack([by_cluster[i], by_cluster[j]], axis=1)
+
+
+def _with_decoys(
+    within: NDArray[np.int64],
+    decoy: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    wanted: int | None,
+    random: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return the distinct pairs of both plantings, ``wanted`` of them across, and random pairs if these are too few."""
+    pairs = np.unique(np.sort(np.concatenate([within, decoy]), axis=1), axis=0)
+    apart = truth[pairs[:, 0]] != truth[pairs[:, 1]]
+    across = random.permutation(pairs[apart])
+    number = max(len(across), int(truth.max())) if wanted is None else wanted
+    more = np.sort(cross_pairs(truth, number, random), axis=1)
+    across = np.concatenate([across, more])
+    _, first = np.unique(across, axis=0, return_index=True)
+    across = across[np.sort(first)]
+    joining = _joining(truth[across])  # first, lest the graph fall apart
+    across = np.concatenate([across[joining], np.delete(across, joining, axis=0)])
+    return np.concatenate([pairs[~apart], across[:number]])
+
+
+def _joining(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which of these pairs of clusters join all of them, early ones rather than late."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    distinct, first = np.unique(np.sort(clusters, axis=1), axis=0, return_index=True)
+    n_clusters = int(clusters.max()) + 1
+    rank = coo_array((first + 1.0, tuple(distinct.T)), shape=(n_clusters, n_clusters))
+    joining: NDArray[np.int64] = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
+    return joining

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ptclust.errors import UsageError
 from ptclust.experiments.methods import METHODS, PAPER_METHODS, Method
@@ -14,20 +14,32 @@ from ptclust.privacy import Sensitivity
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["BENCHMARK", "SETTINGS", "SHAPES", "Effort", "Setting", "drawn"]
+__all__ = ["BENCHMARK", "SETTINGS", "SHAPES", "Effort", "Setting", "Shape", "drawn"]
 
 DELTA = 1e-6
-SHAPES: dict[str, tuple[Family, int | None]] = {
-    "circles": ("circles", None),
-    "moons": ("moons", None),
-    "blobs-3": ("blobs", 3),
-    "blobs-10": ("blobs", 10),
-    "blobs-30": ("blobs", 30),
-    "chains": ("chains", None),
-    "multiscale": ("multiscale", None),
-    "blocks": ("blocks", None),
+
+
+class Shape(NamedTuple):
+    """A planted family as the benchmark draws it."""
+
+    family: Family
+    n_clusters: int | None = None
+    """By default the family's own number."""
+    decoys: bool = False
+    """Whether the topology holds a second planting, since it would give the clusters away without."""
+
+
+SHAPES = {
+    "circles": Shape("circles"),
+    "moons": Shape("moons"),
+    "blobs-3": Shape("blobs", 3),
+    "blobs-10": Shape("blobs", 10, decoys=True),
+    "blobs-30": Shape("blobs", 30, decoys=True),
+    "chains": Shape("chains"),
+    "multiscale": Shape("multiscale"),
+    "blocks": Shape("blocks"),
 }
-"""Planted families, and how many clusters they have if that is not the family's own number."""
+"""The planted graphs of the benchmark by name."""
 _SMALL = tuple(shape for shape in SHAPES if shape != "blobs-30")  # too many clusters for 100 nodes
 
 
@@ -46,7 +58,7 @@ class Setting:
     neighbours: int | None = None
     """Of every node within its cluster; by default the family's own number."""
     crossing: int = 4
-    """Edges across clusters, for every node."""
+    """Edges across clusters, for every node; with decoys, as many as these have instead."""
     real: bool = False
     """Whether ``shapes`` are names of real graphs."""
 
@@ -58,14 +70,15 @@ class Setting:
 
 def drawn(setting: Setting, shape: str, seed: int) -> PlantedGraph:
     """Return a planted graph of a setting."""
-    family, n_clusters = SHAPES[shape]
+    family, n_clusters, decoys = SHAPES[shape]
     return planted_graph(
         family,
         setting.n_nodes,
         n_clusters=n_clusters,
         neighbours=setting.neighbours,
-        cross_edges=setting.crossing * setting.n_nodes,
+        cross_edges=None if decoys else setting.crossing * setting.n_nodes,
         complete=setting.complete,
+        decoys=decoys,
         seed=seed,
     )
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._files import make_directory
-from ptclust._version import __version__
 from ptclust.errors import PrivacyWarning
 from ptclust.experiments._records import Records
 from ptclust.experiments.homogeneous import homogeneous_graph
-from ptclust.experiments.planted import PAPER, Family
+from ptclust.experiments.planted import PAPER, Family, PlantedGraph
 from ptclust.experiments.utility import SETTINGS, Method, Plans, Setting, agreement, number_of
 from ptclust.pipeline import publish
 from ptclust.privacy import Sensitivity
@@ -89,17 +89,13 @@ def run_tables(
     stage : callable
         Hears what is being done.
     """
-    make_directory(directory)
-    header = {
-        "experiment": "tables",
-        "version": __version__,
-        "seed": seed,
-        "n_nodes": grid.n_nodes,
-    }
+    settings = {"seed": seed, "n_nodes": grid.n_nodes}
     plans = {mu: Plans(paper_setting(mu, grid.n_nodes)) for mu in grid.mus}
-    path = directory / "results.jsonl"
     wanted = []
-    with Records(path, header, _KEY, resume=resume) as records, warnings.catch_warnings():
+    with (
+        Records.of(directory, "tables", _KEY, resume=resume, **settings) as records,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", PrivacyWarning)  # the published calibration is on show here
         for family in PAPER:
             for cross_edges in grid.cross_edges:
@@ -121,30 +117,26 @@ def _records(
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of one graph; it is made only if one of them is missing."""
     family, cross_edges, repetition = case
-    planted = None
-    for mu in grid.mus:
-        for method in grid.methods:
-            for epsilon in grid.epsilons:
-                key = family, cross_edges, mu, method.name, epsilon, repetition
-                found = records.get(*key)
-                if found is None:
-                    planted = planted or homogeneous_graph(
-                        family,
-                        grid.n_nodes,
-                        cross_edges=cross_edges,
-                        seed=number_of(seed, *case) % 2**32,
-                    )
-                    planned = plans[mu].get(planted.graph, method, epsilon)
-                    release = publish(
-                        planted.graph, planned, random_state=number_of(seed, "tables", *key)
-                    )
-                    found = {
-                        **dict(zip(_KEY, key, strict=True)),
-                        **score(planted.truth, release.labels),
-                        "true_epsilon": float(planned.chosen.spent.epsilon),
-                    }
-                    records.add(found)
-                yield found
+
+    @cache
+    def planted() -> PlantedGraph:
+        return homogeneous_graph(
+            family, grid.n_nodes, cross_edges=cross_edges, seed=number_of(seed, *case) % 2**32
+        )
+
+    def measure(mu: float, method: Method, epsilon: float, state: int) -> dict[str, Any]:
+        graph = planted().graph
+        planned = plans[mu].get(graph, method, epsilon)
+        release = publish(graph, planned, random_state=state)
+        return {
+            **score(planted().truth, release.labels),
+            "true_epsilon": float(planned.chosen.spent.epsilon),
+        }
+
+    for mu, method, epsilon in product(grid.mus, grid.methods, grid.epsilons):
+        key = family, cross_edges, mu, method.name, epsilon, repetition
+        state = number_of(seed, "tables", *key)
+        yield records.made(key, partial(measure, mu, method, epsilon, state))
 
 
 def paper_setting(mu: float, n_nodes: int = 100) -> Setting:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._files import make_directory
-from ptclust._version import __version__
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
 from ptclust.experiments._code import code_digest
@@ -92,16 +90,12 @@ def run_utility(
     stage : callable
         Hears what is being done.
     """
-    make_directory(directory)
-    header = {
-        "experiment": "utility",
-        "version": __version__,
-        "seed": seed,
-        "code": code_digest(),
-    }
-    path = directory / "results.jsonl"
+    settings = {"seed": seed, "code": code_digest()}
     wanted = []
-    with Records(path, header, _KEY, resume=resume) as records, warnings.catch_warnings():
+    with (
+        Records.of(directory, "utility", _KEY, resume=resume, **settings) as records,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", PrivacyWarning)  # the published calibration is on show here
         for setting in effort.settings:
             plans = Plans(setting)
@@ -124,16 +118,11 @@ def _records(
     """Yield the records of a trial; the graph is made only if one of them is missing."""
     case = trial.case
 
-    def record(name: str, epsilon: float | None, run: Callable[[], dict[str, Any]]) -> Any:
-        key = case.setting.name, case.family, name, epsilon, case.repetition
-        found = records.get(*key)
-        if found is None:
-            found = {**dict(zip(_KEY, key, strict=True)), **run()}
-            records.add(found)
-        return found
+    def key(name: str, epsilon: float | None) -> tuple[Any, ...]:
+        return case.setting.name, case.family, name, epsilon, case.repetition
 
     for control in CONTROLS:
-        yield record(control.name, None, lambda control=control: trial.compare(control))  # type: ignore[misc]
+        yield records.made(key(control.name, None), partial(trial.compare, control))
     for epsilon in epsilons:
         for method in case.setting.methods:
             if epsilon > _LARGEST.get(method.name, _ELSE):
@@ -145,11 +134,8 @@ def _records(
                     name = equal_name(method.name)
                 else:
                     continue
-                yield record(
-                    name,
-                    epsilon,
-                    lambda m=method, e=epsilon, q=equal: trial.measure(m, e, equal=q),  # type: ignore[misc]
-                )
+                run = partial(trial.measure, method, epsilon, equal=equal)
+                yield records.made(key(name, epsilon), run)
         trial.forget()
 
 

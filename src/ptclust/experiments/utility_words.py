@@ -39,6 +39,11 @@ def introduction() -> list[str]:
             "that begin with the same mechanism cluster the same releases.",
         ),
         (
+            "Edges across clusters join random pairs, but for *blobs-10* and *blobs-30*, whose many small clusters",
+            "would show in the topology. These have decoys: the topology holds two plantings of the same kind, drawn",
+            "independently, and is as likely with their roles exchanged. Only the weights tell which one is real.",
+        ),
+        (
             "*ptclust's defaults* are `PTClust(epsilon=, delta=, sensitivity=)` and nothing else. *contraction* and",
             "*levels* are the ways of clustering of `ptclust.release.ways`; *whole graph* releases all weights with",
             "noise. *PTClust as published* does not spend the epsilon it is given, but far more.",

@@ -9,7 +9,7 @@ import numpy as np
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph._edges import Edges
 from ptclust.graph._weights import Merge, as_weights, dissimilarities, merged
-from ptclust.graph.topology import Topology, frozen
+from ptclust.graph.topology import HasTopology, Topology, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "Merge"]
 
 
-class Graph:
+class Graph(HasTopology):
     """An undirected simple graph whose topology is public and whose edge weights are private.
 
     Weights are dissimilarities: small means close. They may be zero or negative here; what cannot
@@ -58,7 +58,6 @@ class Graph:
     ['a', 'b', 'c']
     """
 
-    topology: Topology
     weights: NDArray[np.float64]
 
     def __init__(
@@ -102,31 +101,6 @@ class Graph:
             topology, values = _merge(topology, values, merge)
         self.topology = topology
         self.weights = frozen(values)
-
-    @property
-    def sources(self) -> NDArray[Any]:
-        """First endpoint of every edge."""
-        return self.topology.sources
-
-    @property
-    def targets(self) -> NDArray[Any]:
-        """Second endpoint of every edge."""
-        return self.topology.targets
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return self.topology.n_nodes
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-        return self.topology.n_edges
-
-    @property
-    def names(self) -> NDArray[Any]:
-        """The names of the nodes, in node order."""
-        return self.topology.names
 
     @classmethod
     def from_networkx(

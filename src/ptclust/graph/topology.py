@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Topology", "index_dtype"]
+__all__ = ["HasTopology", "Topology", "index_dtype"]
 
 
 def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
@@ -192,6 +192,37 @@ class Topology:
                 f"{say(edges[:2].tolist())} both join {shown(self.name(a))} and {shown(self.name(b))}; "
                 "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
             )
+
+
+class HasTopology:
+    """What stands on a topology and speaks of its nodes and edges: a Graph, a Tree."""
+
+    topology: Topology
+
+    @property
+    def sources(self) -> NDArray[Any]:
+        """First endpoint of every edge."""
+        return self.topology.sources
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """Second endpoint of every edge."""
+        return self.topology.targets
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self.topology.n_nodes
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return self.topology.n_edges
+
+    @property
+    def names(self) -> NDArray[Any]:
+        """The names of the nodes, in node order."""
+        return self.topology.names
 
 
 def _as_endpoints(values: ArrayLike, what: str) -> NDArray[Any]:

@@ -53,29 +53,33 @@ def default_sizes(topology: Topology) -> tuple[int, ...]:
     >>> default_sizes(Topology(range(999), range(1, 1000)))
     (500, 125, 31)
     """
-    largest = largest_component(topology)
-    if largest < 4:
-        raise InputError(
-            f"there is nothing to predict where connected parts have at most {largest} nodes; clusters are planted on "
-            "connected topologies of at least 4"
-        )
-    half = largest // 2
-    sizes = [half]
+    sizes = [_largest_size(topology)]
     while sizes[-1] // 4 >= _SMALLEST:
         sizes.append(sizes[-1] // 4)
     return _spread(tuple(sizes), _MOST_SIZES)
 
 
+def _largest_size(topology: Topology) -> int:
+    """Return how many nodes a planted cluster can have: half of the largest component, or there would be no other."""
+    largest = largest_component(topology)
+    if largest < 4:
+        raise InputError(
+            f"there is nothing to predict where connected parts have at most {largest} node{'s' * (largest != 1)}; "
+            "clusters are planted on connected topologies of at least 4"
+        )
+    return largest // 2
+
+
 def check_sizes(sizes: Sequence[int], topology: Topology) -> tuple[int, ...]:
-    """Return the sizes, the largest first; raise UsageError if one does not fit."""
-    most = largest_component(topology) // 2
+    """Return the sizes, the largest first; raise UsageError if one does not fit, InputError if none can."""
+    most = _largest_size(topology)
     listed = list(sizes)
     for size in listed:
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
         if not whole or not 2 <= size <= most:
+            fits = "2" if most == 2 else f"a whole number from 2 to {most:,}"
             raise UsageError(
-                f"a size of clusters must be a whole number from 2 to {most:,}, half of the largest connected part, "
-                f"not {size!r}"
+                f"a size of clusters must be {fits}, half of the largest connected part, not {size!r}"
             )
     if not listed:
         raise UsageError("give at least one size of clusters, or leave sizes out")

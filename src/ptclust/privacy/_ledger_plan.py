@@ -1,4 +1,4 @@
-"""Paying for a plan: what its release costs in the currency of a dataset."""
+"""Paying for a release: what it costs in the currency of a dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     import os
 
     from ptclust.privacy.budget import Budget
+    from ptclust.privacy.calibration import Calibration, Candidate
     from ptclust.privacy.plan import Plan
+    from ptclust.privacy.sensitivity import Sensitivity
 
 
 def check_ledger(
@@ -36,23 +38,40 @@ def check_ledger(
 
 def charge_plan(ledger: Ledger, dataset: str | None, plan: Plan, statement_id: str) -> Account:
     """Charge what a plan truly spends; when this returns, the charge is on the disk."""
-    chosen = plan.chosen
-    bounds = plan.sensitivity.to_dict().items()
+    return charge_candidate(
+        ledger, dataset, plan.chosen, plan.calibration, plan.sensitivity, statement_id
+    )
+
+
+def charge_candidate(
+    ledger: Ledger,
+    dataset: str | None,
+    chosen: Candidate,
+    calibration: Calibration,
+    sensitivity: Sensitivity,
+    statement_id: str,
+    what: str = "",
+) -> Account:
+    """Charge what a candidate truly spends; when this returns, the charge is on the disk.
+
+    ``what`` begins the description, where it is not a whole release.
+    """
+    bounds = sensitivity.to_dict().items()
     declared = ", ".join(f"{norm} <= {bound:g}" for norm, bound in bounds if bound is not None)
     return ledger.charge(
         dataset or "",
         chosen.spent,
-        zcdp=_zcdp_of(plan),
+        zcdp=_zcdp_of(chosen.spent),
         statement_id=statement_id,
-        description=f"{chosen.method}, {plan.calibration} calibration: {chosen.spent}; {declared}",
+        description=f"{what}{chosen.method}, {calibration} calibration: {chosen.spent}; {declared}",
     )
 
 
 def account_after(ledger: Ledger, dataset: str | None, plan: Plan) -> Account:
     """Return the account of a dataset as it would be after this plan; charges nothing."""
-    return ledger.preview(dataset or "", plan.chosen.spent, zcdp=_zcdp_of(plan))
+    return ledger.preview(dataset or "", plan.chosen.spent, zcdp=_zcdp_of(plan.chosen.spent))
 
 
-def _zcdp_of(plan: Plan) -> Budget | None:
-    """Return the rho that tree and weights share, where it is by zCDP that the plan keeps its (epsilon, delta)."""
-    return plan.budget.to_zcdp() if plan.chosen.spent.kind == "approximate" else None
+def _zcdp_of(spent: Budget) -> Budget | None:
+    """Return the rho by which a release keeps its (epsilon, delta); a pure one has no need of it."""
+    return spent.to_zcdp() if spent.kind == "approximate" else None

@@ -11,14 +11,15 @@ from ptclust.errors import InputError, UsageError
 from ptclust.graph import Topology
 from ptclust.privacy._numbers import exact
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.exponential import TreeCalibration, calibrate_tree, published_tree
-from ptclust.privacy.noise import Noise, gaussian_noise, laplace_noise, published_laplace_noise
+from ptclust.privacy.calibration import METHODS, Calibration, Candidate, Method, published, sound
 from ptclust.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "METHODS",
+    "Calibration",
     "Candidate",
     "Clusterer",
     "Method",
@@ -30,10 +31,6 @@ __all__ = [
     "plan",
 ]
 
-Method = Literal["kruskal", "pamst", "gaussian", "laplace"]
-METHODS: tuple[Method, ...] = get_args(Method)
-"""All methods; of two that promise the same noise, ``auto`` takes the first."""
-Calibration = Literal["sound", "published"]
 Clusterer = Literal["auto", "dbmstclu", "levels", "contraction"]
 """How what is released will be clustered (``ptclust.release.ways``)."""
 
@@ -44,43 +41,6 @@ _REDUNDANCY = 2
 def averages(n_edges: int, n_tree_edges: int) -> bool:
     """Whether a release of all weights has enough of them to average the noise out."""
     return n_edges >= _REDUNDANCY * n_tree_edges
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way to publish a tree with weights, and its noise."""
-
-    method: Method
-    tree: TreeCalibration | None
-    """How the tree is drawn; None if it is the minimum spanning tree of a perturbed graph."""
-    weights: Noise
-    """The noise on the weights: of the tree, or of the whole graph where that is perturbed."""
-    spent: Budget
-    """What the release as a whole costs."""
-    weights_spent: Budget
-    """What of it goes into the weights."""
-    visible_gap: float = 0.0
-    """About how far apart weights within and across clusters have to be for clusters to be seen; a rule of thumb."""
-
-    @property
-    def noise(self) -> float:
-        """The larger of the standard deviations with which tree and weights see the private weights."""
-        return max(self.weights.standard_deviation, self.tree.noise if self.tree else 0.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the public numbers."""
-        return {
-            "method": self.method,
-            "noise": self.noise,
-            "visible_gap": self.visible_gap,
-            "tree_exponent": self.tree.exponent if self.tree else None,
-            "tree_noise": self.tree.noise if self.tree else None,
-            "tree_largest_weight": self.tree.largest_weight
-            if self.tree and self.tree.exponent
-            else None,
-            "weights": self.weights.to_dict(),
-            "spent": self.spent.to_dict(),
-        }
 
 
 @dataclass(frozen=True)
@@ -218,17 +178,17 @@ def plan(
         )
     weight_range = check_range(weight_range)
     part = None if split is None else _as_split(split)
-    shared = budget if budget.delta == 0 else budget.to_zcdp()
     n_tree = topology.n_tree_edges
     largest = max(map(abs, weight_range)) if weight_range is not None else 0.0
     candidates: tuple[Candidate, ...]
     if calibration == "published":
-        candidates = (_published(sensitivity, n_tree, budget, tree, part),)
+        _check_published(tree, budget, part)
+        candidates = (published(topology, sensitivity, budget),)
     elif calibration == "sound":
         asked = METHODS if tree == "auto" else (tree,)
         candidates = _affordable(
-            lambda method: _sound(
-                method, sensitivity, n_tree, topology.n_edges, budget, shared, part, largest
+            lambda method: sound(
+                method, topology, sensitivity, budget, split=part, largest_weight=largest
             ),
             [
                 method
@@ -300,6 +260,19 @@ def check_sensitivity(sensitivity: object) -> None:
         )
 
 
+def _check_published(
+    tree: Method | Literal["auto"], budget: Budget, split: Fraction | None
+) -> None:
+    if tree not in ("auto", "pamst") or budget.delta != 0:
+        raise UsageError(
+            "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use tree='pamst' and delta=0"
+        )
+    if split not in (None, Fraction(1, 2)):
+        raise UsageError(
+            "calibration='published' gives one half of epsilon to the tree and one to the weights: leave split out"
+        )
+
+
 def _as_split(split: float | Fraction) -> Fraction:
     remedy = "It is the share of the budget for the tree, such as 0.5; the rest is for the weights."
     part = exact("split", split, remedy)
@@ -321,95 +294,3 @@ def check_range(weight_range: tuple[float, float] | None) -> tuple[float, float]
             f"bounds of the weights must be a pair of finite numbers, the smaller first, not {weight_range!r}"
         )
     return low, high
-
-
-def _sound(
-    method: Method,
-    sensitivity: Sensitivity,
-    n_tree: int,
-    n_edges: int,
-    budget: Budget,
-    shared: Budget,
-    split: Fraction | None,
-    largest_weight: float,
-) -> Candidate:
-    """Return a candidate that spends no more than the budget.
-
-    ``shared`` is the budget in the form that tree and weights can share: pure, or zCDP. Without a ``split``, tree and
-    weights get shares that give both the same noise.
-    """
-    if method == "laplace":
-        pure = Budget.pure(budget.epsilon)  # epsilon-DP is (epsilon, delta)-DP
-        return Candidate(
-            method, None, laplace_noise(sensitivity, n_edges, pure.epsilon), pure, pure
-        )
-    if method == "gaussian":
-        if shared.rho is None:
-            raise UsageError("Gaussian noise is never pure: give delta > 0, or use tree='laplace'")
-        return Candidate(
-            method, None, gaussian_noise(sensitivity, n_edges, shared.rho), budget, shared
-        )
-    if split is None:
-        halves = _sound(
-            method, sensitivity, n_tree, n_edges, budget, shared, Fraction(1, 2), largest_weight
-        )
-        return _sound(
-            method,
-            sensitivity,
-            n_tree,
-            n_edges,
-            budget,
-            shared,
-            _even_split(halves, pure=shared.rho is None),
-            largest_weight,
-        )
-    for_tree, for_weights = shared.share(split)
-    weights = (
-        laplace_noise(sensitivity, n_tree, for_weights.epsilon)
-        if for_weights.rho is None
-        else gaussian_noise(sensitivity, n_tree, for_weights.rho)
-    )
-    return Candidate(
-        method,
-        calibrate_tree(sensitivity, n_tree, for_tree, largest_weight),
-        weights,
-        budget,
-        for_weights,
-    )
-
-
-def _even_split(halves: Candidate, *, pure: bool) -> Fraction:
-    """Return the share of the tree, in per cent, that evens the noise out, from a candidate with equal shares.
-
-    Noise falls with the share of epsilon, or with the root of the share of rho.
-    """
-    if halves.tree is None or not halves.tree.noise or not halves.weights.n_values:
-        return Fraction(1, 2)
-    ratio = halves.tree.noise / halves.weights.standard_deviation
-    odds = ratio if pure else ratio**2
-    return Fraction(min(95, max(5, round(100 * odds / (1 + odds)))), 100)
-
-
-def _published(
-    sensitivity: Sensitivity,
-    n_tree: int,
-    budget: Budget,
-    tree: Method | Literal["auto"],
-    split: Fraction | None,
-) -> Candidate:
-    """Return Algorithm 3 with its printed scales: PAMST with epsilon / 2, Laplace noise of scale 2 mu / epsilon."""
-    if tree not in ("auto", "pamst") or budget.delta != 0:
-        raise UsageError(
-            "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use tree='pamst' and delta=0"
-        )
-    if split not in (None, Fraction(1, 2)):
-        raise UsageError(
-            "calibration='published' gives one half of epsilon to the tree and one to the weights: leave split out"
-        )
-    half = budget.epsilon / 2
-    drawn = published_tree(sensitivity, n_tree, half)
-    noise = published_laplace_noise(sensitivity.largest_change / float(half), n_tree)
-    weights_spent = noise.spent(sensitivity)
-    if drawn.spent is None or weights_spent is None:  # no edges: nothing to hide
-        return Candidate("pamst", drawn, noise, budget, budget)
-    return Candidate("pamst", drawn, noise, drawn.spent + weights_spent, weights_spent)

@@ -87,7 +87,7 @@ def _uses(chosen: Candidate) -> tuple[MechanismUse, ...]:
                 reference=_REFERENCES[chosen.method],
             )
         )
-    if chosen.weights.n_values:
+    if chosen.weights.n_values and chosen.weights_spent is not None:
         share_of, share = _share(chosen.weights_spent)
         uses.append(
             MechanismUse(

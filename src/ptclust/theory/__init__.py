@@ -44,8 +44,8 @@ from ptclust.theory.selection import (
     paper_exponent,
     paper_utility_threshold,
 )
+from ptclust.theory.separation import TradeOff, cluster_trade_offs, trade_off
 from ptclust.theory.theorems import TheoremCheck, recovered, theorem_a, theorem_b, theorem_c
-from ptclust.theory.trade_off import TradeOff, cluster_trade_offs, trade_off
 from ptclust.theory.tree_bounds import TheoremD, partitioning_probability, theorem_d
 from ptclust.theory.tree_weight import (
     drawn_tree_excess,

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, get_args
+import uuid
+import warnings
+from typing import TYPE_CHECKING, get_args
 
-from ptclust.errors import InputError, UsageError
+from ptclust.errors import FileError, InputError, PrivacyWarning, UsageError
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity
-from ptclust.privacy.exponential import calibrate_tree, published_tree
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
-from ptclust.privacy.plan import METHODS, Calibration, Method, check_sensitivity
+from ptclust.privacy._ledger_plan import charge_candidate, check_ledger
+from ptclust.privacy.calibration import ALONE, METHODS, Calibration, Method, published, sound
+from ptclust.privacy.plan import check_sensitivity
 from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.pamst import pamst_edges
 from ptclust.trees.perturbed import perturbed_edges
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    import os
+    from fractions import Fraction
+
+    from ptclust.privacy.ledger import Ledger
 
 __all__ = ["DRAW", "private_spanning_tree"]
 
@@ -34,6 +38,8 @@ def private_spanning_tree(
     sensitivity: Sensitivity,
     calibration: Calibration = "sound",
     random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
 ) -> Tree:
     """Return the topology of an almost minimal spanning tree; it carries no weights.
 
@@ -53,6 +59,10 @@ def private_spanning_tree(
         and wastes half of the budget or more.
     random_state : int, optional
         For experiments that can be repeated. Such a tree is **not private**: who knows the seed knows the noise.
+    ledger : Ledger or path, optional
+        A ledger that the tree is charged to before anything is drawn; BudgetError if it does not cover it.
+    dataset : str, optional
+        The dataset of that ledger whose weights these are.
 
     Notes
     -----
@@ -78,33 +88,39 @@ def private_spanning_tree(
     budget = Budget.approximate(epsilon, delta)
     if calibration not in get_args(Calibration):
         raise UsageError(f"calibration must be 'sound' or 'published', not {calibration!r}")
-    published = calibration == "published"
-    if published and (method != "pamst" or budget.delta != 0):
+    if calibration == "published" and (method != "pamst" or budget.delta != 0):
         raise UsageError(
             "calibration='published' is the paper's PAMST: use method='pamst' and delta=0"
         )
+    book = check_ledger(ledger, dataset, random_state)
+    # What can be refused is refused before anything is spent.
+    if calibration == "published":
+        chosen = published(graph.topology, sensitivity, budget, split=ALONE)
+    else:
+        chosen = sound(method, graph.topology, sensitivity, budget, split=ALONE)
+    charge_id = str(uuid.uuid4())
+    if book is not None:
+        charge_candidate(
+            book, dataset, chosen, calibration, sensitivity, charge_id, "tree alone by "
+        )
     with RandomStream.of(random_state) as stream:
-        if published:
-            n_steps = graph.topology.n_tree_edges
-            exponent = published_tree(sensitivity, n_steps, budget.epsilon).exponent
-            edges = pamst_edges(graph, exponent, stream)
+        if chosen.tree is None:
+            edges, _ = perturbed_edges(graph, chosen.weights, stream)
         else:
-            edges = _edges(graph, method, budget, sensitivity, stream)
-    return Tree(graph.topology.restricted_to(edges), edge_ids=edges)
+            edges = DRAW[method](graph, chosen.tree.exponent, stream)
+    tree = Tree(graph.topology.restricted_to(edges), edge_ids=edges)
+    if book is not None:
+        _confirm(book, charge_id)
+    return tree
 
 
-def _edges(
-    graph: Graph, method: Method, budget: Budget, sensitivity: Sensitivity, stream: RandomStream
-) -> NDArray[Any]:
-    if method == "laplace":
-        noise = laplace_noise(sensitivity, graph.n_edges, budget.epsilon)
-        return perturbed_edges(graph, noise, stream)[0]
-    shared = budget if budget.delta == 0 else budget.to_zcdp()
-    if method == "gaussian":
-        if shared.rho is None:
-            raise UsageError("Gaussian noise is never pure: give delta > 0, or use 'laplace'")
-        return perturbed_edges(
-            graph, gaussian_noise(sensitivity, graph.n_edges, shared.rho), stream
-        )[0]
-    drawn = calibrate_tree(sensitivity, graph.topology.n_tree_edges, shared)
-    return DRAW[method](graph, drawn.exponent, stream)
+def _confirm(book: Ledger, charge_id: str) -> None:
+    """Note that the tree is handed over; it was paid for, and is not withheld if the note fails."""
+    try:
+        book.confirm(charge_id)
+    except FileError as error:
+        warnings.warn(
+            f"the tree was charged and is returned, but the note of that failed: {error}",
+            PrivacyWarning,
+            stacklevel=3,
+        )

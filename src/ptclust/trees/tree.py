@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph import Topology
 from ptclust.graph._edges import edge_number
 from ptclust.graph._weights import as_weights
 from ptclust.graph.convert import data_frame, package
+from ptclust.graph.topology import HasTopology
 from ptclust.trees import _tree_kernel as kernel
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, NDArray
 
+    from ptclust.graph import Topology
+
 __all__ = ["Tree"]
 
 
-class Tree:
+class Tree(HasTopology):
     """A spanning forest: edges without cycles, one tree for every component of the graph it came from.
 
     Parameters
     ----------
     topology : Topology
-        All nodes, and the edges of the forest.
+        All nodes, and the edges of the forest: as many as there are nodes, less the number of components.
     weights : array_like of float, optional
         One finite weight per edge, in the same order. A privately chosen tree has none.
     edge_ids : array_like of int, optional
@@ -51,7 +53,6 @@ class Tree:
            [2. , 3. , 0.5, 3. ]])
     """
 
-    topology: Topology
     edge_ids: NDArray[Any]
     private: bool
 
@@ -77,31 +78,6 @@ class Tree:
                 f"{topology.describe_edge(edge)} closes a cycle, so these edges are no tree; "
                 "minimum_spanning_tree makes one of a graph"
             )
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return self.topology.n_nodes
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges: the number of nodes less the number of components."""
-        return self.topology.n_edges
-
-    @property
-    def sources(self) -> NDArray[Any]:
-        """First endpoint of every edge."""
-        return self.topology.sources
-
-    @property
-    def targets(self) -> NDArray[Any]:
-        """Second endpoint of every edge."""
-        return self.topology.targets
-
-    @property
-    def names(self) -> NDArray[Any]:
-        """The names of the nodes, in node order."""
-        return self.topology.names
 
     @property
     def weights(self) -> NDArray[np.float64]:
