@@ -66,3 +66,31 @@ def greedy_contraction(n_nodes: int, edges, affinity, price: float) -> list[set[
             return parts
         _, p, q = best
         parts = [r for r in parts if r is not p and r is not q] + [p | q]
+
+
+def moves(labels: list[int], edges, affinity, price: float) -> list[int]:
+    """Let nodes move, one after the other; look again at neighbours of those that did, and at all once none do."""
+    labels, everyone = list(labels), set(range(len(labels)))
+    due, looks_at_all = set(everyone), True
+    while True:
+        has_moved = False
+        for node in sorted(everyone):
+            if node not in due:
+                continue
+            due.remove(node)
+            near = [(a + b - node, x) for (a, b), x in zip(edges, affinity) if node in (a, b)]
+            shared = {labels[node]: 0.0}
+            for other, x in near:
+                shared[labels[other]] = shared.get(labels[other], 0.0) + x
+            if labels.count(labels[node]) == 1:
+                shared[labels[node]] -= price
+            else:
+                shared[min(everyone - set(labels), default=-1)] = -price
+            best = max(shared, key=shared.__getitem__)
+            if shared[best] > shared[labels[node]] + 1e-9:
+                labels[node], has_moved = best, True
+                due |= {other for other, _ in near}
+        if not has_moved and looks_at_all:
+            return labels
+        looks_at_all = not has_moved
+        due = due if has_moved else set(everyone)

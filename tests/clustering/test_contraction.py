@@ -17,10 +17,18 @@ from ptclust.clustering._moves_kernel import (
     connected_pieces,
     induced_edges,
     join_down,
+    move_due_nodes,
     move_nodes,
     neighbours_of,
+    numbered,
 )
-from ptclust.clustering._partition_kernel import climb, search_partition
+from ptclust.clustering._partition_kernel import (
+    UNAFFORDABLE,
+    climb,
+    contract_further,
+    search_partition,
+    walk_down,
+)
 from ptclust.errors import UsageError, WeightError
 from ptclust.experiments.planted import planted_graph
 from ptclust.experiments.utility import agreement
@@ -59,6 +67,14 @@ def random_graph(seed, n=300, m=1500):
     ends = random.integers(0, n, (m, 2))
     a, b = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0).T
     return a.copy(), b.copy(), random
+
+
+def search_from_both(a, b, n, affinity, price):
+    """Search from single nodes and from greedy contraction; return the better partition and its value."""
+    neighbours, single = neighbours_of(a, b, n), np.arange(n)
+    starts = single, contract_further(a, b, affinity, price, single)
+    found = [search_partition(a, b, neighbours, affinity, price, start) for start in starts]
+    return max(found, key=lambda one: one[1])
 
 
 class TestGreedyContraction:
@@ -105,6 +121,15 @@ class TestGreedyContraction:
         other = contract_greedily(b[order], a[order], affinity[order], 300, 1.0)
         assert as_sets(one) == as_sets(other)
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_goes_on_where_a_lower_price_stopped(self, seed):
+        a, b, random = random_graph(seed)
+        affinity = random.normal(-0.2, 1, len(a))
+        ends = [contract_further(a, b, affinity, price, np.arange(300)) for price in (0.5, 3.0)]
+        assert len(as_sets(ends[1])) < len(as_sets(ends[0])) < 300
+        assert contract_further(a, b, affinity, 3.0, ends[0]).tolist() == ends[1].tolist()
+        assert as_sets(contract_greedily(a, b, affinity, 300, 0.5)) == as_sets(ends[0])
+
 
 class TestSearch:
     @settings(max_examples=200, deadline=None)
@@ -112,7 +137,7 @@ class TestSearch:
     def test_never_above_the_optimum_and_what_it_says(self, graph):
         n, edges, affinity, price = graph
         a, b, x = arrays(edges, affinity)
-        labels, value = search_partition(a, b, neighbours_of(a, b, n), x, price)
+        labels, value = search_from_both(a, b, n, x, price)
         assert value == partitions.value(labels.tolist(), edges, affinity, price)
         assert value <= partitions.best_value(n, edges, affinity, price)
         assert all(partitions.is_connected(c, edges) for c in partitions.clusters(labels.tolist()))
@@ -124,7 +149,7 @@ class TestSearch:
             pairs = [(a, b) for a in range(6) for b in range(a + 1, 6) if random.random() < 0.7]
             affinity = random.normal(0, 1, len(pairs))
             a, b, x = arrays(pairs, affinity)
-            _, value = search_partition(a, b, neighbours_of(a, b, 6), x, 0.5)
+            _, value = search_from_both(a, b, 6, x, 0.5)
             found += value > partitions.best_value(6, pairs, affinity.tolist(), 0.5) - 1e-9
         assert found >= 90
 
@@ -157,6 +182,91 @@ class TestSearch:
                 other[node] = label
                 assert partitions.value(other.tolist(), edges, affinity, price) <= here + 1e-9
 
+    @settings(max_examples=200, deadline=None)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_moves_are_those_of_the_obvious_way(self, graph, data):
+        n, edges, affinity, price = graph
+        affinity = [x + 2.0 ** -(i + 4) for i, x in enumerate(affinity)]  # no two sums are equal
+        a, b, x = arrays(edges, affinity)
+        labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
+        expected = partitions.moves(labels.tolist(), edges, affinity, price)
+        move_nodes(neighbours_of(a, b, n), x, labels, price)
+        assert as_sets(labels) == as_sets(np.array(expected))
+
+    def test_one_left_alone_by_others_that_are_no_neighbours_may_move(self):
+        """Nodes 0 and 1 share a cluster without an edge. 1 leaves; alone, 0 pays for a cluster, and joins 2."""
+        a, b, affinity = arrays([(0, 2), (1, 3)], [-0.5, 1.0])
+        labels = np.array([0, 0, 1, 2])
+        assert move_nodes(neighbours_of(a, b, 4), affinity, labels, 2.0) == 2
+        assert as_sets(labels) == {frozenset({0, 2}), frozenset({1, 3})}
+
+    @settings(max_examples=150, deadline=None)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_what_nodes_share_with_their_cluster_is_known(self, graph, data):
+        n, edges, affinity, price = graph
+        a, b, x = arrays(edges, affinity)
+        neighbours, is_due, inside = neighbours_of(a, b, n), np.ones(n, bool), np.full(n, np.nan)
+        labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
+        move_due_nodes(neighbours, x[neighbours.edge], labels, price, is_due, inside)
+        assert not is_due.any()
+        for node in range(n):
+            shared = [
+                y
+                for e, y in zip(edges, affinity)
+                if node in e and labels[sum(e) - node] == labels[node]
+            ]
+            assert inside[node] == sum(shared)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_nodes_that_are_not_due_stay(self, seed):
+        a, b, random = random_graph(seed)
+        neighbours, affinity = neighbours_of(a, b, 300), random.normal(0, 1, len(a))
+        labels = np.arange(300)
+        args = (
+            neighbours,
+            affinity[neighbours.edge],
+            labels,
+            1.0,
+            np.zeros(300, bool),
+            np.zeros(300),
+        )
+        assert move_due_nodes(*args) == 0
+        assert labels.tolist() == list(range(300))
+
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("price", [0.1, 1.0, 3.0])
+    def test_walking_down_is_that_of_the_obvious_way(self, seed, price):
+        """Look at every node at every step, and at the value of every partition on the way."""
+        a, b, random = random_graph(seed, n=100, m=500)
+        neighbours, affinity = neighbours_of(a, b, 100), random.normal(-0.1, 1, len(a))
+        start, n_clusters = connected_pieces(a, b, random.integers(0, 8, 100))
+        first = agreement_within(a, b, affinity, start) - price * n_clusters
+        found, value = walk_down(a, b, neighbours, affinity, price, start, first)
+        labels, best, best_value, n_better = start, start, first, 0
+        while n_clusters > 2:
+            target = n_clusters - 1 if n_clusters <= 16 else n_clusters * 4 // 5
+            labels = join_down(a, b, affinity, labels, n_clusters, target)
+            move_nodes(neighbours, affinity, labels, UNAFFORDABLE)
+            labels, n_clusters = numbered(labels)
+            tried = labels.copy()
+            move_nodes(neighbours, affinity, tried, price)
+            tried, n_tried = connected_pieces(a, b, tried)
+            here = agreement_within(a, b, affinity, tried) - price * n_tried
+            if here > best_value:
+                best, best_value, n_better = tried, here, n_better + 1
+        assert found.tolist() == best.tolist()
+        assert value == best_value
+        assert n_better > 1
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_where_a_climb_ends_another_finds_nothing(self, seed):
+        a, b, random = random_graph(seed)
+        args = a, b, neighbours_of(a, b, 300), random.normal(-0.1, 1, len(a)), 2.0
+        labels, value = climb(*args, np.arange(300))
+        again, same = climb(*args, labels)
+        assert again.tolist() == labels.tolist()
+        assert same == value
+
     @pytest.mark.parametrize("seed", range(3))
     def test_climbing_never_loses_against_connected_starts(self, seed):
         a, b, random = random_graph(seed)
@@ -168,6 +278,32 @@ class TestSearch:
         assert value == pytest.approx(
             agreement_within(a, b, affinity, labels) - 2.0 * (labels.max() + 1)
         )
+
+    def test_the_best_is_the_best_of_all_searches(self):
+        a, b, random = random_graph(1)
+        graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
+        ends = list(_evidence._local_maxima(graph, affinity))
+        values = [value_of(graph, affinity, labels) for labels in ends]
+        labels, value = best_partition(graph, affinity)
+        assert len(set(values)) > 1
+        assert value == max(values)
+        assert labels.tolist() == ends[values.index(value)].tolist()
+
+    def test_searches_end_with_the_first_that_is_good_enough(self, monkeypatch):
+        a, b, random = random_graph(1)
+        graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
+        values = [value_of(graph, affinity, x) for x in _evidence._local_maxima(graph, affinity)]
+        made = []
+        search = _evidence.search_partition
+        monkeypatch.setattr(
+            _evidence, "search_partition", lambda *args: made.append(1) or search(*args)
+        )
+        for enough in (-math.inf, *values, math.inf):
+            made.clear()
+            _, value = best_partition(graph, affinity, enough)
+            reached = [i for i, one in enumerate(values) if one >= enough]
+            assert len(made) == (reached[0] + 1 if reached else len(values))
+            assert value == max(values[: len(made)])
 
     def test_value_counts_what_says_where_clusters_begin(self):
         a, b, affinity = arrays([(0, 1), (1, 2), (2, 3)], [1.0, -2.0, 3.0])
@@ -313,7 +449,8 @@ class TestPlanted:
     def test_permutations_are_the_same_every_time(self, monkeypatch):
         seen = []
 
-        def record(_, affinity):
+        def record(_, affinity, enough):
+            assert enough == 1000.0
             seen.append(affinity.tolist())
             return None, float(len(seen))
 

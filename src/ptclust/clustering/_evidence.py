@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import lgamma, log, sqrt
+from math import inf, lgamma, log, sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from ptclust.clustering._moves_kernel import (
     move_nodes,
     neighbours_of,
 )
-from ptclust.clustering._partition_kernel import search_partition
+from ptclust.clustering._partition_kernel import contract_further, search_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,22 +56,42 @@ class Edges(NamedTuple):
         return edges, Edges.of(sources, targets, len(members))
 
 
-def best_partition(graph: Edges, affinity: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Return the best partition into connected clusters that was found, and its value.
+def best_partition(
+    graph: Edges, affinity: NDArray[np.float64], enough: float = inf
+) -> tuple[NDArray[np.int64], float]:
+    """Return the best partition into connected clusters that was found, or the first good enough, and its value.
 
     The value is the sum of the affinities within, less log binom(n, K), the nats it takes to say which nodes found a
-    cluster. The slope of that, log(n / K), is the price of a cluster. It depends on the answer; the first guess is a
-    K of about the root of n.
+    cluster.
     """
-    price = log(graph.n_nodes) / 2
-    best, best_value = np.zeros(graph.n_nodes, np.int64), -np.inf
-    for _ in range(2):
-        labels, _ = search_partition(*graph, affinity, price)
+    best, best_value = np.zeros(graph.n_nodes, np.int64), -inf
+    for labels in _local_maxima(graph, affinity):
         value = value_of(graph, affinity, labels)
         if value > best_value:
             best, best_value = labels, value
-        price = log(graph.n_nodes / (labels.max() + 1))
+        if value >= enough:
+            break
     return best, best_value
+
+
+def _local_maxima(graph: Edges, affinity: NDArray[np.float64]) -> Iterator[NDArray[np.int64]]:
+    """Yield where searches end, from single nodes and from greedy contraction, which are different places.
+
+    The slope of log binom(n, K), log(n / K), is the price of a cluster. It depends on the answer; the first guess is a
+    K of about the root of n, the second that of the better partition.
+    """
+    single = contracted = np.arange(graph.n_nodes)
+    price = log(graph.n_nodes) / 2
+    for _ in range(2):
+        from_single = search_partition(*graph, affinity, price, single)
+        yield from_single[0]
+        contracted = contract_further(graph.sources, graph.targets, affinity, price, contracted)
+        from_contracted = search_partition(*graph, affinity, price, contracted)
+        yield from_contracted[0]
+        better, _ = max(from_contracted, from_single, key=itemgetter(1))
+        before, price = price, log(graph.n_nodes / (better.max() + 1))
+        if price < before:
+            contracted = single
 
 
 def value_of(graph: Edges, affinity: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
@@ -91,7 +112,7 @@ def is_clear(value: float, graph: Edges, affinity: NDArray[np.float64]) -> bool:
     random = np.random.default_rng(0)  # the same release gives the same labels
     seen: list[float] = []
     while len(seen) < _PERMUTATIONS:
-        seen.append(best_partition(graph, random.permutation(affinity))[1])
+        seen.append(best_partition(graph, random.permutation(affinity), value)[1])
         if seen[-1] >= value:
             return False
         n_seen = len(seen)

@@ -123,21 +123,44 @@ def move_nodes(
 ) -> int:
     """Move single nodes to the cluster of a neighbour, or to one of their own, while that gains; return how many moved.
 
-    ``labels``, below the number of nodes, are changed in place. A node is looked at again when a neighbour has moved,
-    and all are in the end: one may have been left alone by others.
+    ``labels``, below the number of nodes, are changed in place.
+    """
+    is_due, inside = np.ones(len(labels), np.bool_), np.zeros(len(labels))
+    return move_due_nodes(neighbours, affinity[neighbours.edge], labels, price, is_due, inside)
+
+
+@kernel
+def move_due_nodes(
+    neighbours: Neighbours,
+    pull: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    price: float,
+    is_due: NDArray[np.bool_],
+    inside: NDArray[np.float64],
+) -> int:
+    """Let nodes move that are due; return how many times one did.
+
+    ``pull`` has the affinities in the order of ``neighbours``. What a node shares with its own cluster is kept in
+    ``inside``. A node is due again when a neighbour has moved, or, once the others have settled, when it was left
+    alone: nothing else changes what it may gain.
     """
     n_nodes = len(labels)
-    size = np.zeros(n_nodes, np.int64)
+    size, members = np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64)
     for node in range(n_nodes):
         size[labels[node]] += 1
+        members[labels[node]] += node  # their sum: if there is but one, which it is
     free, n_free = np.empty(n_nodes, np.int64), 0
     for label in range(n_nodes - 1, -1, -1):
         if size[label] == 0:
             free[n_free] = label
             n_free += 1
-    total, near = np.zeros(n_nodes), np.empty(n_nodes, np.int64)
-    is_near, is_due = np.zeros(n_nodes, np.bool_), np.ones(n_nodes, np.bool_)
-    n_moved, are_all_due = 0, True
+    total, near, is_near = (
+        np.zeros(n_nodes),
+        np.empty(n_nodes, np.int64),
+        np.zeros(n_nodes, np.bool_),
+    )
+    is_left, is_any_left = np.zeros(n_nodes, np.bool_), False
+    n_moved = 0
     for _ in range(SWEEPS):
         before = n_moved
         for node in range(n_nodes):
@@ -153,7 +176,8 @@ def move_nodes(
                     is_near[label], total[label] = True, 0.0
                     near[n_near] = label
                     n_near += 1
-                total[label] += affinity[neighbours.edge[place]]
+                total[label] += pull[place]
+            inside[node] = total[own]
             is_alone = size[own] == 1
             best, best_label = total[own] - (price if is_alone else 0.0) + GAIN, own
             if not is_alone and -price > best:
@@ -165,6 +189,7 @@ def move_nodes(
                     best, best_label = total[label], label
             if best_label == own:
                 continue
+            inside[node] = 0.0 if best_label < 0 else best
             if best_label < 0:
                 n_free -= 1
                 best_label = free[n_free]
@@ -172,17 +197,20 @@ def move_nodes(
                 free[n_free] = own
                 n_free += 1
             size[own] -= 1
+            members[own] -= node
+            if size[own] == 1:
+                is_left[members[own]] = is_any_left = True
             size[best_label] += 1
+            members[best_label] += node
             labels[node] = best_label
             n_moved += 1
             for place in range(neighbours.start[node], neighbours.start[node + 1]):
                 is_due[neighbours.node[place]] = True
-        if n_moved > before:
-            are_all_due = False
-        elif are_all_due:
-            break
-        else:
-            is_due[:], are_all_due = True, True
+        if n_moved == before:
+            if not is_any_left:
+                break
+            is_due[:], is_left[:], is_any_left = is_left, False, False
+    is_due |= is_left
     return n_moved
 
 

@@ -19,6 +19,7 @@ from ptclust.clustering._moves_kernel import (
     agreement_within,
     connected_pieces,
     join_down,
+    move_due_nodes,
     move_nodes,
     neighbours_of,
     numbered,
@@ -38,6 +39,34 @@ UNAFFORDABLE = 1e300
 
 
 @kernel
+def between_clusters(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    affinity: NDArray[np.float64],
+    labels: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the clusters that edges across join, and the affinities of these edges."""
+    across = np.flatnonzero(labels[sources] != labels[targets])
+    return labels[sources[across]], labels[targets[across]], affinity[across]
+
+
+@kernel
+def contract_further(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    affinity: NDArray[np.float64],
+    price: float,
+    labels: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the partition in which greedy contraction ends that has come as far as ``labels``.
+
+    The price only says when to stop: what was contracted at a lower one need not be contracted again.
+    """
+    a, b, between = between_clusters(sources, targets, affinity, labels)
+    return numbered(contract_greedily(a, b, between, labels.max() + 1, price)[labels])[0]
+
+
+@kernel
 def climb(
     sources: NDArray[Any],
     targets: NDArray[Any],
@@ -49,18 +78,19 @@ def climb(
     """Let nodes and clusters move and join until nothing gains; return the partition and its value."""
     best, best_value = labels, -np.inf
     for _ in range(TURNS):
-        labels = labels.copy()
-        move_nodes(neighbours, affinity, labels, price)
-        labels, n_clusters = connected_pieces(sources, targets, labels)
-        across = np.flatnonzero(labels[sources] != labels[targets])
-        a, b, between = labels[sources[across]], labels[targets[across]], affinity[across]
-        top, _ = numbered(contract_greedily(a, b, between, n_clusters, price))
-        move_nodes(neighbours_of(a, b, n_clusters), between, top, price)
-        labels, n_clusters = connected_pieces(sources, targets, top[labels])
+        moved = labels.copy()
+        move_nodes(neighbours, affinity, moved, price)
+        pieces, n_pieces = connected_pieces(sources, targets, moved)
+        a, b, between = between_clusters(sources, targets, affinity, pieces)
+        top, n_top = numbered(contract_greedily(a, b, between, n_pieces, price))
+        n_moved = move_nodes(neighbours_of(a, b, n_pieces), between, top, price)
+        labels, n_clusters = connected_pieces(sources, targets, top[pieces])
         value = agreement_within(sources, targets, affinity, labels) - price * n_clusters
         if value <= best_value + GAIN:
             break
         best, best_value = labels, value
+        if n_top == n_pieces == numbered(moved)[1] and n_moved == 0:
+            break  # nothing has changed since the nodes came to rest
     return best, best_value
 
 
@@ -74,18 +104,28 @@ def walk_down(
     best: NDArray[np.int64],
     best_value: float,
 ) -> tuple[NDArray[np.int64], float]:
-    """Join clusters one after the other; return the best partition on the way, if better, and its value."""
+    """Join clusters one after the other; return the best partition on the way, if better, and its value.
+
+    Nodes that have settled at no price settle elsewhere at this one only if they share less than minus the price with
+    their cluster, or a neighbour moves.
+    """
+    pull, inside = affinity[neighbours.edge], np.empty(len(best))
     labels, n_clusters = best.copy(), best.max() + 1
     while 2 < n_clusters <= MOST_CLUSTERS:
         target = n_clusters - 1 if n_clusters <= FEW_CLUSTERS else n_clusters * 4 // 5
         labels = join_down(sources, targets, affinity, labels, n_clusters, target)
-        move_nodes(neighbours, affinity, labels, UNAFFORDABLE)
+        is_due = np.ones(len(labels), np.bool_)
+        move_due_nodes(neighbours, pull, labels, UNAFFORDABLE, is_due, inside)
         labels, fewer = numbered(labels)
         if fewer >= n_clusters:
             break
         n_clusters = fewer
         tried = labels.copy()
-        move_nodes(neighbours, affinity, tried, price)
+        is_due |= inside + GAIN < -price
+        move_due_nodes(neighbours, pull, tried, price, is_due, inside)
+        tried, n_tried = numbered(tried)
+        if inside.sum() / 2 - price * n_tried <= best_value:
+            continue  # its connected pieces are as many clusters, or more
         tried, n_tried = connected_pieces(sources, targets, tried)
         value = agreement_within(sources, targets, affinity, tried) - price * n_tried
         if value > best_value + GAIN:
@@ -100,17 +140,8 @@ def search_partition(
     neighbours: Neighbours,
     affinity: NDArray[np.float64],
     price: float,
+    start: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], float]:
-    """Return a partition into connected clusters, numbered by first appearance, and its value.
-
-    One climb starts from greedy contraction, another from single nodes: they end in different places.
-    """
-    n_nodes = len(neighbours.start) - 1
-    contracted = contract_greedily(sources, targets, affinity, n_nodes, price)
-    best, best_value = contracted, -np.inf
-    for start in (numbered(contracted)[0], np.arange(n_nodes)):
-        labels, value = climb(sources, targets, neighbours, affinity, price, start)
-        labels, value = walk_down(sources, targets, neighbours, affinity, price, labels, value)
-        if value > best_value:
-            best, best_value = labels, value
-    return best, best_value
+    """Return a partition into connected clusters, numbered by first appearance, and its value."""
+    labels, value = climb(sources, targets, neighbours, affinity, price, start)
+    return walk_down(sources, targets, neighbours, affinity, price, labels, value)
