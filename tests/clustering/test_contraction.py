@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from ptclust.clustering import _evidence, contract
 from ptclust.clustering._contraction_kernel import contract_greedily
-from ptclust.clustering._evidence import Edges, best_partition, clearly_apart, is_clear, value_of
+from ptclust.clustering._evidence import (
+    Edges,
+    Evidence,
+    best_partition,
+    charged,
+    clearly_apart,
+    is_clear,
+)
 from ptclust.clustering._moves_kernel import (
     agreement_within,
     connected_pieces,
@@ -281,18 +288,18 @@ class TestSearch:
 
     def test_the_best_is_the_best_of_all_searches(self):
         a, b, random = random_graph(1)
-        graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
-        ends = list(_evidence._local_maxima(graph, affinity))
-        values = [value_of(graph, affinity, labels) for labels in ends]
-        labels, value = best_partition(graph, affinity)
+        evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
+        ends = list(_evidence._local_maxima(evidence))
+        values = [evidence.value_of(labels) for labels in ends]
+        labels, value = best_partition(evidence)
         assert len(set(values)) > 1
         assert value == max(values)
         assert labels.tolist() == ends[values.index(value)].tolist()
 
     def test_searches_end_with_the_first_that_is_good_enough(self, monkeypatch):
         a, b, random = random_graph(1)
-        graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
-        values = [value_of(graph, affinity, x) for x in _evidence._local_maxima(graph, affinity)]
+        evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
+        values = [evidence.value_of(labels) for labels in _evidence._local_maxima(evidence)]
         made = []
         search = _evidence.search_partition
         monkeypatch.setattr(
@@ -300,15 +307,26 @@ class TestSearch:
         )
         for enough in (-math.inf, *values, math.inf):
             made.clear()
-            _, value = best_partition(graph, affinity, enough)
+            _, value = best_partition(evidence, enough)
             reached = [i for i, one in enumerate(values) if one >= enough]
             assert len(made) == (reached[0] + 1 if reached else len(values))
             assert value == max(values[: len(made)])
 
     def test_value_counts_what_says_where_clusters_begin(self):
         a, b, affinity = arrays([(0, 1), (1, 2), (2, 3)], [1.0, -2.0, 3.0])
-        graph = Edges.of(a, b, 4)
-        assert value_of(graph, affinity, np.array([0, 0, 1, 1])) == pytest.approx(4.0 - math.log(6))
+        evidence, labels = Evidence(Edges.of(a, b, 4), affinity), np.array([0, 0, 1, 1])
+        assert evidence.value_of(labels) == pytest.approx(4.0 - math.log(6))
+        assert evidence._replace(charge=3.0).value_of(labels) == pytest.approx(
+            4.0 - 3 * math.log(6)
+        )
+
+    def test_a_higher_charge_leaves_fewer_clusters(self):
+        a, b, random = random_graph(1)
+        evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
+        counts = [
+            best_partition(evidence._replace(charge=x))[0].max() + 1 for x in (1.0, 10.0, 100.0)
+        ]
+        assert counts[0] > counts[1] > counts[2]
 
 
 class TestPieces:
@@ -362,7 +380,7 @@ def noisy_planted(family, seed, deviation, n=300, distribution="gaussian", **how
     scale = deviation / math.sqrt(2) if laplace else deviation
     draw = random.laplace if laplace else random.normal
     weights = graph.weights + draw(0, scale, graph.n_edges)
-    noise = Noise(distribution, scale, -40, graph.n_edges)
+    noise = Noise(distribution, scale, -40, graph.n_edges) if scale else NO_NOISE
     return graph.sources, graph.targets, weights, n, noise, planted.truth
 
 
@@ -398,6 +416,13 @@ class TestPlanted:
         weights = np.where(top, 10.0, np.where(same, 0.0, 1.0)) + random.normal(0, 0.3, len(a))
         assert agreement(truth, contract(a, b, weights, 80, gaussian(0.3))) == 1.0
 
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("deviation", [0.0, 0.002, 0.05])
+    def test_more_levels_than_two_and_little_noise(self, seed, deviation):
+        """A part that holds three levels or more is wide, and still the levels are some."""
+        *release, truth = noisy_planted("multiscale", seed, deviation, n=200, complete=True)
+        assert agreement(truth, contract(*release)) == 1.0
+
     def test_a_spread_within_clusters_is_no_level(self):
         """Weights that grow evenly along a cluster part it nowhere in particular."""
         random = np.random.default_rng(0)
@@ -406,6 +431,14 @@ class TestPlanted:
         within = np.maximum(place[a], place[b])
         weights = np.where(truth[a] == truth[b], within, 5.0) + random.normal(0, 0.02, len(a))
         assert agreement(truth, contract(a, b, weights, 80, gaussian(0.02))) == 1.0
+
+    def test_the_first_division_need_not_stand_apart(self):
+        """All that weights of one level would have to do is to lie on the edges by chance; these do not."""
+        random = np.random.default_rng(0)
+        a, b = np.triu_indices(60, 1)
+        truth = np.arange(60) % 2
+        weights = random.normal(0, 1, len(a)) + 2.0 * (truth[a] != truth[b])
+        assert contract(a, b, weights, 60, gaussian(0.01)).tolist() == truth.tolist()
 
     @pytest.mark.parametrize("deviation", [0.0, 0.1, 0.4])
     @pytest.mark.parametrize("family", ["moons", "chains", "blobs"])
@@ -434,31 +467,30 @@ class TestPlanted:
         affinity = np.where(truth[a] == truth[b], 0.5, -0.5) + random.normal(0, 1, len(a))
         three = truth.copy()
         three[:20] = 2
-        graph = Edges.of(a, b, 60)
-        assert agreement(truth, clearly_apart(graph, affinity, three)) == 1.0
+        evidence = Evidence(Edges.of(a, b, 60), affinity)
+        assert agreement(truth, clearly_apart(evidence, three)) == 1.0
 
     def test_a_clear_value_is_one_that_chance_does_not_reach(self):
         a, b, random = random_graph(0)
-        graph = Edges.of(a, b, 300)
-        affinity = random.normal(0, 1, len(a))
-        _, by_chance = best_partition(graph, affinity)
-        assert not is_clear(by_chance, graph, affinity)
-        assert not is_clear(by_chance * 1.02, graph, affinity)
-        assert is_clear(by_chance * 1.5, graph, affinity)
+        evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
+        _, by_chance = best_partition(evidence)
+        assert not is_clear(by_chance, evidence)
+        assert not is_clear(by_chance * 1.02, evidence)
+        assert is_clear(by_chance * 1.5, evidence)
 
     def test_permutations_are_the_same_every_time(self, monkeypatch):
         seen = []
 
-        def record(_, affinity, enough):
+        def record(evidence, enough):
             assert enough == 1000.0
-            seen.append(affinity.tolist())
+            seen.append(evidence.affinity.tolist())
             return None, float(len(seen))
 
         a, b, random = random_graph(0)
         graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
         monkeypatch.setattr(_evidence, "best_partition", record)
         for _ in range(2):
-            assert is_clear(1000.0, graph, affinity)
+            assert is_clear(1000.0, Evidence(graph, affinity))
         half = len(seen) // 2
         assert seen[:half] == seen[half:]
         assert seen[0] != seen[1]
@@ -472,7 +504,59 @@ class TestPlanted:
         truth = np.arange(9) // 3
         affinity = np.where(truth[a] == truth[b], 5.0, -5.0)
         monkeypatch.setattr(_evidence, "is_clear", refuse)
-        assert clearly_apart(Edges.of(a, b, 9), affinity, truth).tolist() == truth.tolist()
+        evidence = Evidence(Edges.of(a, b, 9), affinity)
+        assert clearly_apart(evidence, truth).tolist() == truth.tolist()
+
+    def test_single_nodes_far_off_need_none_either(self, monkeypatch):
+        """There are but n ways to part one node from the others, where there are 2^n to part any."""
+
+        def refuse(*_):
+            raise AssertionError
+
+        a, b = np.triu_indices(300, 1)
+        labels = np.maximum(np.arange(300) - 297, 0)
+        affinity = np.where(
+            labels[a] == labels[b], 1.0, -0.1
+        )  # -29.8 between two of three clusters
+        monkeypatch.setattr(_evidence, "is_clear", refuse)
+        evidence = Evidence(Edges.of(a, b, 300), affinity)
+        affinity[(a == 298) & (b == 299)] = -40.0
+        assert clearly_apart(evidence, labels).tolist() == labels.tolist()
+        affinity[(b >= 298) & (a < 298)] = -0.06
+        with pytest.raises(AssertionError):
+            clearly_apart(evidence, labels)
+
+
+class TestCharge:
+    def evidence(self, family, deviation, **how):
+        a, b, weights, n, _, truth = noisy_planted(family, 1, deviation, n=600, **how)
+        affinity = (0.575 - weights) * 0.75 / deviation**2
+        return Evidence(Edges.of(np.asarray(a), np.asarray(b), n), affinity), truth
+
+    def test_few_large_clusters_in_much_noise_are_charged_more(self):
+        evidence, truth = self.evidence("moons", 0.6)
+        chosen = charged(evidence)
+        assert chosen.charge > 1
+        assert best_partition(evidence)[0].max() > 1  # luck cuts the moons
+        assert agreement(truth, best_partition(chosen)[0]) > 0.9
+
+    def test_many_small_clusters_are_not(self):
+        evidence, truth = self.evidence("blobs", 0.25, n_clusters=20)
+        assert charged(evidence).charge == 1
+        assert best_partition(evidence._replace(charge=30.0))[0].max() < truth.max()
+
+    def test_edges_held_back_are_not_searched(self, monkeypatch):
+        evidence, _ = self.evidence("moons", 0.4)
+        seen = []
+        monkeypatch.setattr(
+            _evidence,
+            "best_partition",
+            lambda one: (seen.append(one), (np.zeros(600, np.int64), 0))[1],
+        )
+        charged(evidence)
+        n_edges = len(evidence.affinity)
+        assert [one.charge for one in seen] == [1.0, 30.0]
+        assert {len(one.affinity) for one in seen} == {n_edges - n_edges // 5}
 
 
 @pytest.fixture(scope="module")

@@ -34,13 +34,19 @@ def step_range(tree: TreeCalibration, sensitivity: Sensitivity) -> Fraction:
     return Fraction(tree.exponent) * Fraction(sensitivity.spread) + Fraction(STEP_SLACK)
 
 
+def tree_loss(tree: TreeCalibration, sensitivity: Sensitivity) -> Fraction:
+    """Privacy loss of all steps together: the lemma of the mean, and the rounding of the sampler."""
+    spread = Fraction(sensitivity.mean_spread(tree.n_steps))
+    return tree.n_steps * (Fraction(tree.exponent) * spread + Fraction(STEP_SLACK))
+
+
 @settings(max_examples=300, deadline=None)
 @given(SENSITIVITIES, st.integers(1, 10**9), st.floats(1e-6, 1e6))
 def test_pure_steps_add_up_to_no_more_than_epsilon_and_no_less(sensitivity, n_steps, epsilon):
     if epsilon / n_steps < 2 * STEP_SLACK:
         return
     tree = calibrate_tree(sensitivity, n_steps, Budget.pure(epsilon))
-    spent = n_steps * step_range(tree, sensitivity)
+    spent = tree_loss(tree, sensitivity)
     assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) < spent <= Fraction(epsilon)
     assert tree.spent == Budget.pure(epsilon)
     assert tree.n_steps == n_steps
@@ -59,20 +65,53 @@ def test_zcdp_steps_add_up_to_no_more_than_rho_and_no_less(sensitivity, n_steps,
 
 
 @pytest.mark.parametrize(
-    ("sensitivity", "spread"),
+    ("sensitivity", "spread", "mean_spread"),
     [
-        (Sensitivity(linf=0.01), 0.02),
-        (Sensitivity(l1=0.01), 0.01),
-        (Sensitivity(l2=0.01), 0.01 * math.sqrt(2)),
-        (Sensitivity(linf=0.01, l1=0.015), 0.015),
+        (Sensitivity(linf=0.01), 0.02, 0.02),
+        (Sensitivity(l1=0.01), 0.01, 0.01),
+        (Sensitivity(l2=0.01), 0.01 * math.sqrt(2), 0.01 * math.sqrt(100 / 99)),
+        (Sensitivity(linf=0.01, l1=0.015), 0.015, 0.01 + 0.005 / 99),
+        (Sensitivity(linf=0.01, l2=0.05), 0.02, 0.01 + math.sqrt(0.0024 / 99)),
+        (Sensitivity(linf=0.01, l2=1), 0.02, 0.02),
     ],
 )
-def test_exponents_are_the_formulas(sensitivity, spread):
+def test_exponents_are_the_formulas(sensitivity, spread, mean_spread):
     pure = calibrate_tree(sensitivity, 99, Budget.pure(0.5))
-    assert pure.exponent == pytest.approx(0.5 / (99 * spread), rel=1e-9)
+    assert pure.exponent == pytest.approx(0.5 / (99 * mean_spread), rel=1e-9)
     zcdp = calibrate_tree(sensitivity, 99, Budget.zcdp(0.5))
     assert zcdp.exponent == pytest.approx(math.sqrt(8 * 0.5 / 99) / spread, rel=1e-9)
     assert zcdp.noise == pytest.approx(math.pi / math.sqrt(6) / zcdp.exponent)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([("l1", 1), ("linf", 2)]),
+    BOUNDS,
+    st.integers(1, 10**9),
+    st.floats(1e-6, 1e6),
+)
+def test_under_l1_or_linf_alone_every_step_loses_the_most(norm, bound, n_steps, epsilon):
+    """To the bit: the exponent is that of one step with an even share of epsilon."""
+    (name, times), down = norm, 1 - 2.0**-48
+    if epsilon / n_steps < 2 * STEP_SLACK:
+        return
+    sensitivity = Sensitivity(**{name: bound})
+    assert sensitivity.mean_spread(n_steps) == sensitivity.spread == times * bound
+    tree = calibrate_tree(sensitivity, n_steps, Budget.pure(epsilon))
+    expected = (epsilon / n_steps * down - STEP_SLACK) / (times * bound) * down
+    assert tree.exponent == min(expected, 2.0**900)
+    published = published_tree(sensitivity, n_steps, Fraction(epsilon))
+    assert published.exponent == min(epsilon / (4.0 * bound * n_steps) * down, 2.0**900)
+    spent = n_steps * (published.exponent * (times * bound) + STEP_SLACK) / down
+    assert published.spent == Budget.pure(spent)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SENSITIVITIES, st.integers(1, 10**9), st.floats(1e-6, 1e6))
+def test_what_the_published_exponent_spends_is_covered_and_not_far(sensitivity, n_steps, epsilon):
+    tree = published_tree(sensitivity, n_steps, Fraction(epsilon))
+    true = tree_loss(tree, sensitivity)
+    assert true <= tree.spent.epsilon <= true * (1 + Fraction(1, 10**9))
 
 
 def test_the_published_exponent_is_sound_and_half_of_what_could_be():
@@ -141,7 +180,8 @@ def test_rounded_exponents_of_neighbours_stay_within_the_slack(seed, exponent, m
     pairs = list(zip(weights.tolist(), others.tolist()))
     change = [Fraction(exponent_of(b, factor) - exponent_of(a, factor), 2**GRID) for a, b in pairs]
     true = [Fraction(b) - Fraction(a) for a, b in pairs]
-    allowed = Fraction(exponent) * (max(true) - min(true)) + Fraction(STEP_SLACK)
-    assert (max(change) - min(change)) * Fraction(math.log(2.0)) <= allowed * (
-        1 + Fraction(1, 2**45)
-    )
+    for other in (min, lambda changes: sum(changes[:50]) / 50):  # one step; all steps of a tree
+        allowed = Fraction(exponent) * (max(true) - other(true)) + Fraction(STEP_SLACK)
+        assert (max(change) - other(change)) * Fraction(math.log(2.0)) <= allowed * (
+            1 + Fraction(1, 2**45)
+        )

@@ -170,9 +170,9 @@ def test_nothing_spends_more_than_the_budget(epsilon, delta, sensitivity, n_node
         if candidate.tree is None:
             total = noise
         else:
-            beta = Fraction(candidate.tree.exponent) * Fraction(sensitivity.spread)
-            beta += Fraction(STEP_SLACK)
             steps = n_nodes - 1
+            spread = sensitivity.spread if delta else sensitivity.mean_spread(steps)
+            beta = Fraction(candidate.tree.exponent) * Fraction(spread) + Fraction(STEP_SLACK)
             tree = Budget.zcdp(steps * beta**2 / 8) if delta else Budget.pure(steps * beta)
             assert tree.fits_in(candidate.tree.spent)
             total = tree + noise

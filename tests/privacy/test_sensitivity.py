@@ -76,6 +76,62 @@ def test_no_change_within_the_declaration_exceeds_a_bound(
     assert sum(value**2 for value in x) <= Fraction(sensitivity.l2_of(k)) ** 2
     assert max(map(abs, x)) <= sensitivity.largest_change
     assert max([*x, 0]) - min([*x, 0]) <= sensitivity.spread
+    for n in range(1, k + 1):
+        lowest = sorted(x)[:n]  # no n edges have a lower mean
+        assert max([*x, 0]) - sum(lowest) / n <= sensitivity.mean_spread(n)
+        if n < k:
+            lowest = sorted([*x, 0])[:n]  # beside edges that do not change
+            assert max(x) - sum(lowest) / n <= sensitivity.mean_spread(n)
+
+
+two_with_linf = st.sampled_from([("l1",), ("l2",), ("linf",), ("l1", "linf"), ("l2", "linf")])
+
+
+@given(two_with_linf, st.floats(1e-12, 1e12), st.floats(0.01, 100), st.integers(1, 10**6))
+def test_a_change_reaches_the_spread_from_a_mean(
+    norms: tuple[str, ...], bound: float, share: float, k: int
+) -> None:
+    """One edge rises by the first number, k edges fall by the second: within the ball, and no bound can be less."""
+    sensitivity = Sensitivity(**dict(zip(norms, (bound, share * bound))))
+    d1 = math.inf if sensitivity.l1 is None else sensitivity.l1
+    d2 = math.inf if sensitivity.l2 is None else sensitivity.l2
+    rise = min(sensitivity.largest_change, d2 * math.sqrt(k / (k + 1)))
+    falls = [sensitivity.largest_change, (d1 - rise) / k]
+    falls.append(math.sqrt((d2 - rise) / k * (d2 + rise)) if d2 < math.inf else math.inf)
+    fall = min(falls)
+    assert rise + k * fall <= d1 * (1 + 1e-12)
+    assert math.sqrt(rise**2 + k * fall**2) <= d2 * (1 + 1e-12)
+    assert rise + fall == pytest.approx(sensitivity.mean_spread(k), rel=1e-12)
+
+
+@given(declared, st.integers(1, 10**9))
+def test_the_spread_from_a_mean_is_the_formula_rounded_up(sensitivity: Sensitivity, k: int) -> None:
+    d = Fraction(sensitivity.largest_change)
+    found = Fraction(sensitivity.mean_spread(k))
+    slightly_less = found * (1 - Fraction(1, 2**51))
+
+    def reaches(value: Fraction) -> bool:
+        """Whether a value is no less than the least of the bounds of the lemma."""
+        at_least = [value >= 2 * d]
+        if sensitivity.l1 is not None:
+            at_least.append(k * (value - d) >= Fraction(sensitivity.l1) - d)
+        if sensitivity.l2 is not None:
+            square = Fraction(sensitivity.l2) ** 2
+            if d**2 * (k + 1) <= square * k:
+                at_least.append(value >= d and k * (value - d) ** 2 >= square - d**2)
+            else:
+                at_least.append(k * value**2 >= (k + 1) * square)
+        return any(at_least)
+
+    assert reaches(found)
+    assert not reaches(slightly_less)
+
+
+@given(declared, st.integers(1, 10**9))
+def test_the_mean_of_more_edges_is_no_farther(sensitivity: Sensitivity, k: int) -> None:
+    assert sensitivity.mean_spread(1) == sensitivity.spread
+    assert sensitivity.largest_change <= sensitivity.mean_spread(k + 1)
+    assert sensitivity.mean_spread(k + 1) <= sensitivity.mean_spread(k) * (1 + 1e-15)
 
 
 def _rational_root_above(square: Fraction) -> Fraction:
@@ -85,7 +141,7 @@ def _rational_root_above(square: Fraction) -> Fraction:
 
 def test_no_edges_no_change() -> None:
     sensitivity = Sensitivity(l1=1, l2=1, linf=1)
-    assert sensitivity.l1_of(0) == sensitivity.l2_of(0) == 0.0
+    assert sensitivity.l1_of(0) == sensitivity.l2_of(0) == sensitivity.mean_spread(0) == 0.0
 
 
 @pytest.mark.parametrize("k", [-1, 1.5, "3"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -183,8 +184,6 @@ def test_what_lies_beyond_the_window_keeps_its_probability(method, window, monke
 class TestExponents:
     @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e3, 1e9])
     def test_are_rounded_exactly_whatever_the_magnitude(self, scale):
-        from fractions import Fraction
-
         weights = np.random.default_rng(0).standard_normal(2000) * scale
         factor = 2.0**40 / math.log(2.0)
         for weight in weights.tolist():
@@ -192,6 +191,18 @@ class TestExponents:
             exact = Fraction(factor) * Fraction(weight)
             if abs(exact) < 2**61:
                 assert abs(exact - x) <= Fraction(1, 2) + Fraction(1, 10**6)
+
+    def test_are_exact_up_to_the_clamp(self):
+        """Products just below 2^62 round to it as floats, by up to 256 steps of the grid."""
+        random, near = np.random.default_rng(0), 0
+        for factor in 2.0**40 * (1 + random.random(2000)):
+            for end in (2.0**62, -(2.0**62)):
+                for weight in (end / factor, np.nextafter(end / factor, 0.0)):
+                    exact = Fraction(factor) * Fraction(weight)
+                    near += factor * weight == end and abs(exact) < 2**62 - 1
+                    wanted = min(max(math.floor(exact + Fraction(1, 2)), -(2**62)), 2**62)
+                    assert _urn_kernel.exponent_of(weight, factor) == wanted
+        assert near > 100
 
     def test_are_clamped_and_stay_in_order(self):
         weights = [-1.7e308, -1e300, -1e20, 0.0, 5e-324, 1e20, 1e300, 1.7e308]

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _PERMUTATIONS, _FEWEST = 8, 3
 # Chance, about, that weights which know of no clusters pass for such that do.
 _ERROR = 1e-4
+# How many times the nats that name the clusters are charged: once, or so often that a few of them are left.
+_CHARGES = 1.0, 30.0
+# One in so many edges is held back to choose between these.
+_HELD_BACK = 5
 # Rounds of joining what is not clearly apart and moving nodes; one or two suffice.
 _ROUNDS = 5
 
@@ -56,17 +60,39 @@ class Edges(NamedTuple):
         return edges, Edges.of(sources, targets, len(members))
 
 
-def best_partition(
-    graph: Edges, affinity: NDArray[np.float64], enough: float = inf
-) -> tuple[NDArray[np.int64], float]:
-    """Return the best partition into connected clusters that was found, or the first good enough, and its value.
+class Evidence(NamedTuple):
+    """A graph, what every edge says for a common cluster of its ends, and what clusters cost."""
 
-    The value is the sum of the affinities within, less log binom(n, K), the nats it takes to say which nodes found a
-    cluster.
-    """
-    best, best_value = np.zeros(graph.n_nodes, np.int64), -inf
-    for labels in _local_maxima(graph, affinity):
-        value = value_of(graph, affinity, labels)
+    graph: Edges
+    affinity: NDArray[np.float64]
+    charge: float = _CHARGES[0]
+    """How many times log binom(n, K) is taken off."""
+
+    def value_of(self, labels: NDArray[np.int64]) -> float:
+        """Return the sum of the affinities within clusters, less what it costs to name these."""
+        n, k = self.graph.n_nodes, int(labels.max()) + 1
+        agreement = agreement_within(self.graph.sources, self.graph.targets, self.affinity, labels)
+        return agreement - self.charge * log_binomial(n, k)
+
+    def price(self, n_clusters: float) -> float:
+        """Return what one more cluster costs, the slope of the charge."""
+        return self.charge * log(self.graph.n_nodes / n_clusters)
+
+    def at(self, edges: NDArray[np.int64], graph: Edges) -> Evidence:
+        """Return the evidence of some of the edges, which make this graph."""
+        return self._replace(graph=graph, affinity=self.affinity[edges])
+
+
+def log_binomial(n: int, k: int) -> float:
+    """Return the logarithm of the number of ways to choose k of n."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def best_partition(evidence: Evidence, enough: float = inf) -> tuple[NDArray[np.int64], float]:
+    """Return the best partition into connected clusters that was found, or the first good enough, and its value."""
+    best, best_value = np.zeros(evidence.graph.n_nodes, np.int64), -inf
+    for labels in _local_maxima(evidence):
+        value = evidence.value_of(labels)
         if value > best_value:
             best, best_value = labels, value
         if value >= enough:
@@ -74,14 +100,15 @@ def best_partition(
     return best, best_value
 
 
-def _local_maxima(graph: Edges, affinity: NDArray[np.float64]) -> Iterator[NDArray[np.int64]]:
+def _local_maxima(evidence: Evidence) -> Iterator[NDArray[np.int64]]:
     """Yield where searches end, from single nodes and from greedy contraction, which are different places.
 
-    The slope of log binom(n, K), log(n / K), is the price of a cluster. It depends on the answer; the first guess is a
-    K of about the root of n, the second that of the better partition.
+    The price of a cluster depends on the answer; the first guess is a K of about the root of n, the second that of the
+    better partition.
     """
+    graph, affinity, _ = evidence
     single = contracted = np.arange(graph.n_nodes)
-    price = log(graph.n_nodes) / 2
+    price = evidence.price(sqrt(graph.n_nodes))
     for _ in range(2):
         from_single = search_partition(*graph, affinity, price, single)
         yield from_single[0]
@@ -89,19 +116,33 @@ def _local_maxima(graph: Edges, affinity: NDArray[np.float64]) -> Iterator[NDArr
         from_contracted = search_partition(*graph, affinity, price, contracted)
         yield from_contracted[0]
         better, _ = max(from_contracted, from_single, key=itemgetter(1))
-        before, price = price, log(graph.n_nodes / (better.max() + 1))
+        before, price = price, evidence.price(better.max() + 1)
         if price < before:
             contracted = single
 
 
-def value_of(graph: Edges, affinity: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-    """Return the sum of the affinities within clusters, less log binom(n, K)."""
-    n, k = graph.n_nodes, int(labels.max()) + 1
-    agreement = agreement_within(graph.sources, graph.targets, affinity, labels)
-    return agreement - (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1))
+def charged(evidence: Evidence) -> Evidence:
+    """Return the evidence with the charge whose partition best foretells edges that it has not seen.
+
+    To name the clusters costs log binom(n, K) nats; which of them the other nodes join is not charged, as the edges
+    of a sparse graph hold most nodes in place. Not all: of the many ways to cut a cluster along few edges, one is heavy
+    by luck. Whether there are many small clusters or few large ones that luck would cut, edges held back tell: their
+    noise had no part in the partition.
+    """
+    graph, affinity, _ = evidence
+    random = np.random.default_rng(0)  # the same release gives the same labels
+    held, kept = np.split(random.permutation(len(affinity)), [len(affinity) // _HELD_BACK])
+    a, b = graph.sources[held], graph.targets[held]
+    without = evidence.at(kept, Edges.of(graph.sources[kept], graph.targets[kept], graph.n_nodes))
+
+    def foretold(charge: float) -> float:
+        labels, _ = best_partition(without._replace(charge=charge))
+        return agreement_within(a, b, affinity[held], labels)
+
+    return evidence._replace(charge=max(_CHARGES, key=foretold))
 
 
-def is_clear(value: float, graph: Edges, affinity: NDArray[np.float64]) -> bool:
+def is_clear(value: float, evidence: Evidence) -> bool:
     """Return whether the same affinities put on the edges at random give no partition of such a value.
 
     Values of random ones are about normal, so that Student's distribution tells how likely a further one is to reach
@@ -112,7 +153,8 @@ def is_clear(value: float, graph: Edges, affinity: NDArray[np.float64]) -> bool:
     random = np.random.default_rng(0)  # the same release gives the same labels
     seen: list[float] = []
     while len(seen) < _PERMUTATIONS:
-        seen.append(best_partition(graph, random.permutation(affinity), value)[1])
+        permuted = evidence._replace(affinity=random.permutation(evidence.affinity))
+        seen.append(best_partition(permuted, value)[1])
         if seen[-1] >= value:
             return False
         n_seen = len(seen)
@@ -123,36 +165,32 @@ def is_clear(value: float, graph: Edges, affinity: NDArray[np.float64]) -> bool:
     return False
 
 
-def clearly_apart(
-    graph: Edges, affinity: NDArray[np.float64], labels: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def clearly_apart(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Join clusters that may be apart by chance alone, let nodes find their place again, and so on.
 
     A partition can be far better than chance and yet have a cluster too many: of all the ways to cut a cluster in
     two, one has heavy edges by luck.
     """
+    graph, affinity, _ = evidence
     for _ in range(_ROUNDS):
-        joined = _join_unclear(graph, affinity, labels)
+        joined = _join_unclear(evidence, labels)
         if joined.max() == labels.max():
             break
-        price = log(graph.n_nodes / (joined.max() + 1))
-        move_nodes(graph.neighbours, affinity, joined, price)
+        move_nodes(graph.neighbours, affinity, joined, evidence.price(joined.max() + 1))
         labels, _ = connected_pieces(graph.sources, graph.targets, joined)
     return labels
 
 
-def _join_unclear(
-    graph: Edges, affinity: NDArray[np.float64], labels: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _join_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the partition in which every cluster is clearly apart from the neighbour it is least clearly apart from.
 
     Clusters that become one wait for the next pass, in which it is tried with its own neighbours.
     """
     clear: set[frozenset[int]] = set()
-    room = np.full(graph.n_nodes, -1)
+    room = np.full(len(labels), -1)
     labels, count = labels.copy(), int(labels.max()) + 1
     while True:
-        pairs = list(_least_apart(graph, affinity, labels, count))
+        pairs = list(_least_apart(evidence, labels, count))
         if len(pairs) <= 1:  # a pair that is all there is has been tried as a whole
             break
         order = np.argsort(labels, kind="stable")
@@ -161,7 +199,7 @@ def _join_unclear(
         for a, b, between in pairs:
             if frozenset((a, b)) in clear or a in touched or b in touched:
                 continue
-            if _is_pair_clear(graph, affinity, (members[a], members[b]), between, room):
+            if _is_pair_clear(evidence, (members[a], members[b]), between, room):
                 clear.add(frozenset((a, b)))
             else:
                 touched |= {a, b}
@@ -173,12 +211,13 @@ def _join_unclear(
 
 
 def _least_apart(
-    graph: Edges, affinity: NDArray[np.float64], labels: NDArray[np.int64], count: int
+    evidence: Evidence, labels: NDArray[np.int64], count: int
 ) -> Iterator[tuple[int, int, float]]:
     """Yield every cluster with the neighbour it is least clearly apart from, and the sum of the affinities between.
 
     How clearly is that sum in units of its standard deviation, the root of the number of edges. Least clear first.
     """
+    graph, affinity, _ = evidence
     a, b = labels[graph.sources], labels[graph.targets]
     across = a != b
     keys = np.minimum(a, b)[across] * count + np.maximum(a, b)[across]
@@ -195,8 +234,7 @@ def _least_apart(
 
 
 def _is_pair_clear(
-    graph: Edges,
-    affinity: NDArray[np.float64],
+    evidence: Evidence,
     pair: tuple[NDArray[np.int64], NDArray[np.int64]],
     between: float,
     room: NDArray[np.int64],
@@ -204,12 +242,13 @@ def _is_pair_clear(
     """Return whether two clusters are apart by more than chance.
 
     If both were one cluster, a given cut would have likelihood ratio exp(-between) of mean 1, so it exceeds r with a
-    chance of at most 1 / r (Markov). There are fewer than 2^n cuts: beyond 2^n / error the answer needs no search.
+    chance of at most 1 / r (Markov). Of n nodes there are binom(n, s) cuts that part s from the rest, and n sizes s:
+    beyond n binom(n, s) / error the answer needs no search.
     """
     members = np.concatenate(pair)
-    if -between > len(members) * log(2) - log(_ERROR):
+    n_nodes = len(members)
+    if -between > log(n_nodes) + log_binomial(n_nodes, len(pair[0])) - log(_ERROR):
         return True
-    edges, both = graph.within(members, room)
-    labels = (np.arange(len(members)) >= len(pair[0])).astype(np.int64)
-    here = affinity[edges]
-    return is_clear(value_of(both, here, labels), both, here)
+    both = evidence.at(*evidence.graph.within(members, room))
+    labels = (np.arange(n_nodes) >= len(pair[0])).astype(np.int64)
+    return is_clear(both.value_of(labels), both)

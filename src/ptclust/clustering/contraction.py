@@ -13,7 +13,8 @@ The method, for a graph or a cluster found in it:
 3.  Search for that partition (``_partition_kernel``).
 4.  Keep it only if the same weights put on the edges at random give no partition nearly as good: that is what they
     would be if they did not know of clusters. Join pairs of clusters for which the same cannot be said (``_evidence``).
-5.  Look for clusters in every cluster: there may be more levels than two.
+5.  Look for clusters in every cluster: there may be more levels than two. In the end, join those found in one cluster
+    that are but its light and heavy parts (``_standing_apart``).
 """
 
 from __future__ import annotations
@@ -23,8 +24,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust.clustering._evidence import Edges, best_partition, clearly_apart, is_clear
+from ptclust.clustering._evidence import (
+    Edges,
+    Evidence,
+    best_partition,
+    charged,
+    clearly_apart,
+    is_clear,
+)
 from ptclust.clustering._moves_kernel import connected_pieces
+from ptclust.clustering._standing_apart import join_spread
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 from ptclust.errors import UsageError
 
@@ -42,8 +51,6 @@ _SMALLEST = 4
 # d (gap / deviation)^2 with d edges at a node: twice the 4 that two equal clusters with known levels need for any
 # method to do better than chance (Deshpande, Abbe, Montanari 2017 for dense graphs), as levels are not known.
 _DETECTABLE = 8.0
-# Within a cluster, levels closer than this many deviations of the true weights are no levels but a spread.
-_APART = 4.0
 
 
 def contract(
@@ -84,17 +91,21 @@ def contract(
     array([0, 1, 0, 1, 0, 1])
     """
     a, b, noisy = _checked(sources, targets, weights, n_nodes, noise)
-    labels, used = np.zeros(n_nodes, np.int64), 1
-    todo = [_Part(np.arange(n_nodes), np.arange(len(a)), a, b, 0)]
+    labels, outer = np.zeros((2, n_nodes), np.int64)
+    todo, used = [_Part(np.arange(n_nodes), np.arange(len(a)), a, b)], 1
     while todo:
         part = todo.pop()
         found = _clusters_of(part, noisy, n_nodes)
-        if found is not None:
-            labels[part.nodes] = used + found
-            used += int(found.max()) + 1
-            todo.extend(_parts(part, found))
-    _, labels = np.unique(labels, return_inverse=True)
-    return connected_pieces(a, b, labels)[0]
+        if found is None:
+            continue
+        labels[part.nodes] = used + found
+        used += int(found.max()) + 1
+        todo.extend(_parts(part, found))
+        if len(part.nodes) == n_nodes:
+            outer = labels.copy()
+    pieces, _ = connected_pieces(a, b, labels)
+    inner = np.flatnonzero(outer[a] == outer[b])
+    return connected_pieces(a, b, join_spread(a[inner], b[inner], noisy.at(inner), pieces))[0]
 
 
 def _checked(
@@ -126,7 +137,6 @@ class _Part(NamedTuple):
     edges: NDArray[np.int64]  # of the graph
     sources: NDArray[np.int64]  # by numbers of the part, as targets
     targets: NDArray[np.int64]
-    depth: int
 
 
 def _parts(part: _Part, labels: NDArray[np.int64]) -> Iterator[_Part]:
@@ -145,7 +155,7 @@ def _parts(part: _Part, labels: NDArray[np.int64]) -> Iterator[_Part]:
     ):
         if len(members) >= _SMALLEST and len(edges) >= _SMALLEST:
             a, b = number[part.sources[edges]], number[part.targets[edges]]
-            yield _Part(part.nodes[members], part.edges[edges], a, b, part.depth + 1)
+            yield _Part(part.nodes[members], part.edges[edges], a, b)
 
 
 def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> NDArray[np.int64] | None:
@@ -157,12 +167,10 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> NDArray[np.int
     levels = two_levels(weights)
     if 2 * n_edges * levels.gap**2 <= _DETECTABLE * n_nodes * levels.variance:
         return None
-    if part.depth > 0 and levels.gap <= _APART * levels.spread(weights):
-        return None
     graph = Edges.of(part.sources, part.targets, n_nodes)
-    affinity = affinities(weights, levels)
-    labels, value = best_partition(graph, affinity)
+    evidence = charged(Evidence(graph, affinities(weights, levels)))
+    labels, value = best_partition(evidence)
     _, n_components = connected_pieces(*graph[:2], np.zeros(n_nodes, np.int64))
-    if labels.max() + 1 > n_components and is_clear(value - log(n_all), graph, affinity):
-        return clearly_apart(graph, affinity, labels)
+    if labels.max() + 1 > n_components and is_clear(value - log(n_all), evidence):
+        return clearly_apart(evidence, labels)
     return None

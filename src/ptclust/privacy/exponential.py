@@ -2,7 +2,9 @@
 
 A step selects r among candidates with probability proportional to exp(-c w(r)). Between neighbours the exponents of two
 candidates differ by at most c times ``Sensitivity.spread``, and so does the range of the privacy loss: the step is
-beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree takes k adaptive steps.
+beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree takes k adaptive steps, and as they choose k
+different edges, together they are k c ``Sensitivity.mean_spread(k)``-DP, which may be less than k beta
+(docs/proofs/private-trees.md, lemma of the mean).
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ GRID = 40
 #: By how much the rounding of the sampler can widen the range of the privacy loss of one step, in nats.
 #:
 #: The exponents of two neighbours are each rounded by at most half a grid step of log 2, so a difference of them
-#: moves by at most one step, and the range over all candidates by at most two. The acceptance probability is off by
-#: less than 2^-51 relative, for each of two candidates under each of two neighbours. All else is drawn without error.
+#: moves by at most one step, and the range over all candidates by at most two; so does the distance of one from a mean
+#: of others. The acceptance probability is off by less than 2^-51 relative, for each of two candidates under each of
+#: two neighbours. All else is drawn without error.
 STEP_SLACK = 2.0 * math.log(2.0) * 2.0**-GRID * (1.0 + 2.0**-20) + 4.0 * 2.0**-51
 
 #: The sampler clamps exponents at this many nats: it keeps them in 62 bits.
@@ -84,14 +87,16 @@ def calibrate_tree(
         return TreeCalibration(0.0, 0, None, 0.0)
     if budget.rho is not None:
         step_range = math.sqrt(8.0 * float(budget.rho) / n_steps) * _DOWN
+        spread = sensitivity.spread
     else:
         step_range = float(budget.epsilon) / n_steps * _DOWN
+        spread = sensitivity.mean_spread(n_steps)
     if not step_range > STEP_SLACK:
         raise UsageError(
             f"a budget of {budget} over {n_steps} steps leaves each less than the rounding of the sampler, "
             f"{STEP_SLACK:.1e}; raise the budget"
         )
-    exponent = _usable((step_range - STEP_SLACK) / sensitivity.spread * _DOWN)
+    exponent = _usable((step_range - STEP_SLACK) / spread * _DOWN)
     if exponent * largest_weight > LARGEST_EXPONENT:
         exponent = LARGEST_EXPONENT / largest_weight * _DOWN
     return TreeCalibration(exponent, n_steps, budget, n_steps * STEP_SLACK)
@@ -106,7 +111,7 @@ def published_tree(sensitivity: Sensitivity, n_steps: int, epsilon: Fraction) ->
     if n_steps == 0:
         return TreeCalibration(0.0, 0, None, 0.0)
     exponent = _usable(float(epsilon) / (4.0 * sensitivity.largest_change * n_steps) * _DOWN)
-    spent = n_steps * (exponent * sensitivity.spread + STEP_SLACK) / _DOWN
+    spent = n_steps * (exponent * sensitivity.mean_spread(n_steps) + STEP_SLACK) / _DOWN
     return TreeCalibration(exponent, n_steps, Budget.pure(spent), n_steps * STEP_SLACK)
 
 

@@ -118,13 +118,35 @@ class Sensitivity:
 
         It calibrates one step of the Exponential mechanism: a change common to all candidates cancels there.
         """
-        bounds = []
+        return self.mean_spread(1)
+
+    def mean_spread(self, n_edges: int) -> float:
+        """Return the bound on the difference between the change of an edge and the mean change of ``n_edges`` edges.
+
+        With d the bound on any one change it is min(2 d, d + (l1 - d) / k, sqrt((k + 1) / k) l2), where the last is
+        d + sqrt((l2^2 - d^2) / k) if d^2 <= l2^2 k / (k + 1). Under pure differential privacy it calibrates k steps
+        that choose k edges (docs/proofs/private-trees.md, lemma of the mean).
+
+        Examples
+        --------
+        >>> Sensitivity(l2=1.0).mean_spread(3) ** 2  # 2 if every step were to lose the most
+        1.3333333333333337
+        >>> Sensitivity(l1=1.5, linf=1.0).mean_spread(2)
+        1.25
+        """
+        k = _count(n_edges)
+        if k == 0:
+            return 0.0
+        d = Fraction(self.largest_change)
+        bounds = [float_up(2 * d)]
         if self.l1 is not None:
-            bounds.append(self.l1)
+            bounds.append(float_up(d + (Fraction(self.l1) - d) / k))
         if self.l2 is not None:
-            bounds.append(root_up(2 * Fraction(self.l2) ** 2))
-        if self.linf is not None:
-            bounds.append(float_up(2 * Fraction(self.linf)))
+            square = Fraction(self.l2) ** 2
+            if (k + 1) * d**2 <= k * square:
+                bounds.append(float_up(d + Fraction(root_up((square - d**2) / k))))
+            else:
+                bounds.append(root_up(square * (k + 1) / k))
         return min(bounds)
 
     def describe(self) -> str:

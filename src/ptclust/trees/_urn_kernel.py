@@ -63,7 +63,7 @@ def exponent_of(weight: float, factor: float) -> int:
     """
     weight = min(max(weight, -_BEYOND_FLOAT), _BEYOND_FLOAT)
     product = factor * weight
-    if abs(product) >= float(_LARGEST):
+    if abs(product) > float(_LARGEST):
         return int(_LARGEST if product > 0 else -_LARGEST)
     factor_high = factor * _SPLITTER - (factor * _SPLITTER - factor)
     factor_low = factor - factor_high
@@ -73,7 +73,9 @@ def exponent_of(weight: float, factor: float) -> int:
         (factor_high * high - product) + factor_high * low + factor_low * high
     ) + factor_low * low
     whole = np.floor(product)
-    return int(np.int64(whole) + np.int64(np.floor((product - whole) + error + 0.5)))
+    # The product may be rounded to the largest though it is below: clamp what is exact.
+    exact = np.int64(whole) + np.int64(np.floor((product - whole) + error + 0.5))
+    return int(min(max(exact, -_LARGEST), _LARGEST))
 
 
 @kernel
