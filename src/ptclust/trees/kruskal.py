@@ -29,7 +29,7 @@ def kruskal_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArra
     Notes
     -----
     *Privacy.* A step has a privacy loss of range exponent * sensitivity.spread + STEP_SLACK at most; there are
-    ``n_tree_edges`` steps.
+    k = ``n_tree_edges`` steps, whose losses sum to k (exponent * sensitivity.mean_spread(k) + STEP_SLACK) at most.
     """
     urn, factor = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
     forest = np.empty(graph.topology.n_tree_edges, dtype=urn.items.dtype)

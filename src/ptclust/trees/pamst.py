@@ -28,7 +28,7 @@ def pamst_edges(graph: Graph, exponent: float, stream: RandomStream) -> NDArray[
     Notes
     -----
     *Privacy.* A step has a privacy loss of range exponent * sensitivity.spread + STEP_SLACK at most; there are
-    ``n_tree_edges`` steps.
+    k = ``n_tree_edges`` steps, whose losses sum to k (exponent * sensitivity.mean_spread(k) + STEP_SLACK) at most.
     """
     n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
     edge_dtype = index_dtype(graph.n_edges)
