@@ -159,7 +159,8 @@ class _Found(NamedTuple):
 
 _WORDS: dict[Way, str] = {
     "dbmstclu": "DBMSTClu cut the released tree",
-    "levels": "the released tree was cut at weights of the upper of two levels, or that stand out, given the public noise",
+    "levels": "the released tree was cut at weights of the upper of two levels, or that stand out, given the public "
+    "noise",
     "contraction": "groups of nodes were joined by the summed evidence of all released weights between them, given the "
     "public noise",
 }
