@@ -235,6 +235,15 @@ class TestUsage:
         assert code == 0
         assert "dbmstclu" in out
 
+    def test_as_a_module(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "ptclust", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "ptclust 0.1.0\n"
+
 
 @pytest.mark.parametrize("command", ["utility", "shift"])
 def test_reproduce_is_there(run, command):
