@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust.clustering.levels import APART
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ptclust.clustering.levels import NoisyWeights
 
-# Clusters stand apart if the edges across are heavier by this many standard deviations of the true weights. A uniform
-# stretch of weights that is cut in two gives 12^(1/2) = 3.5, a normal hump 2.7.
-_APART = 4.0
 # Standard errors by which a variance must exceed that of the noise to be one of true weights.
 _SURE = 2.0
 
@@ -39,7 +38,7 @@ def join_spread(
         np.minimum.at(least, blocks.first, apart)
         np.minimum.at(least, blocks.second, apart)
         is_least = (apart == least[blocks.first]) & (apart == least[blocks.second])
-        joined = np.flatnonzero(is_least & (apart <= _APART))
+        joined = np.flatnonzero(is_least & (apart <= APART))
         if not len(joined):
             return labels
         # Of equal ones the first: a cluster is joined with one other at a time.

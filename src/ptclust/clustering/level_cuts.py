@@ -19,7 +19,7 @@ import numpy as np
 from ptclust._union_find import label_components
 from ptclust.clustering._level_cuts_kernel import smaller_sides
 from ptclust.clustering.dbmstclu import dbmstclu, rooted
-from ptclust.clustering.levels import Levels, NoisyWeights, affinities, shifted, two_levels
+from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, shifted, two_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,10 +31,8 @@ __all__ = ["LevelCuts", "cut_levels"]
 
 # Fewer edges show no levels.
 _FEWEST_EDGES = 8
-# Two levels are such if they are this many deviations of the noisy weights apart, so that humps show, ...
+# Two levels are such if they are this many deviations of the noisy weights apart: humps show, and not only a spread.
 _HUMPS = 3.0
-# ... and this many deviations of the true weights: levels that are closer are but a spread.
-_APART = 4.0
 # Of a hundred trees without clusters, about one may be cut because an edge stands out by chance.
 _FALSE = 0.01
 # Noise is negligible below this part of the variance of the weights: DBMSTClu decides where they show no levels, ...
@@ -167,7 +165,7 @@ def _levels_of(weights: NoisyWeights) -> Levels | None:
     if (
         levels.share >= 0.5
         and levels.gap > _HUMPS * math.sqrt(levels.variance)
-        and levels.gap > _APART * levels.spread(weights)
+        and levels.gap > APART * levels.spread(weights)
         and levels.log_likelihood > _one_level_with_tail(weights)
     ):
         return levels

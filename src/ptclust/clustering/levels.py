@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
     from ptclust.privacy import Noise
 
-__all__ = ["Levels", "NoisyWeights", "affinities", "least_shift", "shifted", "two_levels"]
+__all__ = ["APART", "Levels", "NoisyWeights", "affinities", "least_shift", "shifted", "two_levels"]
+
+APART = 4.0
+"""Levels closer than this many standard deviations of the true weights are but a spread.
+
+A uniform stretch of weights that is cut in two gives 12^(1/2) = 3.5, a normal hump 2.7.
+"""
 
 # A bin is far narrower than any noise that matters, and the work no longer depends on the number of weights.
 _BINS = 512
