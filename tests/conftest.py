@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 
 import pytest
+from hypothesis import settings
 
 from ptclust import cli
+
+settings.register_profile("ptclust", deadline=None)  # timing never decides a test
+settings.load_profile("ptclust")
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ class TestPieces:
             # of all nodes, most are in pieces of the promised size
             assert sizes[2 * sizes < 3 * size + 2].sum() >= 0.8 * len(pieces)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     @given(
         n_nodes=st.integers(1, 40),
         density=st.floats(0, 0.3),
@@ -115,7 +115,7 @@ class TestPieces:
         small = np.bincount(pieces)[pieces] * 2 < size
         assert np.array_equal(small, component * 2 < size)  # only small components are small pieces
 
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(n_nodes=st.integers(2, 60), size=st.integers(2, 30), seed=st.integers(0, 2**20))
     def test_connected_on_any_tree(self, n_nodes, size, seed):
         random = np.random.default_rng(seed)

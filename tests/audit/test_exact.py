@@ -25,7 +25,7 @@ REFERENCE = {"pamst": paper.pamst_distribution, "kruskal": paper.kruskal_distrib
 MU = 1 / 64
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(SMALL),
     st.sampled_from(sorted(REFERENCE)),

@@ -24,7 +24,7 @@ def tail(at_least, n, p):
     return sum(math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(at_least, n + 1))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(1, 60), st.data(), st.sampled_from([0.3, 0.025, 1e-3, 1e-6]))
 def test_clopper_pearson_solves_its_equations(n, data, error):
     k = data.draw(st.integers(0, n))

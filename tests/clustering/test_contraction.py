@@ -85,7 +85,7 @@ def search_from_both(a, b, n, affinity, price):
 
 
 class TestGreedyContraction:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(small_graphs(max_nodes=9))
     def test_equals_the_obvious_way(self, graph):
         n, edges, affinity, price = graph
@@ -139,7 +139,7 @@ class TestGreedyContraction:
 
 
 class TestSearch:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(small_graphs())
     def test_never_above_the_optimum_and_what_it_says(self, graph):
         n, edges, affinity, price = graph
@@ -160,7 +160,7 @@ class TestSearch:
             found += value > partitions.best_value(6, pairs, affinity.tolist(), 0.5) - 1e-9
         assert found >= 90
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(small_graphs(max_nodes=9), st.data())
     def test_moves_never_lose(self, graph, data):
         n, edges, affinity, price = graph
@@ -174,7 +174,7 @@ class TestSearch:
         assert (after > before) == (count > 0)
         assert move_nodes(neighbours_of(a, b, n), x, moved, price) == 0
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(small_graphs(max_nodes=9), st.data())
     def test_after_moves_no_single_move_gains(self, graph, data):
         n, edges, affinity, price = graph
@@ -189,7 +189,7 @@ class TestSearch:
                 other[node] = label
                 assert partitions.value(other.tolist(), edges, affinity, price) <= here + 1e-9
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(small_graphs(max_nodes=9), st.data())
     def test_moves_are_those_of_the_obvious_way(self, graph, data):
         n, edges, affinity, price = graph
@@ -207,7 +207,7 @@ class TestSearch:
         assert move_nodes(neighbours_of(a, b, 4), affinity, labels, 2.0) == 2
         assert as_sets(labels) == {frozenset({0, 2}), frozenset({1, 3})}
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(small_graphs(max_nodes=9), st.data())
     def test_what_nodes_share_with_their_cluster_is_known(self, graph, data):
         n, edges, affinity, price = graph
@@ -330,7 +330,7 @@ class TestSearch:
 
 
 class TestPieces:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(small_graphs(max_nodes=9), st.data())
     def test_pieces_are_the_connected_ones(self, graph, data):
         n, edges, affinity, _ = graph
@@ -345,7 +345,7 @@ class TestPieces:
         firsts = [piece[0] for piece in seen]
         assert firsts == sorted(firsts)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(small_graphs(max_nodes=9), st.data())
     def test_induced_edges_are_those_between_members(self, graph, data):
         n, edges, affinity, _ = graph
@@ -645,7 +645,7 @@ class TestDegenerate:
         values = np.where(truth[a] == truth[b], *weights)
         assert contract(a, b, values, 30, NO_NOISE).tolist() == truth.tolist()
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.floats(0, 0.5))
     def test_clusters_are_connected(self, seed, n, deviation):
         random = np.random.default_rng(seed)

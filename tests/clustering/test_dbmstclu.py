@@ -42,7 +42,7 @@ def as_paper(tree):
     return list(zip(tree.sources.tolist(), tree.targets.tolist(), paper.exact(tree.weights)))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(trees())
 def test_equals_the_paper_line_by_line(tree):
     cuts, trace, labels = paper.dbmstclu(tree.n_nodes, as_paper(tree))
@@ -53,7 +53,7 @@ def test_equals_the_paper_line_by_line(tree):
     assert result.dbcvi == pytest.approx(float(trace[-1]), abs=1e-12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(trees(max_nodes=9), st.data())
 def test_index_functions_equal_the_definitions(tree, data):
     edges = as_paper(tree)

@@ -27,7 +27,7 @@ def heaviest_on_paths(tree):
     return distance
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 2**32 - 1), st.integers(10, 80), st.integers(2, 6))
 def test_equals_scikit_learn(seed, n, least):
     from sklearn.cluster import HDBSCAN

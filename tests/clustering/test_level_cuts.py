@@ -186,7 +186,7 @@ class TestInvariance:
         found = cut_levels(Tree(topology, tree.weights[order]), noise)
         assert sorted(order[found.edge_ids].tolist()) == across.tolist()
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(trees(max_nodes=30), st.sampled_from([0.0, 0.01, 0.5]))
     def test_labels_are_what_the_cuts_leave(self, tree, deviation):
         found = cut_levels(tree, gaussian(deviation) if deviation else NO_NOISE)
@@ -208,7 +208,7 @@ class TestInvariance:
 
 
 class TestParts:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(trees(max_nodes=12), st.data())
     def test_smaller_sides(self, tree, data):
         n_edges = tree.n_nodes - 1

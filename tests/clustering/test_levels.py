@@ -122,7 +122,7 @@ class TestAffinities:
 
 
 class TestNoisyWeights:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(
         st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=20, unique=True),
         st.integers(-900, 900),

@@ -35,7 +35,7 @@ def obvious(edges, values, labels, one, other, deviation, kurtosis):
     return gap / math.sqrt(variance) if variance > 0 else math.inf
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.3]), st.booleans())
 def test_apart_is_that_of_the_obvious_way(seed, deviation, is_laplace):
     random = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ptclust import PTClust, plan
@@ -56,7 +56,6 @@ def report(records):
 class TestScores:
     labels = st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
-    @settings(deadline=None)
     @given(labels)
     def test_parity_with_scikit_learn(self, pairs):
         from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score

@@ -40,7 +40,7 @@ def tree_loss(tree: TreeCalibration, sensitivity: Sensitivity) -> Fraction:
     return tree.n_steps * (Fraction(tree.exponent) * spread + Fraction(STEP_SLACK))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SENSITIVITIES, st.integers(1, 10**9), st.floats(1e-6, 1e6))
 def test_pure_steps_add_up_to_no_more_than_epsilon_and_no_less(sensitivity, n_steps, epsilon):
     if epsilon / n_steps < 2 * STEP_SLACK:
@@ -53,7 +53,7 @@ def test_pure_steps_add_up_to_no_more_than_epsilon_and_no_less(sensitivity, n_st
     assert tree.slack == pytest.approx(n_steps * STEP_SLACK)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SENSITIVITIES, st.integers(1, 10**9), st.floats(1e-6, 1e6))
 def test_zcdp_steps_add_up_to_no_more_than_rho_and_no_less(sensitivity, n_steps, rho):
     if math.sqrt(8 * rho / n_steps) < 2 * STEP_SLACK:
@@ -83,7 +83,7 @@ def test_exponents_are_the_formulas(sensitivity, spread, mean_spread):
     assert zcdp.noise == pytest.approx(math.pi / math.sqrt(6) / zcdp.exponent)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from([("l1", 1), ("linf", 2)]),
     BOUNDS,
@@ -106,7 +106,7 @@ def test_under_l1_or_linf_alone_every_step_loses_the_most(norm, bound, n_steps, 
     assert published.spent == Budget.pure(spent)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SENSITIVITIES, st.integers(1, 10**9), st.floats(1e-6, 1e6))
 def test_what_the_published_exponent_spends_is_covered_and_not_far(sensitivity, n_steps, epsilon):
     tree = published_tree(sensitivity, n_steps, Fraction(epsilon))
@@ -169,7 +169,7 @@ def test_an_exponent_beyond_all_use_is_lowered_and_the_sampler_still_works():
             assert draw(graph, tree.exponent, RandomStream.secure()).tolist() == [1, 2]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32), st.floats(1e-6, 1e6), st.floats(1e-6, 1e3))
 def test_rounded_exponents_of_neighbours_stay_within_the_slack(seed, exponent, mu):
     """The range of the privacy loss of the sampler, which works on rounded exponents, not on the real ones."""

@@ -72,7 +72,6 @@ class TestSums:
     )
     @settings(
         max_examples=25,
-        deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
     def test_a_charge_is_taken_if_and_only_if_the_exact_sum_fits(self, tmp_path, unsynced, asked):

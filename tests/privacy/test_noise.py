@@ -71,7 +71,7 @@ sensitivities = st.sampled_from(["l1", "l2", "linf"]).flatmap(
 
 
 @given(sensitivities, st.integers(1, 10**7), st.floats(1e-6, 1e3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_calibration_is_sound_and_tight(sensitivity: Sensitivity, n: int, amount: float) -> None:
     for noise, budget, least in (
         (

@@ -140,7 +140,7 @@ class TestFormulas:
 bounds = st.floats(1e-9, 1e9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     epsilon=st.one_of(st.floats(1e-3, 100), st.fractions(Fraction(1, 100), 50)),
     delta=st.one_of(st.just(0), st.floats(1e-15, 0.5)),

@@ -57,7 +57,7 @@ def test_harmful_files_are_refused(kind, folder, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
 @given(
     kind=st.sampled_from(list(ENDINGS)), content=st.binary(max_size=200), start=st.integers(0, 60)
 )
@@ -66,7 +66,7 @@ def test_any_bytes_behind_any_beginning(kind, content, start, folder):
     assert runner.attempt(kind, path)[1] == ""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
 @given(text=st.text(st.sampled_from('ab,\t"\n\r 0.5e-;\x00\ufeffé'), max_size=60))
 def test_any_table(text, folder):
     for kind in ("csv", "tsv"):

@@ -30,7 +30,7 @@ def check_witness(d, c, within, verdict):
     assert witness.to_intruder == min(d[a][witness.intruder] for a in part) <= witness.to_rest
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=700)
 @given(literal.graphs(min_nodes=3, max_nodes=7, max_edges=12), st.data())
 def test_equals_the_definition_over_all_splits(graph, data):
     d = literal.distances(graph.n_nodes, literal.edges_of(graph))
@@ -48,7 +48,7 @@ def test_equals_the_definition_over_all_splits(graph, data):
         check_witness(d, c, within, verdict)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(literal.graphs(max_nodes=9, max_edges=20), st.data())
 def test_all_clusters_at_once_equal_one_by_one(graph, data):
     labels = np.array([data.draw(st.integers(-1, 2)) * 7 for _ in range(graph.n_nodes)])
@@ -63,7 +63,7 @@ def test_all_clusters_at_once_equal_one_by_one(graph, data):
     assert verdict.holds is all(verdict.cluster_holds)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(literal.graphs(min_nodes=3, max_nodes=6), st.data())
 def test_link_is_the_bottleneck_of_the_distances(graph, data):
     d = literal.distances(graph.n_nodes, literal.edges_of(graph))
@@ -80,7 +80,7 @@ def test_link_is_the_bottleneck_of_the_distances(graph, data):
 
 
 class TestTheoremOfSubtrees:
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=500)
     @given(literal.graphs(min_nodes=4, max_nodes=6, max_edges=9), st.data())
     def test_a_cluster_is_connected_in_every_minimum_spanning_tree(self, graph, data):
         edges = literal.edges_of(graph)

@@ -13,7 +13,7 @@ from ptclust.theory import distances_from, minimum_path_distance
 from tests.theory import literal
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(literal.graphs(max_nodes=7, max_edges=14), st.data())
 def test_equals_floyd_and_warshall(graph, data):
     d = literal.distances(graph.n_nodes, literal.edges_of(graph))

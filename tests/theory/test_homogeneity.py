@@ -56,25 +56,25 @@ def check_against(forests_of, decide, graph, labels):
     assert [r.label for r in result.offenders] == [r.label for r in result.records if not r.holds]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(graphs_with_labels())
 def test_weak_equals_the_definition_over_all_minimum_spanning_trees(example):
     check_against(literal.minimum_spanning_forests, weak_homogeneity, *example)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(graphs_with_labels(max_edges=8))
 def test_strong_equals_the_definition_over_all_spanning_trees(example):
     check_against(literal.spanning_forests, strong_homogeneity, *example)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(graphs_with_labels(weight=st.sampled_from([0.1, 0.2, 0.3, 0.6, 0.9, 1e-200, 1e200, 5e-324])))
 def test_rounding_never_decides(example):
     check_against(literal.minimum_spanning_forests, weak_homogeneity, *example)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(graphs_with_labels(max_nodes=8, max_edges=20))
 def test_strong_implies_weak(example):
     strong, weak = strong_homogeneity(*example), weak_homogeneity(*example)
@@ -143,7 +143,7 @@ class TestSeparability:
         with pytest.raises(WeightError, match="alpha is a ratio of weights"):
             alpha([1.0, 0.0])
 
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=500)
     @given(st.lists(st.floats(5e-324, 1e308), min_size=3, max_size=3), st.booleans())
     def test_comparison_is_that_of_rationals(self, values, tie):
         b, a = sorted(values[:2])

@@ -43,7 +43,6 @@ def by_quadrature(n, r, largest_order, about=0.0):
     ) / math.fsum(mass.ravel())
 
 
-@settings(deadline=None)
 @given(st.integers(1, 80), st.data())
 def test_agrees_with_the_alternating_sums_in_exact_arithmetic(n, data):
     r = data.draw(st.integers(1, n))
@@ -116,7 +115,7 @@ def test_agrees_with_drawn_values(n, rank):
 
 
 @given(st.integers(1, 500), st.data())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_symmetry(n, data):
     r = data.draw(st.integers(1, n))
     signs = (-1.0) ** np.arange(6)

@@ -43,7 +43,7 @@ def is_one_piece(tree, nodes):
     return reached == nodes
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(forests_with_labels())
 def test_equals_the_definitions(example):
     tree, labels = example

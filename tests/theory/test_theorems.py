@@ -203,7 +203,7 @@ def labelled_trees(draw):
     return tree, labels
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(labelled_trees())
 def test_checks_equal_the_statements_word_by_word(case):
     tree, labels = case

@@ -232,7 +232,7 @@ def test_moments_to_a_million_edges():
         assert result.sound > 0.98
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.integers(1, 60),
     st.floats(0.01, 1.0),

@@ -89,7 +89,7 @@ def clustered_graphs(draw):
     return n_nodes, edges, labels
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(clustered_graphs(), st.floats(0.1, 20.0))
 def test_the_corrected_bound_holds_for_both_mechanisms(drawn, exponent):
     n_nodes, edges, labels = drawn
@@ -100,7 +100,7 @@ def test_the_corrected_bound_holds_for_both_mechanisms(drawn, exponent):
         assert bound <= by_enumeration(trees, edges, labels) + 1e-12
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(clustered_graphs(), st.floats(0.1, 20.0))
 def test_node_sets_are_enough_for_the_exact_probability(drawn, exponent):
     n_nodes, edges, labels = drawn
@@ -109,7 +109,7 @@ def test_node_sets_are_enough_for_the_exact_probability(drawn, exponent):
     assert exact == pytest.approx(by_enumeration(trees, edges, labels), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(clustered_graphs(), st.floats(0.1, 20.0))
 def test_the_simple_form_follows(drawn, exponent):
     n_nodes, edges, labels = drawn

@@ -39,7 +39,7 @@ def small_graphs(draw):
     return n_nodes, edges
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(small_graphs(), st.floats(0.1, 20), st.floats(0.01, 0.99))
 def test_both_bounds_hold_for_exact_distributions(drawn, exponent, gamma):
     n_nodes, edges = drawn

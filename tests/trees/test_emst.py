@@ -76,7 +76,7 @@ def point_sets(draw: st.DrawFn) -> NDArray[np.float64]:
 
 
 @given(point_sets())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_equals_kruskal_on_the_complete_graph(points: NDArray[np.float64]) -> None:
     assert_is_the_tree(points)
     if len(points) > 1:
@@ -91,7 +91,6 @@ coordinates = st.integers(-2, 2).map(float) | st.floats(-1e100, 1e100)
 @example([(0.0,), (0.0,)])
 @example([(1e-300,), (0.0,), (-1e-300,)])  # different points whose squared distance is 0
 @example([(1.0, 0.0), (0.0, 0.0), (0.0, 1.0)])
-@settings(deadline=None)
 def test_equals_kruskal_on_any_coordinates(rows: list[tuple[float, ...]]) -> None:
     assert_is_the_tree(np.array(rows))
 

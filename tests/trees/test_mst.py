@@ -45,7 +45,7 @@ def textbook_kruskal(graph):
     return sorted(chosen)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(graphs())
 def test_weight_equals_networkx(graph):
     reference = nx.Graph()
@@ -59,7 +59,7 @@ def test_weight_equals_networkx(graph):
     assert sorted(tree.weights) == sorted(w for _, _, w in forest.edges(data="weight"))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(graphs(), st.sampled_from([1, 3, 1 << 14]))
 def test_edges_equal_textbook_kruskal_at_any_chunk_size(graph, smallest_chunk):
     with pytest.MonkeyPatch.context() as patch:
