@@ -103,6 +103,18 @@ class TestGreedyContraction:
         expected = partitions.greedy_contraction(40, edges, affinity.tolist(), 0.5)
         assert as_sets(labels) == {frozenset(part) for part in expected}
 
+    @pytest.mark.parametrize("price", [-1.0, 0.0, 1.5, 40.0])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_steps_in_which_the_floor_sinks_make_no_difference(self, seed, price, monkeypatch):
+        a, b, random = random_graph(seed, n=200, m=1200)
+        halves = np.round(random.normal(-0.3, 2, len(a)) * 2) / 2  # most sums are equal to others
+        for affinity in (halves, halves + random.normal(0, 1, len(a))):
+            with monkeypatch.context() as patch:
+                patch.setattr("ptclust.clustering._contraction_kernel.PORTIONS", (1,))
+                at_once = contract_greedily.py_func(a, b, affinity, 200, price)
+            assert contract_greedily(a, b, affinity, 200, price).tolist() == at_once.tolist()
+            assert 1 < len(as_sets(at_once)) < 200
+
     def test_parallel_edges_add_up(self):
         a, b, affinity = arrays([(0, 1), (1, 0), (1, 2)], [-1.0, 1.5, -0.25])
         assert as_sets(contract_greedily(a, b, affinity, 3, 0.0)) == {

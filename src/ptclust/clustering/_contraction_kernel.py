@@ -1,8 +1,10 @@
 """Greedy additive contraction: join the two clusters that agree most, add up what they have in common, repeat.
 
 Clusters are the roots of a union-find. What two of them have in common, the sum of the affinities of the edges
-between, is in a hash table by pair. A heap holds the sums that are worth a joint cluster; those that have changed
-since are skipped when they come up. Every cluster has a list of cells that name its neighbours, or a node in them.
+between, is in a hash table by pair. Every cluster has a list of cells that name its neighbours, or a node in them.
+
+A heap holds the largest sums, down to a floor; those that have changed since are skipped when they come up. When none
+is left the floor sinks, in a few steps. Most pairs become part of others before that, and never see the heap.
 
 When a cluster goes into another, its list is walked, and it is the shorter of the two. A cell either moves on to
 the other list, or is dropped because the neighbour is there already, or because its pair has been dealt with. So a
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 #: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed); the high bits are used.
 MULTIPLIER = -7046029254386353131
 EMPTY = -1
+#: At every step the floor sinks until one in so many of the sums that wait are above it; in the end, all.
+PORTIONS = (64, 16, 4, 1)
 
 
 @inlined
@@ -66,6 +70,61 @@ def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) ->
 
 
 @kernel
+def sums_of_pairs(
+    sources: NDArray[Any], targets: NDArray[Any], affinity: NDArray[np.float64], n_nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return a hash table of all pairs of nodes that edges join: keys, and sums of affinities."""
+    room = 16
+    while room < 2 * len(sources):
+        room *= 2
+    keys, values = np.full(room, EMPTY, np.int64), np.zeros(room)
+    for edge in range(len(sources)):
+        key = pair(sources[edge], targets[edge], n_nodes)
+        slot = slot_of(keys, key)
+        keys[slot] = key
+        values[slot] += affinity[edge]
+    return keys, values
+
+
+@kernel
+def lists_of_neighbours(
+    keys: NDArray[np.int64], n_nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first cell and the length of every node's list, and of every cell which one follows and whom it names.
+
+    The cells of a list lie side by side, which makes it faster to walk.
+    """
+    pairs = keys[keys != EMPTY]
+    first, length = np.full(n_nodes, -1, np.int64), np.zeros(n_nodes, np.int64)
+    following, neighbour = np.empty(2 * len(pairs), np.int64), np.empty(2 * len(pairs), np.int64)
+    for key in pairs:
+        length[key // n_nodes] += 1
+        length[key % n_nodes] += 1
+    cells = np.cumsum(length)
+    for key in pairs:
+        a, b = key // n_nodes, key % n_nodes
+        for here, there in ((a, b), (b, a)):
+            cells[here] -= 1
+            neighbour[cells[here]], following[cells[here]] = there, first[here]
+            first[here] = cells[here]
+    return first, length, following, neighbour
+
+
+@kernel
+def next_floor(
+    keys: NDArray[np.int64], values: NDArray[np.float64], price: float, portion: int
+) -> float:
+    """Return the least of the largest sums: of one in so many of those that are worth a joint cluster."""
+    waiting = values[(keys != EMPTY) & (values + price > 0)]
+    n_below = len(waiting) - len(waiting) // portion
+    if n_below == 0:
+        return -np.inf
+    if n_below == len(waiting):
+        return np.inf
+    return float(np.partition(waiting, n_below)[n_below])
+
+
+@kernel
 def contract_greedily(
     sources: NDArray[Any],
     targets: NDArray[Any],
@@ -78,59 +137,44 @@ def contract_greedily(
     Of equal sums the pair with the smaller nodes comes first. Returns a node of its cluster for every node, the same
     for all of a cluster.
     """
-    n_edges = len(sources)
-    room = 16
-    while room < 2 * n_edges:
-        room *= 2
-    keys, values = np.full(room, EMPTY, np.int64), np.zeros(room)
-    first, length = np.full(n_nodes, -1, np.int64), np.zeros(n_nodes, np.int64)
-    following, neighbour = np.empty(2 * n_edges, np.int64), np.empty(2 * n_edges, np.int64)
-    n_cells = 0
-    for edge in range(n_edges):
-        a, b = sources[edge], targets[edge]
-        slot = slot_of(keys, pair(a, b, n_nodes))
-        if keys[slot] == EMPTY:
-            keys[slot] = pair(a, b, n_nodes)
-            for here, there in ((a, b), (b, a)):
-                neighbour[n_cells], following[n_cells] = there, first[here]
-                first[here] = n_cells
-                length[here] += 1
-                n_cells += 1
-        values[slot] += affinity[edge]
-    heap = [
-        (-values[slot], keys[slot] // n_nodes, keys[slot] % n_nodes)
-        for slot in range(room)
-        if keys[slot] != EMPTY and values[slot] + price > 0
-    ]
-    heapify(heap)
+    keys, values = sums_of_pairs(sources, targets, affinity, n_nodes)
+    first, length, following, neighbour = lists_of_neighbours(keys, n_nodes)
     parent = np.arange(n_nodes)
-    while len(heap) > 0:
-        negative, a, b = heappop(heap)
-        slot = slot_of(keys, pair(a, b, n_nodes))
-        if keys[slot] == EMPTY or values[slot] != -negative:
-            continue
-        take_out(keys, values, slot)
-        keep, gone = (a, b) if length[a] >= length[b] else (b, a)
-        parent[gone] = keep
-        cell = first[gone]
-        while cell >= 0:
-            after = following[cell]
-            other = find(parent, neighbour[cell])
-            slot = slot_of(keys, pair(gone, other, n_nodes))
-            if keys[slot] != EMPTY and other != keep:
-                value = values[slot]
-                take_out(keys, values, slot)
-                key = pair(keep, other, n_nodes)
-                slot = slot_of(keys, key)
-                if keys[slot] == EMPTY:
-                    keys[slot], values[slot] = key, 0.0
-                    following[cell] = first[keep]
-                    first[keep] = cell
-                    length[keep] += 1
-                values[slot] += value
-                if values[slot] + price > 0:
-                    heappush(heap, (-values[slot], min(keep, other), max(keep, other)))
-            cell = after
+    for portion in PORTIONS:
+        floor = next_floor(keys, values, price, portion)
+        heap = [
+            (-values[slot], keys[slot] // n_nodes, keys[slot] % n_nodes)
+            for slot in range(len(keys))
+            if keys[slot] != EMPTY and values[slot] >= floor and values[slot] + price > 0
+        ]
+        heapify(heap)
+        while len(heap) > 0:
+            negative, a, b = heappop(heap)
+            slot = slot_of(keys, pair(a, b, n_nodes))
+            if keys[slot] == EMPTY or values[slot] != -negative:
+                continue
+            take_out(keys, values, slot)
+            keep, gone = (a, b) if length[a] >= length[b] else (b, a)
+            parent[gone] = keep
+            cell = first[gone]
+            while cell >= 0:
+                after = following[cell]
+                other = find(parent, neighbour[cell])
+                slot = slot_of(keys, pair(gone, other, n_nodes))
+                if keys[slot] != EMPTY and other != keep:
+                    value = values[slot]
+                    take_out(keys, values, slot)
+                    key = pair(keep, other, n_nodes)
+                    slot = slot_of(keys, key)
+                    if keys[slot] == EMPTY:
+                        keys[slot], values[slot] = key, 0.0
+                        following[cell] = first[keep]
+                        first[keep] = cell
+                        length[keep] += 1
+                    values[slot] += value
+                    if values[slot] >= floor and values[slot] + price > 0:
+                        heappush(heap, (-values[slot], min(keep, other), max(keep, other)))
+                cell = after
     for node in range(n_nodes):
         parent[node] = find(parent, node)
     return parent

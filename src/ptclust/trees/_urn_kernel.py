@@ -132,10 +132,10 @@ def look_from(urn: Urn, j: int) -> None:
 
 @kernel
 def next_filled(urn: Urn, j: int) -> int:
-    """Return the first bucket from ``j`` on that holds an item."""
-    while urn.filled[j] == 0:
+    """Return the first bucket from ``j`` on that holds an item, or one beyond the last."""
+    while j < len(urn.filled) and urn.filled[j] == 0:
         j += 1
-        while j % BLOCK == 0 and urn.block_count[j // BLOCK] == 0:
+        while j % BLOCK == 0 and j < len(urn.filled) and urn.block_count[j // BLOCK] == 0:
             j += BLOCK
     return j
 
@@ -305,13 +305,15 @@ def sweep_connected(
     urn: Urn, sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
 ) -> None:
     """Take all edges out of the urn whose ends have one parent."""
-    for j in range(len(urn.filled)):
+    j = next_filled(urn, 0)
+    while j < len(urn.filled):
         start, kept = urn.start[j], 0
         for slot in range(urn.filled[j]):
             edge = urn.items[start + slot]
             urn.items[start + kept] = edge
             kept += parent[sources[edge]] != parent[targets[edge]]
         keep_first(urn, j, kept)
+        j = next_filled(urn, j + 1)
     urn.totals[WASTED] = 0
     look_from(urn, 0)
 
@@ -393,7 +395,8 @@ def draw_pamst(
 @kernel
 def sweep_reached(urn: Urn, reached: NDArray[np.bool_]) -> None:
     """Take all arcs out of the urn that lead to a node already reached."""
-    for j in range(len(urn.filled)):
+    j = next_filled(urn, 0)
+    while j < len(urn.filled):
         start, kept = urn.start[j], 0
         for slot in range(urn.filled[j]):
             node, edge = urn.items[start + slot].node, urn.items[start + slot].edge
@@ -401,5 +404,6 @@ def sweep_reached(urn: Urn, reached: NDArray[np.bool_]) -> None:
             urn.items[start + kept].edge = edge
             kept += not reached[node]
         keep_first(urn, j, kept)
+        j = next_filled(urn, j + 1)
     urn.totals[WASTED] = 0
     look_from(urn, 0)
