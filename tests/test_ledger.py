@@ -50,6 +50,16 @@ def book(path: Path, total: Budget) -> Ledger:
     return ledger
 
 
+def prices(*, pure: bool) -> dict[str, tuple[Budget, int | Fraction | None, int | Fraction]]:
+    """A total of every kind, and what epsilon = 1, pure or with delta = 1e-6, costs of it; None if it is not sold."""
+    rho = Budget.approximate(1, 1e-6).to_zcdp().rho
+    return {
+        "pure": (Budget.pure(10), 1 if pure else None, 0),
+        "approximate": (Budget.approximate(10, 1e-3), 1, 0 if pure else Fraction(1e-6)),
+        "zcdp": (Budget.zcdp(10), Fraction(1, 2) if pure else rho, 0),
+    }
+
+
 @pytest.fixture
 def ledger(tmp_path) -> Ledger:
     return book(tmp_path, Budget.approximate(10, 1e-3))
@@ -67,13 +77,8 @@ class TestPrice:
         ],
     )
     def test_in_every_currency(self, tmp_path, choices, pure):
-        graph, rho = path_graph(), Budget.approximate(1, 1e-6).to_zcdp().rho
-        prices = {
-            "pure": (Budget.pure(10), 1 if pure else None, 0),
-            "approximate": (Budget.approximate(10, 1e-3), 1, 0 if pure else Fraction(1e-6)),
-            "zcdp": (Budget.zcdp(10), Fraction(1, 2) if pure else rho, 0),
-        }
-        for kind, (total, amount, delta) in prices.items():
+        graph = path_graph()
+        for kind, (total, amount, delta) in prices(pure=pure).items():
             (tmp_path / kind).mkdir()
             ledger = book(tmp_path / kind, total)
             made = planned(graph, **choices)
@@ -238,13 +243,7 @@ class TestTreeAlone:
         ],
     )
     def test_the_price_in_every_currency(self, tmp_path, choices, pure):
-        rho = Budget.approximate(1, 1e-6).to_zcdp().rho
-        prices = {
-            "pure": (Budget.pure(10), 1 if pure else None, 0),
-            "approximate": (Budget.approximate(10, 1e-3), 1, 0 if pure else Fraction(1e-6)),
-            "zcdp": (Budget.zcdp(10), Fraction(1, 2) if pure else rho, 0),
-        }
-        for kind, (total, amount, delta) in prices.items():
+        for kind, (total, amount, delta) in prices(pure=pure).items():
             (tmp_path / kind).mkdir()
             ledger = book(tmp_path / kind, total)
             if amount is None:

@@ -220,17 +220,24 @@ def _least_apart(
     graph, affinity, _ = evidence
     a, b = labels[graph.sources], labels[graph.targets]
     across = a != b
-    keys = np.minimum(a, b)[across] * count + np.maximum(a, b)[across]
-    pairs, place, n_edges = np.unique(keys, return_inverse=True, return_counts=True)
-    total = np.bincount(place, affinity[across], minlength=len(pairs))
-    first, second = np.divmod(pairs, count)
-    apart = total / np.sqrt(n_edges)
+    first, second, place = pairs_of_clusters(a[across], b[across], count)
+    total = np.bincount(place, affinity[across], minlength=len(first))
+    apart = total / np.sqrt(np.bincount(place))
     least = np.full(count, -np.inf)
     np.maximum.at(least, first, apart)
     np.maximum.at(least, second, apart)
     chosen = np.flatnonzero((apart == least[first]) | (apart == least[second]))
     for i in chosen[np.argsort(-apart[chosen], kind="stable")]:
         yield int(first[i]), int(second[i]), float(total[i])
+
+
+def pairs_of_clusters(
+    a: NDArray[np.int64], b: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the unordered pairs that there are, smaller and larger, and the place of each among them."""
+    pairs, place = np.unique(np.minimum(a, b) * count + np.maximum(a, b), return_inverse=True)
+    first, second = np.divmod(pairs, count)
+    return first, second, place
 
 
 def _is_pair_clear(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust.clustering._evidence import pairs_of_clusters
 from ptclust.clustering.levels import APART
 
 if TYPE_CHECKING:
@@ -66,12 +67,10 @@ class _Blocks(NamedTuple):
         labels: NDArray[np.int64],
     ) -> _Blocks:
         n_clusters = int(labels.max(initial=-1)) + 1
-        ends = np.sort(labels[np.stack([sources, targets])], axis=0)
-        blocks, place = np.unique(ends[0] * n_clusters + ends[1], return_inverse=True)
+        first, second, place = pairs_of_clusters(labels[sources], labels[targets], n_clusters)
         number = np.bincount(place)
         mean = np.bincount(place, weights.values) / number
         squares = np.bincount(place, (weights.values - mean[place]) ** 2)
-        first, second = np.divmod(blocks, n_clusters)
         is_within = first == second
         sums = np.stack([number.astype(np.float64), mean, squares])
         within = np.zeros((3, n_clusters))
