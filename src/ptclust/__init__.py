@@ -23,17 +23,13 @@ if TYPE_CHECKING:
     )
     from ptclust.estimators import DBMSTClu, PTClust
     from ptclust.graph import Graph, Topology, read_graph
+    from ptclust.ledger import Ledger
+    from ptclust.pipeline import private_spanning_tree
+    from ptclust.planning import Plan, plan
     from ptclust.privacy import Budget, Sensitivity
-    from ptclust.privacy.ledger import Ledger
-    from ptclust.privacy.plan import Plan, plan
     from ptclust.privacy.statement import PrivacyStatement
     from ptclust.release import Release, release_schema
-    from ptclust.trees import (
-        Tree,
-        euclidean_spanning_tree,
-        minimum_spanning_tree,
-        private_spanning_tree,
-    )
+    from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 _HOME = {
     "ptclust.clustering": (
@@ -48,19 +44,15 @@ _HOME = {
     "ptclust.estimators": ("DBMSTClu", "PTClust"),
     "ptclust.graph": ("Graph", "Topology", "read_graph"),
     "ptclust.privacy": ("Budget", "Sensitivity"),
-    "ptclust.privacy.ledger": ("Ledger",),
-    "ptclust.privacy.plan": ("Plan", "plan"),
+    "ptclust.ledger": ("Ledger",),
+    "ptclust.pipeline": ("private_spanning_tree",),
+    "ptclust.planning": ("Plan", "plan"),
     "ptclust.privacy.statement": ("PrivacyStatement",),
     "ptclust.release": ("Release", "release_schema"),
-    "ptclust.trees": (
-        "Tree",
-        "euclidean_spanning_tree",
-        "minimum_spanning_tree",
-        "private_spanning_tree",
-    ),
+    "ptclust.trees": ("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_SUBMODULES = ("audit", "errors", "experiments", "prediction", "theory")
+_SUBMODULES = ("audit", "clustering", "datasets", "errors", "mechanisms", "planning", "theory")
 
 __all__ = [
     "Budget",

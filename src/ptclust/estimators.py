@@ -1,4 +1,4 @@
-"""Thin scikit-learn faces over the rooms."""
+"""Thin scikit-learn faces over the pipeline."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from ptclust._registry import AUTO
 from ptclust.clustering import Cuts, dbmstclu
-from ptclust.pipeline import as_graph, as_tree, is_graph_like, publish, tree_of_points
-from ptclust.privacy.ledger import Ledger
-from ptclust.privacy.plan import Plan, plan
+from ptclust.ledger import Payment
+from ptclust.pipeline import (
+    ClusteringRequest,
+    ReleaseRequest,
+    as_graph,
+    as_tree,
+    is_graph_like,
+    publish_values,
+    tree_of_points,
+)
+from ptclust.planning.plan import Plan, PlanRequest, make_plan
 
 if TYPE_CHECKING:
     import os
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ptclust.ledger import Ledger
+    from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
     from ptclust.release import Release
     from ptclust.trees import Tree
@@ -37,7 +48,7 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     max_clusters : int, optional
         Stop at this many clusters.
     min_cluster_size : int, default 1
-        Clusters of fewer nodes become noise, label -1. With 1, the paper's algorithm, there is no noise.
+        Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
 
     Attributes
     ----------
@@ -86,7 +97,7 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored
         """
         if is_graph_like(X):
-            self.tree_, _ = as_tree(X)
+            self.tree_ = as_tree(X)
             node_of = np.arange(self.tree_.n_nodes)
         else:
             points = validate_data(self, X, dtype=np.float64)
@@ -121,13 +132,14 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         noise: tree and weights then share a zCDP budget.
     sensitivity : Sensitivity
         By how much one privacy unit, a person say, can move the weights. There is no default.
-    tree : {"auto", "kruskal", "pamst", "gaussian", "laplace"}
-        The mechanism; ``auto`` takes the one under which the least clear clusters can be seen, from public numbers
-        alone. ``pamst`` with delta = 0 is the paper's pipeline.
-    clusterer : {"auto", "dbmstclu", "levels", "contraction"}
-        How what was released is clustered (``ptclust.release.ways``); ``auto`` is ``contraction`` of a released graph,
-        ``dbmstclu`` on the paper's tree, PAMST, and ``levels`` on others. ``release_.recluster`` tries another, at no
-        cost.
+    mechanism : str, default "auto"
+        "kruskal", "pamst", "gaussian", "laplace" or another that is registered; ``auto`` takes the one
+        under which the least clear clusters can be seen, from public numbers alone. ``pamst`` with
+        delta = 0 is the paper's pipeline.
+    clusterer : str, default "auto"
+        "dbmstclu", "levels", "contraction" or another that is registered; ``auto`` is ``contraction`` of
+        a released graph, ``dbmstclu`` on the paper's tree, PAMST, and ``levels`` on others.
+        ``release_.recluster`` tries another, at no cost.
     split : float, optional
         Share of the budget for the tree, where tree and weights are released apart; by default both get the same noise.
     calibration : {"sound", "published"}
@@ -139,7 +151,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     shift, scale : float, optional
         tau and p of the paper, constants for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
-        Clusters of fewer nodes become noise, label -1.
+        Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
     privacy_unit : str, optional
         What one unit is, in words, for the statement: "one patient", "one visitor and day".
     random_state : int, optional
@@ -159,7 +171,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     release_ : Release
         What is published: tree, noisy weights, labels, statement.
     plan_ : Plan
-        All candidates and the one that was used.
+        All mechanisms, calibrated, and the one that was used.
 
     Notes
     -----
@@ -193,10 +205,10 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         epsilon: float | Fraction,
         delta: float | Fraction = 0,
         sensitivity: Sensitivity,
-        tree: str = "auto",
-        clusterer: str = "auto",
+        mechanism: str = AUTO,
+        clusterer: str = AUTO,
         split: float | Fraction | None = None,
-        calibration: str = "sound",
+        calibration: CalibrationRule = "sound",
         clip: tuple[float, float] | None = None,
         weight_range: tuple[float, float] | None = None,
         shift: float | None = None,
@@ -210,7 +222,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.sensitivity = sensitivity
-        self.tree = tree
+        self.mechanism = mechanism
         self.clusterer = clusterer
         self.split = split
         self.calibration = calibration
@@ -233,38 +245,36 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         y : ignored
         """
         graph = as_graph(X)
-        chosen = plan(
-            graph.topology,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sensitivity=self.sensitivity,
-            tree=self.tree,  # type: ignore[arg-type]
-            split=self.split,
-            clusterer=self.clusterer,  # type: ignore[arg-type]
-            calibration=self.calibration,  # type: ignore[arg-type]
-            weight_range=self.weight_range if self.clip is None else self.clip,
-        )
-        release = publish(
-            graph,
-            chosen,
+        request = self._request()
+        self.plan_ = make_plan(graph.topology, request.plan)
+        # Kept at once: it is paid for, whatever becomes of the clustering.
+        self.release_ = publish_values(graph, self.plan_, request)
+        request.payment.confirm(self.release_.statement.id)
+        self.release_ = request.clustering.apply(self.release_, self.clusterer)
+        self.labels_, self.n_clusters_ = self.release_.labels, self.release_.n_clusters
+        self.dbcvi_ = self.release_.dbcvi
+        return self
+
+    def _request(self) -> ReleaseRequest:
+        return ReleaseRequest(
+            plan=PlanRequest(
+                epsilon=self.epsilon,
+                delta=self.delta,
+                sensitivity=self.sensitivity,
+                mechanism=self.mechanism,
+                split=self.split,
+                clusterer=self.clusterer,
+                calibration=self.calibration,
+                weight_range=self.weight_range,
+            ),
+            clustering=ClusteringRequest(
+                min_cluster_size=self.min_cluster_size, shift=self.shift, scale=self.scale
+            ),
             clip=self.clip,
-            clusterer=self.clusterer,  # type: ignore[arg-type]
-            shift=self.shift,
-            scale=self.scale,
-            min_cluster_size=self.min_cluster_size,
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,
-            ledger=self.ledger,
-            dataset=self.dataset,
+            payment=Payment.by(self.ledger, self.dataset, self.random_state),
         )
-        self.plan_, self.release_ = chosen, release
-        self.labels_, self.n_clusters_ = release.labels, release.n_clusters
-        self.dbcvi_ = release.dbcvi
-        if (
-            self.ledger is not None
-        ):  # last: whatever happens here, the release that was paid for is kept
-            Ledger.open(self.ledger).confirm(release.statement.id)
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,113 +1,259 @@
-"""From whatever holds a graph to its clusters: the rooms in a row."""
+"""From whatever holds a graph to its clusters: the packages in a row (the paper's Algorithm 3)."""
 
 from __future__ import annotations
 
+import uuid
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.clustering import Clustering, dbmstclu
+from ptclust.clustering import Clustering, check_sizes, dbmstclu, with_options
 from ptclust.errors import InputError, PrivacyWarning, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
+from ptclust.ledger import Payment
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms.exponential import ALONE
+from ptclust.planning.plan import Plan, PlanRequest, check_range, make_plan
 from ptclust.privacy import RandomStream
-from ptclust.privacy._ledger_plan import charge_plan, check_ledger
-from ptclust.privacy.plan import Clusterer, Plan, check_range, plan
 from ptclust.release import Release
-from ptclust.release.account import statement_of
-from ptclust.release.ways import Published, Way, check_options, choose_way
-from ptclust.release.weights import release_tree
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+    from fractions import Fraction
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from ptclust.privacy.ledger import Ledger
+    from ptclust.ledger import Ledger
+    from ptclust.mechanisms import Calibration
+    from ptclust.planning.plan import CalibrationRule
+    from ptclust.privacy import Sensitivity
+
+    Progress = Callable[[str], None]
 
 __all__ = [
+    "ClusteringRequest",
+    "GraphFile",
+    "ReleaseRequest",
     "TreeClustering",
     "as_graph",
     "as_tree",
     "cluster_file",
     "is_graph_like",
+    "private_spanning_tree",
     "publish",
+    "publish_values",
     "tree_of_points",
-    "way_of",
 ]
 
 
-@dataclass(frozen=True)
-class TreeClustering:
-    """A tree and the clustering that its cuts make."""
-
-    tree: Tree
-    clustering: Clustering
-    n_edges: int
-    """Number of edges of the graph the tree spans."""
+def _silent(_: str) -> None:
+    """Report no progress."""
 
 
-def as_tree(data: Any) -> tuple[Tree, int]:
-    """Return the minimum spanning tree of a graph of any kind and its number of edges; a Tree is returned as it is."""
-    if isinstance(data, Tree):
-        return data, data.n_edges
-    if is_graph_like(data):
-        graph = as_graph(data)
-        return minimum_spanning_tree(graph), graph.n_edges
-    raise InputError(
-        f"cannot cluster an object of type {type(data).__name__}; give a Graph, a Tree, a scipy sparse matrix, a "
-        "networkx or igraph graph, or an array of points of shape (n, d)"
+@dataclass(frozen=True, kw_only=True)
+class ClusteringRequest:
+    """How what was published is to be clustered: options of `Release.recluster`."""
+
+    min_cluster_size: int = 1
+    shift: float | None = None
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        check_sizes(None, self.min_cluster_size)
+
+    def apply(self, release: Release, clusterer: str) -> Release:
+        """Return the release with its clusters; post-processing."""
+        return release.recluster(
+            clusterer, min_cluster_size=self.min_cluster_size, shift=self.shift, scale=self.scale
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """All that is asked of a release; the fields are parameters of `ptclust.PTClust`."""
+
+    plan: PlanRequest
+    clustering: ClusteringRequest = ClusteringRequest()
+    clip: tuple[float, float] | None = None
+    privacy_unit: str | None = None
+    random_state: int | None = None
+    payment: Payment = Payment(None, "")
+
+    def __post_init__(self) -> None:
+        clip = check_range(self.clip)
+        object.__setattr__(self, "clip", clip)
+        if clip is not None:  # they are bounds that all weights keep
+            object.__setattr__(self, "plan", replace(self.plan, weight_range=clip))
+
+
+def publish(
+    graph: Graph,
+    request: ReleaseRequest,
+    *,
+    plan: Plan | None = None,
+    progress: Progress = _silent,
+) -> Release:
+    """Draw a tree, release its weights, cluster what was released; ``plan`` saves planning again."""
+    plan = make_plan(graph.topology, request.plan) if plan is None else plan
+    release = publish_values(graph, plan, request, progress=progress)
+    request.payment.confirm(release.statement.id)
+    progress("Clustering what was released")
+    return request.clustering.apply(release, request.plan.clusterer)
+
+
+def publish_values(
+    graph: Graph, plan: Plan, request: ReleaseRequest, *, progress: Progress = _silent
+) -> Release:
+    """Carry out a plan: charge for it and draw, and return what was published, not clustered yet.
+
+    Whoever hands the release over confirms the payment. Clusters are found afterwards, at no cost
+    (``request.clustering``): what was paid for is in hand before anything else can fail.
+
+    Notes
+    -----
+    *Privacy.* Only the mechanism sees private weights; everything after it works on what it published.
+    """
+    # All that can be wrong with what was asked for is found before anything is spent.
+    _check_plan(graph, plan, clipped=request.clip is not None)
+    options = request.clustering
+    clusterer = plan.clusterer(request.plan.clusterer)
+    with_options(clusterer, shift=options.shift, scale=options.scale)
+    for warning in plan.warnings:
+        warnings.warn(warning, PrivacyWarning, stacklevel=3)
+    if request.plan.calibration == "published":
+        warnings.warn(
+            "the paper's printed scales were asked for at epsilon = "
+            f"{float(plan.budget.epsilon):g}; under these neighbours they truly spend epsilon = "
+            f"{float(plan.chosen.spent.epsilon):.6g}, and the statement says so",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    statement = plan.statement(
+        reproducible=request.random_state is not None,
+        privacy_unit=request.privacy_unit,
+        clip=request.clip,
+    )
+    progress("Charging the ledger")
+    _charge(request.payment, plan.chosen, request.plan, statement.id)
+    if request.clip is not None:  # moves no two weights further apart: keeps every sensitivity
+        graph = graph.clipped(*request.clip)
+    with RandomStream.of(request.random_state) as stream:
+        published = plan.mechanism.draw(graph, plan.chosen, stream, progress=progress)
+    return Release(published=published, statement=statement)
+
+
+def private_spanning_tree(
+    graph: Graph,
+    *,
+    mechanism: str = "kruskal",
+    epsilon: float | Fraction,
+    delta: float | Fraction = 0,
+    sensitivity: Sensitivity,
+    calibration: CalibrationRule = "sound",
+    random_state: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
+) -> Tree:
+    """Return the topology of an almost minimal spanning tree; it carries no weights.
+
+    Parameters
+    ----------
+    graph : Graph
+        A disconnected graph gets a tree for every component; components are public.
+    mechanism : str
+        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian`` and
+        ``laplace`` perturb the whole graph. ``gaussian`` needs delta > 0.
+    epsilon, delta : float
+        The budget. With delta = 0 the guarantee is pure; with delta > 0 it is reached by way of zCDP.
+    sensitivity : Sensitivity
+        By how much one privacy unit can move the weights.
+    calibration : {"sound", "published"}
+        ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
+        keeps the promise and wastes half of the budget or more.
+    random_state : int, optional
+        For experiments that can be repeated. Such a tree is **not private**: who knows the seed knows
+        the noise.
+    ledger : Ledger or path, optional
+        A ledger that the tree is charged to before anything is drawn; BudgetError if it does not cover
+        it.
+    dataset : str, optional
+        The dataset of that ledger whose weights these are.
+
+    Notes
+    -----
+    *Privacy.* (epsilon, delta)-differentially private for neighbours within ``sensitivity``. ``pamst``
+    and ``kruskal`` are k adaptive steps of the Exponential mechanism, k being the number of edges of
+    the tree: each has a privacy loss of range beta, k beta = epsilon (pure) or k beta^2 / 8 = rho
+    (zCDP), the rounding of the sampler included.
+
+    Examples
+    --------
+    >>> from ptclust import Graph, Sensitivity
+    >>> graph = Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.9])
+    >>> private_spanning_tree(graph, mechanism="pamst", epsilon=1, sensitivity=Sensitivity(linf=0.01))
+    Tree(n_nodes=3, n_edges=2)
+    """
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, from_networkx, "
+            "from_igraph and from_dataframe make one"
+        )
+    chosen = MECHANISMS.get(mechanism)
+    request = PlanRequest(
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        mechanism=mechanism,
+        calibration=calibration,
+    )
+    calibrate = chosen.calibrate if calibration == "sound" else chosen.calibrate_published
+    calibrated = calibrate(graph.topology, sensitivity, request.budget, split=ALONE)
+    payment = Payment.by(ledger, dataset, random_state)
+    charge_id = str(uuid.uuid4())
+    _charge(payment, calibrated, request, charge_id, "tree alone by ")
+    with RandomStream.of(random_state) as stream:
+        tree = chosen.draw_tree(graph, calibrated, stream)
+    payment.confirm(charge_id)
+    return tree
+
+
+def _charge(
+    payment: Payment,
+    chosen: Calibration,
+    request: PlanRequest,
+    statement_id: str,
+    what: str = "",
+) -> None:
+    payment.charge(
+        chosen.spent,
+        statement_id=statement_id,
+        description=f"{what}{chosen.mechanism}, {request.calibration} calibration: {chosen.spent}; "
+        f"{request.sensitivity}",
     )
 
 
-def tree_of_points(points: NDArray[np.float64]) -> tuple[Tree, NDArray[np.int64]]:
-    """Return the Euclidean minimum spanning tree of the distinct points, and the node of every point.
-
-    DBMSTClu has no use for a distance of zero, and identical points belong together: they share a node, which is named
-    by the row of the first of them.
-    """
-    tree = euclidean_spanning_tree(points)
-    if tree.weights.all():
-        return tree, np.arange(len(points))
-    _, first, group = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    rows = np.sort(first)
-    tree = euclidean_spanning_tree(points[rows])
-    named = Topology(tree.sources, tree.targets, n_nodes=len(rows), names=rows)
-    return Tree(named, tree.weights, tree.edge_ids), np.searchsorted(rows, first[group])
-
-
-def is_graph_like(data: Any) -> bool:
-    """Whether ``data`` is a tree or graph of some kind rather than points."""
-    return isinstance(data, (Tree, Graph)) or _library(data) is not None
-
-
-def _library(data: Any) -> str | None:
-    """Return the name of the graph library that the class of ``data`` comes from; told without importing any."""
-    modules = {base.__module__.partition(".")[0] for base in type(data).__mro__}
-    return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
-
-
-def as_graph(data: Any) -> Graph:
-    """Return a graph of any kind as a Graph."""
-    if isinstance(data, Graph):
-        return data
-    convert: dict[str, Callable[[Any], Graph]] = {
-        "networkx": Graph.from_networkx,
-        "igraph": Graph.from_igraph,
-        "scipy": Graph.from_scipy,
-    }
-    library = _library(data)
-    if library is None:
+def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
+    """Refuse a plan made for another topology, and weights outside the range that was declared."""
+    counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
+    if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
         raise InputError(
-            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse "
-            "matrix, or a networkx or "
-            "igraph graph (Graph.from_points makes one of points)"
+            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
+            f"{plan.n_components:,} components, and this graph has {counts[0]:,}, {counts[1]:,} and "
+            f"{counts[2]:,}; plan again for its topology"
         )
-    return convert[library](data)
+    bounds = plan.request.weight_range
+    if bounds is not None and not clipped and not graph.is_within(*bounds):
+        low, high = bounds
+        raise WeightError(
+            f"not all weights lie within the declared range of {low:g} to {high:g}; give "
+            f"clip=({low:g}, {high:g}) to move those outside to the nearer bound, or declare a range "
+            "that holds for any data"
+        )
 
 
 @dataclass(frozen=True)
@@ -143,134 +289,83 @@ class GraphFile:
         )
 
 
+@dataclass(frozen=True)
+class TreeClustering:
+    """A tree and the clustering that its cuts make."""
+
+    tree: Tree
+    clustering: Clustering
+    n_edges: int
+    """Number of edges of the graph the tree spans."""
+
+
 def cluster_file(
     file: GraphFile,
     *,
     max_clusters: int | None = None,
     min_cluster_size: int = 1,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Progress = _silent,
 ) -> TreeClustering:
-    """Read a graph from a file and cluster it by DBMSTClu, without privacy; ``stage`` hears what is being done."""
-    stage(f"Reading {file.path.name}")
+    """Read a graph from a file and cluster it by DBMSTClu, without privacy."""
+    progress(f"Reading {file.path.name}")
     graph = file.read()
-    stage(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
-    tree, n_edges = as_tree(graph)
-    stage("DBMSTClu")
+    progress(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
+    tree = minimum_spanning_tree(graph)
+    progress("DBMSTClu")
     clustering = dbmstclu(
         tree,
         max_clusters=max_clusters,
         min_cluster_size=min_cluster_size,
-        progress=lambda cuts: stage(f"DBMSTClu: {cuts:,} cuts"),
+        progress=lambda cuts: progress(f"DBMSTClu: {cuts:,} cuts"),
     )
-    return TreeClustering(tree, clustering, n_edges)
+    return TreeClustering(tree, clustering, graph.n_edges)
 
 
-def plan_file(file: GraphFile, **choices: Any) -> Plan:
-    """Plan the release of a graph in a file, without reading a weight; ``choices`` as for `plan`."""
-    return plan(file.read_topology(), **choices)
+def is_graph_like(data: Any) -> bool:
+    """Whether ``data`` is a tree or graph of some kind rather than points."""
+    return isinstance(data, (Tree, Graph)) or _library(data) is not None
 
 
-def publish_file(
-    file: GraphFile,
-    choices: dict[str, Any],
-    *,
-    stage: Callable[[str], None] = lambda _: None,
-    **options: Any,
-) -> tuple[Plan, Release]:
-    """Read a graph from a file, plan by ``choices`` and publish its clusters; ``options`` as for `publish`."""
-    stage(f"Reading {file.path.name}")
-    graph = file.read()
-    stage("Planning")
-    chosen = plan(graph.topology, **choices)
-    return chosen, publish(graph, chosen, stage=stage, **options)
+def as_tree(data: Any) -> Tree:
+    """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is."""
+    return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data))
 
 
-def publish(
-    graph: Graph,
-    plan: Plan,
-    *,
-    clip: tuple[float, float] | None = None,
-    clusterer: Clusterer = "auto",
-    shift: float | None = None,
-    scale: float | None = None,
-    min_cluster_size: int = 1,
-    privacy_unit: str | None = None,
-    random_state: int | None = None,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
-    dataset: str | None = None,
-    stage: Callable[[str], None] = lambda _: None,
-) -> Release:
-    """Carry out a plan: draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
-
-    ``clusterer`` is one of the ways of clustering in ``ptclust.release.ways``. With a ``ledger``, what the plan truly
-    spends is charged to its ``dataset`` before any noise is drawn; whoever hands the release over calls
-    ``ledger.confirm(release.statement.id)``.
-
-    Notes
-    -----
-    *Privacy.* Only the tree and the weight release see the private weights; everything after them works on what they
-    published. ``plan`` must have been made for the topology of this graph.
-    """
-    clip = check_range(clip)
-    # All that can be wrong with what was asked for is found before anything is spent.
-    _check_plan(graph, plan, clipped=clip is not None)
-    way = way_of(plan, clusterer)
-    check_options(way, min_cluster_size, shift, scale)
-    book = check_ledger(ledger, dataset, random_state)
-    for warning in plan.warnings:
-        warnings.warn(warning, PrivacyWarning, stacklevel=2)
-    if plan.calibration == "published":
-        warnings.warn(
-            f"the paper's printed scales were asked for at epsilon = {float(plan.budget.epsilon):g}; "
-            "under these neighbours "
-            f"they truly spend epsilon = {float(plan.chosen.spent.epsilon):.6g}, and the statement says so",
-            PrivacyWarning,
-            stacklevel=2,
-        )
-    # The statement comes first: what it refuses is refused before anything is spent.
-    statement = statement_of(
-        plan,
-        reproducible=random_state is not None,
-        post_processing=(),
-        privacy_unit=privacy_unit,
-        clip=clip,
-    )
-    if book is not None:
-        stage(f"Charging {book.path.name}")
-        charge_plan(book, dataset, plan, statement.id)
-    with RandomStream.of(random_state) as stream:
-        tree, graph_weights = release_tree(graph, plan.chosen, stream, clip=clip, stage=stage)
-    stage("Clustering what was released")
-    published = Published(
-        tree, statement, None if graph_weights is None else graph.topology, graph_weights
-    )
-    return published.cluster(way, min_cluster_size=min_cluster_size, shift=shift, scale=scale)
-
-
-def way_of(plan: Plan, clusterer: Clusterer) -> Way:
-    """Return how a release made by ``plan`` will be clustered."""
-    return choose_way(
-        clusterer,
-        whole_graph=plan.chosen.tree is None,
-        pamst=plan.chosen.method == "pamst",
-        n_edges=plan.n_edges,
-        n_tree_edges=plan.n_nodes - plan.n_components,
-    )
-
-
-def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
-    """Refuse a plan made for another topology, and weights outside the range that was declared."""
-    counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
-    if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
+def as_graph(data: Any) -> Graph:
+    """Return a graph of any kind as a Graph."""
+    if isinstance(data, Graph):
+        return data
+    convert: dict[str, Callable[[Any], Graph]] = {
+        "networkx": Graph.from_networkx,
+        "igraph": Graph.from_igraph,
+        "scipy": Graph.from_scipy,
+    }
+    library = _library(data)
+    if library is None:
         raise InputError(
-            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
-            f"{plan.n_components:,} components, "
-            f"and this graph has {counts[0]:,}, {counts[1]:,} and {counts[2]:,}; plan again for its topology"
+            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse matrix, "
+            "or a networkx or igraph graph (Graph.from_points makes one of points)"
         )
-    if plan.weight_range is not None and not clipped and not graph.is_within(*plan.weight_range):
-        low, high = plan.weight_range
-        raise WeightError(
-            f"not all weights lie within the declared range of {low:g} to {high:g}; give "
-            f"clip=({low:g}, {high:g}) to move "
-            "those outside to the nearer bound, or declare a range that holds for any data"
-        )
+    return convert[library](data)
+
+
+def _library(data: Any) -> str | None:
+    """Return the graph library that the class of ``data`` comes from, without importing any."""
+    modules = {base.__module__.partition(".")[0] for base in type(data).__mro__}
+    return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
+
+
+def tree_of_points(points: NDArray[np.float64]) -> tuple[Tree, NDArray[np.int64]]:
+    """Return the Euclidean minimum spanning tree of the distinct points, and the node of every point.
+
+    DBMSTClu has no use for a distance of zero, and identical points belong together: they share a
+    node, which is named by the row of the first of them.
+    """
+    tree = euclidean_spanning_tree(points)
+    if tree.weights.all():
+        return tree, np.arange(len(points))
+    _, first, group = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    rows = np.sort(first)
+    tree = euclidean_spanning_tree(points[rows])
+    named = Topology(tree.sources, tree.targets, n_nodes=len(rows), names=rows)
+    return Tree(named, tree.weights, tree.edge_ids), np.searchsorted(rows, first[group])

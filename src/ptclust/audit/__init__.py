@@ -1,4 +1,4 @@
-"""Room of the audits: exact and statistical tests of every privacy claim, on synthetic graphs only."""
+"""Exact and statistical tests of every privacy claim, on synthetic graphs only."""
 
 from ptclust.audit.report import AuditReport, Finding
 from ptclust.audit.suite import Effort, run_audit

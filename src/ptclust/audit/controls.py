@@ -5,25 +5,24 @@ Nothing outside the audit imports this module, and nothing here is reachable fro
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.audit.mechanisms import NoiseAlone, PublishedClusters, TreeRelease, coarse, make_graph
-from ptclust.errors import PrivacyWarning
-from ptclust.pipeline import publish
+from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
+from ptclust.mechanisms.lattice import add_noise
+from ptclust.mechanisms.laws import SmallGraph
+from ptclust.pipeline import ClusteringRequest, ReleaseRequest
 from ptclust.privacy import RandomStream
-from ptclust.privacy.noise import add_noise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ptclust.audit.mechanisms import Pair
     from ptclust.audit.statistical import Outcomes
-    from ptclust.privacy.noise import Noise
-    from ptclust.privacy.plan import Plan
+    from ptclust.planning import Plan
+    from ptclust.privacy import Noise
 
 __all__ = [
     "UnsafeNumpyNoise",
@@ -61,34 +60,29 @@ class UnsafeNumpyNoise(NoiseAlone):
         return self.features(weights[0] + generator.laplace(0.0, self.noise.scale, count))
 
 
-class UnsafePublishedScales(TreeRelease):
+class UnsafePublishedScales(ValuesRelease):
     """Algorithm 3 with its printed scales, under linf neighbours: claims what was asked for, not what is spent.
 
     The plan says so, and its statement too; here that is ignored. The likelihood ratio is that of the weights alone.
     """
 
     def __init__(self, n_nodes: int, plan: Plan, pair: Pair) -> None:
-        from ptclust.audit.exact import SmallGraph
-
         cycle = tuple((node, (node + 1) % n_nodes) for node in range(n_nodes))
         self.graph, self.plan, self.pair = SmallGraph("cycle", n_nodes, cycle), plan, pair
         self._tree_ratio = None
 
 
-class UnsafePrivateShift(PublishedClusters):
+class UnsafePrivateShift(WholeRelease):
     """The whole release, shifted by what the smallest private weight calls for: tau from private weights."""
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases."""
-        graph = make_graph(self.graph, weights)
         enough = 100.0 * self.plan.chosen.weights.standard_deviation
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)
-            releases = [
-                publish(graph, self.plan, clusterer="dbmstclu", shift=enough - weights.min())
-                for _ in range(count)
-            ]
-        return self.features_of(releases)
+        request = ReleaseRequest(
+            plan=replace(self.plan.request, clusterer="dbmstclu"),
+            clustering=ClusteringRequest(shift=enough - weights.min()),
+        )
+        return self.features_of(self._releases(weights, count, request))
 
 
 @dataclass(frozen=True)

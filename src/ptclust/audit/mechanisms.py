@@ -10,36 +10,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.audit.exact import SmallGraph, TreeLaw
-from ptclust.audit.search import farthest, sampler_energies
+from ptclust.audit.search import farthest
 from ptclust.audit.statistical import LIKELIHOOD
-from ptclust.errors import PrivacyWarning
+from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import Graph
-from ptclust.pipeline import publish
+from ptclust.mechanisms.lattice import add_noise
+from ptclust.mechanisms.urn import sampler_energies
+from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.privacy import RandomStream
-from ptclust.privacy.noise import add_noise
-from ptclust.release.weights import release_tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ptclust.audit.statistical import Outcomes
-    from ptclust.privacy import Sensitivity
-    from ptclust.privacy.noise import Noise
-    from ptclust.privacy.plan import Candidate, Plan
+    from ptclust.mechanisms.laws import SmallGraph
+    from ptclust.planning import Plan
+    from ptclust.privacy import Noise, Sensitivity
+    from ptclust.published import Published
     from ptclust.release import Release
-    from ptclust.trees import Tree
 
 __all__ = [
     "NoiseAlone",
     "Pair",
-    "PublishedClusters",
-    "TreeRelease",
+    "ValuesRelease",
+    "WholeRelease",
     "coarse",
     "digits",
     "make_graph",
     "neighbours",
-    "noise_log_ratio",
     "number_of",
 ]
 
@@ -71,18 +69,6 @@ def make_graph(graph: SmallGraph, weights: NDArray[np.float64]) -> Graph:
 def number_of(*parts: object) -> int:
     """Return a seed that belongs to these parts."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:7])
-
-
-def noise_log_ratio(
-    noise: Noise,
-    noisy: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    neighbour: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the log-ratio of the densities of noisy values under two neighbours, value by value."""
-    if noise.distribution == "laplace":
-        return (np.abs(noisy - neighbour) - np.abs(noisy - weights)) / noise.scale
-    return ((noisy - neighbour) ** 2 - (noisy - weights) ** 2) / (2.0 * noise.scale**2)
 
 
 def digits(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -133,12 +119,12 @@ class NoiseAlone:
 
     def features(self, noisy: NDArray[np.float64]) -> Outcomes:
         """Return the value, its digits, and the likelihood ratio."""
-        ratio = noise_log_ratio(self.noise, noisy, self.pair.weights, self.pair.neighbour)
+        ratio = self.noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour)
         return {"value": noisy, "digits": digits(noisy), LIKELIHOOD: ratio}
 
 
-class TreeRelease:
-    """Tree and noisy weights, by ``release_tree``: all of a release that sees private weights.
+class ValuesRelease:
+    """What a mechanism publishes: all of a release that sees private weights.
 
     A seeded stream draws the tree by the very kernel of a release, but the noise by numpy.
     """
@@ -147,79 +133,86 @@ class TreeRelease:
 
     def __init__(self, graph: SmallGraph, plan: Plan, pair: Pair) -> None:
         self.graph, self.plan, self.pair = graph, plan, pair
-        self._tree_ratio = _tree_log_ratios(graph, plan.chosen, pair)
+        self._tree_ratio = _tree_log_ratios(graph, plan, pair)
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases under a seeded stream."""
-        graph = make_graph(self.graph, weights)
+        graph, mechanism = make_graph(self.graph, weights), self.plan.mechanism
         with RandomStream.seeded(seed) as stream:
-            drawn = [release_tree(graph, self.plan.chosen, stream) for _ in range(count)]
-        return self.features([tree for tree, _ in drawn], [everything for _, everything in drawn])
+            drawn = [mechanism.draw(graph, self.plan.chosen, stream) for _ in range(count)]
+        return self.features(drawn)
 
-    def features(
-        self, trees: list[Tree], graph_weights: list[NDArray[np.float64] | None]
-    ) -> Outcomes:
-        """Return the tree, the noisy weight of every edge (NaN if not released), and the likelihood ratio."""
-        shape = len(trees), len(self.graph.edges)
+    def features(self, drawn: list[Published]) -> Outcomes:
+        """Return tree, noisy weight of every edge (NaN if not released), and likelihood ratio."""
+        shape = len(drawn), len(self.graph.edges)
         noisy, in_tree = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
-        for row, (tree, everything) in enumerate(zip(trees, graph_weights, strict=True)):
-            in_tree[row, tree.edge_ids] = True
-            if everything is None:
-                noisy[row, tree.edge_ids] = tree.weights
-            else:
-                noisy[row] = everything
+        for row, published in enumerate(drawn):
+            ids = published.tree.edge_ids
+            in_tree[row, ids] = True
+            noisy[row, slice(None) if published.whole_graph else ids] = published.noisy_weights
+        noise = self.plan.chosen.weights
         if not self.secure:
-            noisy = coarse(noisy, self.plan.chosen.weights)
+            noisy = coarse(noisy, noise)
         code = in_tree @ (1 << np.arange(shape[1]))
-        ratios = noise_log_ratio(
-            self.plan.chosen.weights, noisy, self.pair.weights, self.pair.neighbour
-        )
-        ratio = np.nansum(ratios, axis=1)
+        ratio = np.nansum(noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour), axis=1)
         if self._tree_ratio is not None:
             ratio += np.array([self._tree_ratio[c] for c in code.tolist()])
-        by_edge = {f"weight of edge {edge}": noisy[:, edge] for edge in range(shape[1])}
-        return {"tree": code, **by_edge, "sum of weights": np.nansum(noisy, axis=1), LIKELIHOOD: ratio}  # fmt: skip
+        return {
+            "tree": code,
+            **{f"weight of edge {edge}": noisy[:, edge] for edge in range(shape[1])},
+            "sum of weights": np.nansum(noisy, axis=1),
+            LIKELIHOOD: ratio,
+        }
 
 
-class PublishedClusters(TreeRelease):
-    """The whole release, by ``publish`` with secure randomness: tree, weights, shift, scale and labels."""
+class WholeRelease(ValuesRelease):
+    """The whole release, by ``publish`` with secure randomness: values, shift, scale and labels."""
 
     secure = True
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases; they follow from no seed."""
+        return self.features_of(
+            self._releases(weights, count, ReleaseRequest(plan=self.plan.request))
+        )
+
+    def _releases(
+        self, weights: NDArray[np.float64], count: int, request: ReleaseRequest
+    ) -> list[Release]:
         graph = make_graph(self.graph, weights)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
-            releases = [publish(graph, self.plan) for _ in range(count)]
-        return self.features_of(releases)
+            return [publish(graph, request, plan=self.plan) for _ in range(count)]
 
     def features_of(self, releases: list[Release]) -> Outcomes:
         """Return what can be seen in a release, the digits of its first weight included."""
-        outcomes = self.features(
-            [release.tree for release in releases], [release.graph_weights for release in releases]
-        )
+        found = [release.clustering for release in releases if release.clustering is not None]
         base = self.graph.n_nodes + 1
         places = base ** np.arange(self.graph.n_nodes)
         first = np.array([release.tree.weights[0] for release in releases])
         return {
-            **outcomes,
-            "labels": np.array([int((release.labels + 1) @ places) for release in releases]),
-            "shift": np.array([release.shift for release in releases]),
-            "scale": np.array([release.scale for release in releases]),
-            "DBCVI": np.array([release.dbcvi for release in releases]),
+            **self.features([release.published for release in releases]),
+            "labels": np.array([int((each.labels + 1) @ places) for each in found]),
+            "shift": np.array([each.shift for each in found]),
+            "scale": np.array([each.scale for each in found]),
+            "DBCVI": np.array([each.dbcvi for each in found]),
             "digits of the first weight": digits(first),
         }
 
 
-def _tree_log_ratios(graph: SmallGraph, chosen: Candidate, pair: Pair) -> dict[int, float] | None:
-    """Return the log-ratio of every tree, by its edges as a bit mask; None where the tree costs nothing itself."""
-    if chosen.tree is None:
+def _tree_log_ratios(graph: SmallGraph, plan: Plan, pair: Pair) -> dict[int, float] | None:
+    """Return the log-ratio of every tree, by its edges as a bit mask; None where it costs nothing."""
+    laws, tree = plan.mechanism.laws(graph), plan.chosen.tree
+    if tree is None:
         return None
-    law = TreeLaw(graph, "pamst" if chosen.method == "pamst" else "kruskal")
+    if not laws:
+        raise PtclustError(
+            f"the mechanism {plan.mechanism.name!r} draws a tree and has no law to audit it by; "
+            "define its laws()"
+        )
     here, there = (
-        law.log_probabilities(sampler_energies(weights, chosen.tree.exponent))
+        laws[0].log_probabilities(sampler_energies(weights, tree.exponent))
         for weights in (pair.weights, pair.neighbour)
     )
-    codes = (sum(1 << edge for edge in tree) for tree in law.trees)
+    codes = (sum(1 << edge for edge in each) for each in laws[0].trees)
     return dict(zip(codes, (here - there).tolist(), strict=True))

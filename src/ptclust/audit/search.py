@@ -15,23 +15,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.privacy.exponential import GRID
-from ptclust.trees._urn import make_urn
-from ptclust.trees._urn_kernel import exponent_of
+from ptclust.mechanisms.urn import sampler_energies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from ptclust.audit.exact import TreeLaw
+    from ptclust.mechanisms.laws import TreeLaw
     from ptclust.privacy import Sensitivity
 
     Vector = NDArray[np.float64]
     Objective = Callable[[Vector, Vector], tuple[float, Vector, Vector]]
     """Takes the energies and those of the neighbour to a value and its derivatives by either."""
 
-__all__ = ["ALPHAS", "Worst", "farthest", "sampler_energies", "worst_divergence", "worst_loss"]
+__all__ = ["ALPHAS", "Worst", "farthest", "worst_divergence", "worst_loss"]
 
 ALPHAS = (1.01, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0, 200.0)
 """Orders of Renyi divergence that are looked at under zCDP."""
@@ -63,9 +61,9 @@ def worst_loss(
 
     Examples
     --------
-    >>> from ptclust.audit.exact import GRAPHS, TreeLaw
+    >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
     >>> from ptclust.privacy import Sensitivity
-    >>> law = TreeLaw(GRAPHS["K3"], "kruskal")
+    >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
     >>> worst = worst_loss(law, Sensitivity(linf=1.0), 0.25, starts=1, seed=0)  # two steps of 2 * 0.25
     >>> round(worst.loss, 6), worst.outcome
     (1.0, 'tree (0, 1)')
@@ -101,9 +99,9 @@ def worst_divergence(
 
     Examples
     --------
-    >>> from ptclust.audit.exact import GRAPHS, TreeLaw
+    >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
     >>> from ptclust.privacy import Sensitivity
-    >>> law = TreeLaw(GRAPHS["K3"], "kruskal")
+    >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
     >>> worst = worst_divergence(law, Sensitivity(linf=1.0), 0.5, starts=2, seed=0)
     >>> round(worst.loss, 2)  # two steps of (2 * 0.5)^2 / 8 are 0.25
     0.2
@@ -167,13 +165,6 @@ def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
         excess = [norm(option) / bound for bound, norm in bounds if bound is not None]
         option /= max(1.0, *excess)
     return max(options, key=lambda option: float(option @ direction))
-
-
-def sampler_energies(weights: Vector, exponent: float) -> Vector:
-    """Return the energies as the sampler has them, rounded to its grid."""
-    factor = make_urn(weights, exponent, np.int64)[1]
-    steps = [exponent_of(weight, factor) for weight in weights.tolist()]
-    return np.array(steps, dtype=np.float64) * (math.log(2.0) * 2.0**-GRID)
 
 
 def _corner(sensitivity: Sensitivity, direction: Vector) -> Vector:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ptclust.audit import controls as unsafe
-from ptclust.audit.exact import GRAPHS, TreeLaw, TreeMethod
 from ptclust.audit.mechanisms import (
     NoiseAlone,
     Pair,
-    PublishedClusters,
-    TreeRelease,
+    ValuesRelease,
+    WholeRelease,
     make_graph,
     neighbours,
     number_of,
@@ -22,16 +21,20 @@ from ptclust.audit.report import AuditReport, Finding, Verdict
 from ptclust.audit.search import worst_divergence, worst_loss
 from ptclust.audit.statistical import DivergenceTester, EventTester
 from ptclust.graph import Topology
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms.exponential import calibrate_tree
+from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
+from ptclust.mechanisms.laws import GRAPHS
+from ptclust.planning import plan
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.exponential import calibrate_tree
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
-from ptclust.privacy.plan import plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ptclust.audit.statistical import Mechanism, Tester
-    from ptclust.privacy.plan import Method, Plan
+    from ptclust.mechanisms import Mechanism as PrivateMechanism
+    from ptclust.mechanisms.laws import TreeLaw
+    from ptclust.planning import Plan
 
 __all__ = ["ERROR", "Audit", "Effort", "audits", "run_audit"]
 
@@ -51,20 +54,10 @@ _RELATIONS = {
     "l2": Sensitivity(l2=_MU),
     "l1 and linf": Sensitivity(l1=1.5 * _MU, linf=_MU),
 }
-_METHODS: tuple[tuple[TreeMethod, str], ...] = (
-    ("pamst", "PAMST"),
-    ("pamst-rooted", "PAMST, root known"),
-    ("kruskal", "Kruskal"),
-)
 _SEEDED_DRAWS = 1_000_000
 _DELTA = 1e-3
 _EPSILON = 4.0  # of releases: large enough for a few thousand draws to show
-_RELEASES: tuple[tuple[Method, float], ...] = (
-    ("pamst", 0.0), ("pamst", _DELTA), ("kruskal", 0.0), ("kruskal", _DELTA), ("laplace", 0.0), ("gaussian", _DELTA),
-)  # fmt: skip
-_WHOLE: tuple[tuple[Method, float, str], ...] = (
-    ("pamst", 0.0, "linf"), ("kruskal", _DELTA, "linf"), ("laplace", 0.0, "l1"), ("gaussian", _DELTA, "l2"),
-)  # fmt: skip
+_DELTAS = {"pure": 0.0, "approximate": _DELTA}
 
 
 @dataclass(frozen=True)
@@ -108,14 +101,14 @@ class Audit:
 
 
 def run_audit(
-    effort: Effort, command: str, *, seed: int = 0, stage: Callable[[str], None] = lambda _: None
+    effort: Effort, command: str, *, seed: int = 0, progress: Callable[[str], None] = lambda _: None
 ) -> AuditReport:
-    """Run all audits; ``stage`` hears what is being done."""
+    """Run all audits; ``progress`` is called with what is being done."""
     everything = list(audits(effort, seed))
     each = ERROR / max(1, sum(audit.n_bounds for audit in everything))
     findings: list[Finding] = []
     for number, audit in enumerate(everything, 1):
-        stage(f"Audit {number} of {len(everything)}: {audit.title}")
+        progress(f"Audit {number} of {len(everything)}: {audit.title}")
         findings += audit.run(each)
     return AuditReport(command, seed, ERROR, tuple(findings))
 
@@ -123,60 +116,63 @@ def run_audit(
 def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     """Yield all audits of a run, controls last."""
     for name in effort.graphs:
-        for method, title in _METHODS:
-            for relation, sensitivity in _RELATIONS.items():
-                if relation in ("linf", "l1", "l2") or name == "K4":
-                    yield _exact(name, method, title, sensitivity, Budget.pure(1), effort, seed)
-                if relation in effort.divergences:
-                    yield _exact(name, method, title, sensitivity, Budget.zcdp("1/8"), effort, seed)
+        for mechanism in MECHANISMS:
+            for law in mechanism.laws(GRAPHS[name]):
+                for relation, sensitivity in _RELATIONS.items():
+                    if relation in ("linf", "l1", "l2") or name == "K4":
+                        yield _exact(law, sensitivity, Budget.pure(1), effort, seed)
+                    if relation in effort.divergences:
+                        yield _exact(law, sensitivity, Budget.zcdp("1/8"), effort, seed)
     # The ratio of a tree's worst loss to epsilon is largest as epsilon goes to 0; K3 has it in closed form.
-    yield _exact("K3", "pamst", "PAMST", _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
-    for release, delta in _RELEASES:
-        for relation in ("linf", "l1", "l2"):
-            yield _release(DRAWN, TreeRelease, release, delta, relation, effort.draws, seed)
-    for release, delta, relation in _WHOLE:
-        yield _release(WHOLE, PublishedClusters, release, delta, relation, effort.whole_draws, seed)
+    pamst = MECHANISMS.get("pamst").laws(GRAPHS["K3"])[0]
+    yield _exact(pamst, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
+    for mechanism in MECHANISMS:
+        for variant in mechanism.variants:
+            for relation in ("linf", "l1", "l2"):
+                delta = _DELTAS[variant]
+                yield _release(DRAWN, ValuesRelease, mechanism, delta, relation, effort.draws, seed)
+    for mechanism in MECHANISMS:
+        delta = _DELTAS[mechanism.variants[-1]]
+        draws = effort.whole_draws
+        yield _release(WHOLE, WholeRelease, mechanism, delta, mechanism.norm, draws, seed)
     yield from _noise_and_controls(effort, seed)
 
 
 def _exact(
-    name: str,
-    method: TreeMethod,
-    title: str,
+    law: TreeLaw,
     sensitivity: Sensitivity,
     budget: Budget,
     effort: Effort,
     seed: int,
     *,
     change: Callable[[float], float] | None = None,
+    what: str = "",
 ) -> Audit:
-    """Audit the exponent of a tree; ``change`` makes a control of it."""
+    """Audit the exponent of a tree; ``change`` makes a control of it, and ``what`` names the change."""
+    title, name = f"{law.title}{what}", law.graph.name
 
     def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
-        law = TreeLaw(GRAPHS[name], method)
         exponent = calibrate_tree(sensitivity, law.n_steps, budget).exponent
         if change is not None:
             exponent = change(exponent)
         search = worst_loss if budget.rho is None else worst_divergence
         starts = effort.starts if budget.rho is None else 2 * effort.starts
         worst = search(law, sensitivity, exponent, starts=starts, seed=seed)
-        unit: Literal["epsilon", "rho"] = "epsilon" if budget.rho is None else "rho"
-        amount = budget.epsilon if budget.rho is None else budget.rho
         section, expected = (EXACT, "stands") if change is None else (CONTROLS, "refuted")
         return [
             Finding(
-                section, title, name, _words(sensitivity), unit, float(amount), 0.0, worst.loss,
+                section, title, name, str(sensitivity), budget.unit, float(budget.amount), 0.0, worst.loss,
                 worst.outcome, _verdict(expected),
             )
         ]  # fmt: skip
 
-    return Audit(f"{title} on {name}, {_words(sensitivity)}", 0, run)
+    return Audit(f"{title} on {name}, {sensitivity!s}", 0, run)
 
 
 def _release(
     section: str,
-    kind: type[TreeRelease],
-    method: Method,
+    kind: type[ValuesRelease],
+    mechanism: PrivateMechanism,
     delta: float,
     relation: str,
     draws: int,
@@ -187,11 +183,11 @@ def _release(
     pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
     planned = plan(
         make_graph(graph, pair.weights).topology,
-        epsilon=_EPSILON, delta=delta, sensitivity=sensitivity, tree=method,
+        epsilon=_EPSILON, delta=delta, sensitivity=sensitivity, mechanism=mechanism.name,
     )  # fmt: skip
     return _drawn(
-        section, _title(method, delta), kind(graph, planned, pair), pair, _claims(planned), draws, seed,
-        _words(sensitivity),
+        section, _title(mechanism, delta), kind(graph, planned, pair), pair, _claims(planned), draws, seed,
+        str(sensitivity),
     )  # fmt: skip
 
 
@@ -213,11 +209,13 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     title = "two Laplace releases, a stream each (seeded)"
     yield _drawn(NOISE, title, twice, pair, both, few, seed, words)
 
-    for method, title in _METHODS[1:]:
-        yield _exact(
-            "K3", method, f"{title}, exponent 5 % too large", _RELATIONS["linf"], Budget.pure(1),
-            effort, seed, change=unsafe.unsafe_exponent,
-        )  # fmt: skip
+    for mechanism in MECHANISMS:
+        # The last law has the tightest claim: of PAMST, the one with the root known.
+        for law in mechanism.laws(GRAPHS["K3"])[-1:]:
+            yield _exact(
+                law, _RELATIONS["linf"], Budget.pure(1), effort, seed,
+                change=unsafe.unsafe_exponent, what=", exponent 5 % too large",
+            )  # fmt: skip
     for secure in effort.secure_controls:
         kind = "secure" if secure else "seeded"
         many = effort.noise_draws if secure else _SEEDED_DRAWS
@@ -240,11 +238,11 @@ def _published_scales(draws: int, seed: int) -> Audit:
     topology = Topology(range(n_nodes), [*range(1, n_nodes), 0])
     pair = neighbours(n_nodes, sensitivity, 0.0)
     planned = plan(
-        topology, epsilon=1, sensitivity=sensitivity, tree="pamst", calibration="published"
+        topology, epsilon=1, sensitivity=sensitivity, mechanism="pamst", calibration="published"
     )
     return _drawn(
         CONTROLS, "PTClust with the paper's scales", unsafe.UnsafePublishedScales(n_nodes, planned, pair), pair,
-        _claims(planned), draws, seed, _words(sensitivity),
+        _claims(planned), draws, seed, str(sensitivity),
     )  # fmt: skip
 
 
@@ -253,10 +251,10 @@ def _private_shift(draws: int, seed: int) -> Audit:
     sensitivity, graph = _RELATIONS["linf"], GRAPHS["K4"]
     pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
     topology = make_graph(graph, pair.weights).topology
-    planned = plan(topology, epsilon=1, sensitivity=sensitivity, tree="pamst")
+    planned = plan(topology, epsilon=1, sensitivity=sensitivity, mechanism="pamst")
     return _drawn(
         CONTROLS, "whole release, tau from private weights", unsafe.UnsafePrivateShift(graph, planned, pair), pair,
-        _claims(planned), draws, seed, _words(sensitivity),
+        _claims(planned), draws, seed, str(sensitivity),
     )  # fmt: skip
 
 
@@ -312,12 +310,6 @@ def _verdict(word: str) -> Verdict:
     return "refuted" if word == "refuted" else "stands"
 
 
-def _title(method: Method, delta: float) -> str:
-    names = {"pamst": "PAMST", "kruskal": "Kruskal"}
-    if method not in names:
-        return f"graph perturbation, {method.capitalize()}"
-    return f"{names[method]} + {'Gaussian' if delta else 'Laplace'}"
-
-
-def _words(sensitivity: Sensitivity) -> str:
-    return ", ".join(f"{norm} {bound:g}" for norm, bound in sensitivity.to_dict().items())
+def _title(mechanism: PrivateMechanism, delta: float) -> str:
+    noise = "Gaussian" if delta else "Laplace"
+    return f"{mechanism.name}, {noise} noise on the {mechanism.publishes}"

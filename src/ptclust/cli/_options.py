@@ -1,17 +1,30 @@
-"""Options that several commands share."""
+"""Options of the commands, in groups: a command takes a group as one typed object.
+
+``@command`` spreads the fields of the groups out into the options of the command line, and puts them
+together again for the function, so that an option is spelled once, and checked once by the request it
+becomes.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import click
 import typer
 
 if TYPE_CHECKING:
-    from ptclust.pipeline import GraphFile
+    from collections.abc import Callable
+
+    from ptclust._registry import Registry
+    from ptclust.pipeline import GraphFile, ReleaseRequest
+    from ptclust.planning.plan import PlanRequest
 
 
 class Merge(StrEnum):
@@ -22,61 +35,44 @@ class Merge(StrEnum):
     sum = "sum"
 
 
-class TreeMethod(StrEnum):
-    """Which mechanism publishes the tree."""
-
-    auto = "auto"
-    kruskal = "kruskal"
-    pamst = "pamst"
-    gaussian = "gaussian"
-    laplace = "laplace"
-
-
-class ClustererName(StrEnum):
-    """How what was released is clustered."""
-
-    auto = "auto"
-    dbmstclu = "dbmstclu"
-    levels = "levels"
-    contraction = "contraction"
-
-
-class Calibration(StrEnum):
+class CalibrationRule(StrEnum):
     """Whose noise scales."""
 
     sound = "sound"
     published = "published"
 
 
-Bounds = Optional[tuple[float, float]]  # noqa: UP045
+class RegisteredName(click.ParamType):
+    """The name of a mechanism or clusterer; the registry is read when help or a value is wanted."""
 
-Edges = Annotated[
-    Path,
-    typer.Argument(
-        help="The graph: csv, tsv (also .gz), parquet, graphml, mtx or npz.",
-        show_default=False,
-        readable=False,  # a file that cannot be read is bad input, and read_graph says so
-    ),
-]
-Source = Annotated[Optional[str], typer.Option(help="Column of the first node.")]  # noqa: UP045
-Target = Annotated[Optional[str], typer.Option(help="Column of the second node.")]  # noqa: UP045
-Weight = Annotated[Optional[str], typer.Option(help="Column of the weight.")]  # noqa: UP045
-MergeOption = Annotated[
-    Optional[Merge],  # noqa: UP045
-    typer.Option(help="Merge edges between the same two nodes this way; else an error."),
-]
-SimilarityCap = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(help="Weights are similarities of at most C; cluster by C - weight."),
-]
-MinClusterSize = Annotated[
-    int, typer.Option(min=1, help="Smaller clusters become noise, label -1.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
-Plot = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(help="Draw the clustered tree to this PNG or SVG file."),
-]
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+
+    def _registry(self) -> Registry[Any]:
+        if self.name == "mechanism":
+            from ptclust.mechanisms import MECHANISMS
+
+            return MECHANISMS
+        from ptclust.clustering import CLUSTERERS
+
+        return CLUSTERERS
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is: the request that it becomes part of knows which there are."""
+        return str(value)
+
+    def get_metavar(self, param: click.Parameter, ctx: Any = None) -> str:  # noqa: ARG002
+        """Return all names, for the help."""
+        return f"[auto|{'|'.join(self._registry().names)}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        """Return the names that begin like this."""
+        from click.shell_completion import CompletionItem
+
+        names = ("auto", *self._registry().names)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def number(given: str | float) -> float | Fraction:
@@ -98,10 +94,22 @@ def number(given: str | float) -> float | Fraction:
     return written if written < nearest else nearest
 
 
-Epsilon = Annotated[
-    float,
-    typer.Option(help="The privacy budget.", show_default=False, parser=number, metavar="NUMBER"),
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
+MinClusterSize = Annotated[
+    int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)
 ]
+LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw the clustered tree to this PNG or SVG file.")]
+Clusterer = Annotated[
+    str,
+    typer.Option(
+        "--clusterer",
+        help="Clusterer of what is released; dbmstclu is the paper's.",
+        click_type=RegisteredName("clusterer"),
+    ),
+]
+
+
 Delta = Annotated[
     float,
     typer.Option(
@@ -110,73 +118,200 @@ Delta = Annotated[
         metavar="NUMBER",
     ),
 ]
-L1 = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(help="One privacy unit moves all weights together by at most this (sum)."),
+
+
+Mechanism = Annotated[
+    str,
+    typer.Option(
+        help="Mechanism; auto takes what shows most.", click_type=RegisteredName("mechanism")
+    ),
 ]
-L2 = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(help="... by at most this (root of the sum of squares)."),
-]
-Linf = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(help="One privacy unit moves every single weight by at most this."),
-]
-TreeOption = Annotated[TreeMethod, typer.Option(help="Mechanism; auto takes what shows most.")]
-ClustererOption = Annotated[
-    ClustererName,
-    typer.Option("--clusterer", help="How to cluster what is released; dbmstclu is the paper's."),
-]
+
+
 Split = Annotated[
-    Optional[float],  # noqa: UP045
+    float | None,
     typer.Option(
         help="Share of the budget for the tree; by default tree and weights get equal noise."
     ),
 ]
-CalibrationOption = Annotated[
-    Calibration, typer.Option(help="published: the paper's scales, with their true epsilon.")
-]
-Clip = Annotated[Bounds, typer.Option(help="Public bounds to clip the weights to: LOW HIGH.")]
-WeightRange = Annotated[Bounds, typer.Option(help="Public bounds that all weights keep: LOW HIGH.")]
 
 
-def graph_file(
-    path: Path,
-    source: str | None,
-    target: str | None,
-    weight: str | None,
-    merge: Merge | None,
-    similarity_cap: float | None = None,
-) -> GraphFile:
-    """Return the file with its options."""
-    from ptclust.pipeline import GraphFile
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """The file with the graph, and how to read it."""
 
-    how: Any = None if merge is None else merge.value
-    return GraphFile(path, source, target, weight, how, similarity_cap)
+    edges: Annotated[
+        Path,
+        typer.Argument(
+            help="The graph: csv, tsv (also .gz), parquet, graphml, mtx or npz.",
+            show_default=False,
+            readable=False,  # a file that cannot be read is bad input, and read_graph says so
+        ),
+    ]
+    source: Annotated[str | None, typer.Option(help="Column of the first node.")] = None
+    target: Annotated[str | None, typer.Option(help="Column of the second node.")] = None
+    weight: Annotated[str | None, typer.Option(help="Column of the weight.")] = None
+    merge: Annotated[
+        Merge | None,
+        typer.Option(help="Merge edges between the same two nodes this way; else an error."),
+    ] = None
+    similarity_cap: Annotated[
+        float | None,
+        typer.Option(help="Weights are similarities of at most C; cluster by C - weight."),
+    ] = None
+
+    def file(self) -> GraphFile:
+        """Return the file with its options."""
+        from ptclust.pipeline import GraphFile
+
+        merge: Any = None if self.merge is None else self.merge.value
+        return GraphFile(
+            self.edges, self.source, self.target, self.weight, merge, self.similarity_cap
+        )
 
 
-def plan_choices(
-    epsilon: float,
-    delta: float,
-    l1: float | None,
-    l2: float | None,
-    linf: float | None,
-    tree: TreeMethod,
-    split: float | None,
-    calibration: Calibration,
-    weight_range: Bounds,
-    clusterer: ClustererName = ClustererName.auto,
-) -> dict[str, Any]:
-    """Return what `plan` is to be told."""
-    from ptclust.privacy import Sensitivity
+@dataclass(frozen=True, kw_only=True)
+class SensitivityOptions:
+    """By how much one privacy unit moves the weights."""
 
+    l1: Annotated[
+        float | None,
+        typer.Option(help="One privacy unit moves all weights together by at most this (sum)."),
+    ] = None
+    l2: Annotated[
+        float | None, typer.Option(help="... by at most this (root of the sum of squares).")
+    ] = None
+    linf: Annotated[
+        float | None,
+        typer.Option(help="One privacy unit moves every single weight by at most this."),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any bound was given."""
+        return any(bound is not None for bound in (self.l1, self.l2, self.linf))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(SensitivityOptions):
+    """What is asked of a release, in public numbers."""
+
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            help="The privacy budget.", show_default=False, parser=number, metavar="NUMBER"
+        ),
+    ]
+    delta: Delta = 0.0
+    mechanism: Mechanism = "auto"
+    clusterer: Clusterer = "auto"
+    split: Split = None
+    calibration: Annotated[
+        CalibrationRule,
+        typer.Option(help="published: the paper's scales, with their true epsilon."),
+    ] = CalibrationRule.sound
+    weight_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Public bounds that all weights keep: LOW HIGH."),
+    ] = None
+
+    def request(self) -> PlanRequest:
+        """Return the request, checked."""
+        from ptclust.planning.plan import PlanRequest
+        from ptclust.privacy import Sensitivity
+
+        return PlanRequest(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sensitivity=Sensitivity(l1=self.l1, l2=self.l2, linf=self.linf),
+            mechanism=self.mechanism,
+            split=self.split,
+            clusterer=self.clusterer,
+            calibration=self.calibration.value,
+            weight_range=self.weight_range,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions(PlanOptions):
+    """All that is asked of a release."""
+
+    clip: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Public bounds to clip the weights to: LOW HIGH."),
+    ] = None
+    shift: Annotated[float | None, typer.Option(help="tau; default from the release.")] = None
+    scale: Annotated[float | None, typer.Option(help="p; default from the release.")] = None
+    min_cluster_size: MinClusterSize = 1
+    privacy_unit: Annotated[
+        str | None, typer.Option(help="What one unit is, for the statement: 'one patient'.")
+    ] = None
+    random_state: Annotated[
+        int | None, typer.Option(help="Seed for experiments: the release is NOT private.", min=0)
+    ] = None
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="Charge this ledger first; it refuses what it does not cover."),
+    ] = None
+    dataset: Annotated[
+        str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
+    ] = None
+
+    def release_request(self) -> ReleaseRequest:
+        """Return the request, checked, its ledger verified."""
+        from ptclust.ledger import Payment
+        from ptclust.pipeline import ClusteringRequest, ReleaseRequest
+
+        return ReleaseRequest(
+            plan=self.request(),
+            clustering=ClusteringRequest(
+                min_cluster_size=self.min_cluster_size, shift=self.shift, scale=self.scale
+            ),
+            clip=self.clip,
+            privacy_unit=self.privacy_unit,
+            random_state=self.random_state,
+            payment=Payment.by(self.ledger, self.dataset, self.random_state),
+        )
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Spread the option groups that a function takes out into the options of a command."""
+    hints = get_type_hints(function, include_extras=True)
+    hints.pop("return", None)
+    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, given in inspect.signature(function).parameters.items():
+        if name in groups:
+            parameters |= _spread_out(groups[name])
+        else:
+            parameters[name] = _parameter(name, hints[name], given.default)
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        together = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        function(**together, **values)
+
+    ordered = sorted(parameters.values(), key=lambda each: each.default is not inspect._empty)
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in ordered}
+    return run
+
+
+def _spread_out(group: type) -> dict[str, inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
     return {
-        "epsilon": epsilon,
-        "delta": delta,
-        "sensitivity": Sensitivity(l1=l1, l2=l2, linf=linf),
-        "tree": tree.value,
-        "split": split,
-        "clusterer": clusterer.value,
-        "calibration": calibration.value,
-        "weight_range": weight_range,
+        field.name: _parameter(
+            field.name,
+            hints[field.name],
+            inspect._empty if field.default is MISSING else field.default,
+        )
+        for field in fields(group)
     }
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)

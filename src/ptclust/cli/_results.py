@@ -9,6 +9,37 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ptclust.pipeline import TreeClustering
+    from ptclust.release import Release
+
+
+def check_outputs(*paths: Path | None, plot: Path | None = None) -> None:
+    """Raise FileError now, before long work, if an output cannot be written later."""
+    from ptclust._files import check_writable
+    from ptclust.report import check_format
+
+    for path in (*paths, plot):
+        if path is not None:
+            check_writable(path)
+    if plot is not None:
+        check_format(plot)
+
+
+def write_release(
+    release: Release,
+    output: Path,
+    labels: Path | None,
+    plot: Path | None,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a release, and its labels and picture where these are wanted."""
+    from ptclust.report import draw_tree
+
+    release.save(output, overwrite=overwrite)
+    if labels is not None:
+        release.to_csv(labels)
+    if plot is not None:
+        draw_tree(release.tree, release.labels, path=plot)
 
 
 def write_labels(result: TreeClustering, path: Path | None) -> None:
@@ -39,7 +70,7 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
         "n_edges": result.n_edges,
         "n_components": result.tree.n_nodes - result.tree.n_edges,
         "n_clusters": clustering.n_clusters,
-        "n_noise": clustering.n_noise,
+        "n_unclustered": clustering.n_unclustered,
         "dbcvi": clustering.dbcvi,
         "cuts": [
             {"edge": edge, "dbcvi": index}
@@ -59,9 +90,10 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
 def summary(result: TreeClustering) -> str:
     """Return one line for the person at the terminal."""
     clustering = result.clustering
-    noise = f", {clustering.n_noise:,} nodes of noise" if clustering.n_noise else ""
+    few = clustering.n_unclustered
+    unclustered = f", {few:,} unclustered nodes" if few else ""
     clusters = "1 cluster" if clustering.n_clusters == 1 else f"{clustering.n_clusters:,} clusters"
     return (
-        f"{clusters}{noise} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
+        f"{clusters}{unclustered} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
         f"DBCVI {clustering.dbcvi:.4f}. Not private: labels and index come from the raw weights."
     )

@@ -14,7 +14,7 @@ _PATIENCE_SECONDS = 2.0
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
+def progress_display() -> Iterator[Callable[[str], None]]:
     """Yield a function that announces what is being done; a terminal shows it after two seconds of work."""
     if not sys.stderr.isatty():
         yield lambda _: None

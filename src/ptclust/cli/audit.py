@@ -26,15 +26,15 @@ def audit(
     Exit code 5 if a claim is refuted, or if a control is not caught: then the audit itself cannot be trusted.
     """
     from ptclust.audit import Effort, run_audit
-    from ptclust.cli._terminal import say, stages
+    from ptclust.cli._terminal import progress_display, say
 
     name = "audit-quick" if quick else "audit"
     command = "ptclust audit" + " --quick" * quick + f" --seed {seed}" * (seed != 0)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-    with stages() as stage:
+    with progress_display() as progress:
         report = run_audit(
-            Effort.quick() if quick else Effort.full(), command, seed=seed, stage=stage
+            Effort.quick() if quick else Effort.full(), command, seed=seed, progress=progress
         )
     if output is not None:
         report.save(output, name)

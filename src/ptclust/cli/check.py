@@ -3,58 +3,53 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from ptclust.cli import _options as o
 
 
+@o.command
 def check(
-    edges: o.Edges,
+    graph: o.GraphOptions,
+    sensitivity: o.SensitivityOptions,
     clusters: Annotated[
         Path,
         typer.Option(
-            help="CSV with the columns node,label; -1 is noise.", show_default=False, readable=False
+            help="CSV with the columns node,label; -1 is unclustered.",
+            show_default=False,
+            readable=False,
         ),
     ],
     epsilon: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Say what the bounds promise at this budget."),
+        float | None, typer.Option(help="Say what the bounds promise at this budget.")
     ] = None,
     delta: o.Delta = 0.0,
-    l1: o.L1 = None,
-    l2: o.L2 = None,
-    linf: o.Linf = None,
-    tree: o.TreeOption = o.TreeMethod.auto,
+    mechanism: o.Mechanism = "auto",
     split: o.Split = None,
-    source: o.Source = None,
-    target: o.Target = None,
-    weight: o.Weight = None,
-    merge: o.MergeOption = None,
-    similarity_cap: o.SimilarityCap = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Say which of the paper's conditions clusters fulfil, which cluster breaks which, and what is promised.
 
-    [bold]For the curator only:[/bold] the answers are computed from the private weights and must not be published.
+    [bold]For the curator only:[/bold] the answers are computed from the private weights and must not be
+    published.
     """
     import json
 
-    from ptclust.cli._terminal import stages
+    from ptclust.cli._terminal import progress_display
     from ptclust.errors import UsageError
     from ptclust.theory.check import check_file
 
-    choices = None
+    request = None
     if epsilon is not None:
-        choices = o.plan_choices(
-            epsilon, delta, l1, l2, linf, tree, split, o.Calibration.sound, None
-        )
-    elif any(bound is not None for bound in (l1, l2, linf)):
+        request = o.PlanOptions(
+            **vars(sensitivity), epsilon=epsilon, delta=delta, mechanism=mechanism, split=split
+        ).request()
+    elif sensitivity.given:
         raise UsageError(
             "bounds are for a budget: give --epsilon, too, or leave --l1, --l2, --linf out"
         )
-    file = o.graph_file(edges, source, target, weight, merge, similarity_cap)
-    with stages() as stage:
-        found = check_file(file, clusters, choices, stage=stage)
+    with progress_display() as progress:
+        found = check_file(graph.file(), clusters, request, progress=progress)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.to_text())

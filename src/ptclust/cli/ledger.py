@@ -10,8 +10,8 @@ import typer
 from ptclust.cli import _options as o
 
 if TYPE_CHECKING:
-    from ptclust.privacy.ledger import Account, Ledger
-    from ptclust.privacy.plan import Plan
+    from ptclust.ledger import Account, Payment
+    from ptclust.planning import Plan
 
 ledger = typer.Typer(
     no_args_is_help=True, help="Keep account of privacy budgets; see docs/ledger.md."
@@ -38,8 +38,8 @@ def init(
     """Add a dataset with its total budget, to a new ledger or to one that exists. A total is never changed."""
     from ptclust.cli._terminal import say
     from ptclust.errors import UsageError
+    from ptclust.ledger import Ledger
     from ptclust.privacy.budget import Budget
-    from ptclust.privacy.ledger import Ledger
 
     if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
         raise UsageError("say the total: --epsilon, --epsilon and --delta, or --rho")
@@ -56,7 +56,7 @@ def status(file: File, as_json: o.AsJson = False) -> None:
     """Show total, spent and left of every dataset. Spent is rounded up and left is rounded down."""
     import json
 
-    from ptclust.privacy.ledger import Ledger
+    from ptclust.ledger import Ledger
 
     accounts = Ledger.open(file).status()
     if as_json:
@@ -77,7 +77,7 @@ def history(
     """Show every charge, with the id of the statement in its release; LOST where no release was handed over."""
     import json
 
-    from ptclust.privacy.ledger import Ledger
+    from ptclust.ledger import Ledger
 
     charges = Ledger.open(file).history(dataset)
     if as_json:
@@ -94,55 +94,43 @@ def history(
 @ledger.command("verify")
 def verify(file: File) -> None:
     """Read the whole ledger and see whether all of it agrees; exit code 3 and the reason if not."""
-    from ptclust.privacy.ledger import Ledger
+    from ptclust.ledger import Ledger
 
     count = Ledger(file.absolute()).verify()
     typer.echo(f"{file}: {count:,} entries, all in order")
 
 
-def confirm(book: Ledger, statement_id: str) -> None:
-    """Note that a release is in its place; it is charged whether the note succeeds or not."""
-    from ptclust.cli._terminal import say
-    from ptclust.errors import FileError
-
-    try:
-        book.confirm(statement_id)
-    except FileError as error:
-        say(
-            f"Warning: the release was charged and is in its place, but the note of that failed: {error}"
-        )
-
-
-def show_account(book: Ledger, dataset: str | None) -> None:
-    """Say what is left."""
+def show_account(payment: Payment) -> None:
+    """Say what is left, if a ledger paid."""
     from ptclust.cli._terminal import say
 
-    account = next(account for account in book.status() if account.dataset == dataset)
-    say(f"Dataset {account.dataset!r} has {account.left} left of {account.total}.")
+    account = payment.account
+    if account is not None:
+        say(f"Dataset {account.dataset!r} has {account.left} left of {account.total}.")
 
 
-def show_dry_run(plan: Plan, book: Ledger | None, dataset: str | None, *, as_json: bool) -> None:
+def show_dry_run(plan: Plan, payment: Payment, *, as_json: bool) -> None:
     """Show a plan, and what it would leave in the ledger; BudgetError if that does not cover it."""
     import json
 
     from ptclust.errors import BudgetError
-    from ptclust.privacy._ledger_plan import account_after
 
     refusal, after = None, None
-    if book is not None:
-        try:
-            after = account_after(book, dataset, plan)
-        except BudgetError as error:
-            refusal = error
+    try:
+        after = payment.preview(plan.chosen.spent)
+    except BudgetError as error:
+        refusal = error
     if as_json:
         document = plan.to_dict()
-        if book is not None:
+        if payment.ledger is not None:
             document["account_after"] = None if after is None else after.to_dict()
         typer.echo(json.dumps(document, indent=2))
     else:
         typer.echo(plan.to_text())
         if after is not None:
-            typer.echo(f"It would leave {after.left} of {after.total} to dataset {dataset!r}.")
+            typer.echo(
+                f"It would leave {after.left} of {after.total} to dataset {after.dataset!r}."
+            )
     if refusal is not None:
         raise refusal
 

@@ -1,25 +1,10 @@
-"""What is spent and on what: sensitivity, budget, randomness and noise. No private weight lives in this room."""
+"""Numbers about private weights, never weights: sensitivity, budget, noise, randomness, statement."""
 
 from __future__ import annotations
 
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import (
-    Noise,
-    add_noise,
-    gaussian_noise,
-    laplace_noise,
-    published_laplace_noise,
-)
+from ptclust.privacy.noise import Noise
 from ptclust.privacy.randomness import RandomStream
 from ptclust.privacy.sensitivity import Sensitivity
 
-__all__ = [
-    "Budget",
-    "Noise",
-    "RandomStream",
-    "Sensitivity",
-    "add_noise",
-    "gaussian_noise",
-    "laplace_noise",
-    "published_laplace_noise",
-]
+__all__ = ["Budget", "Noise", "RandomStream", "Sensitivity"]

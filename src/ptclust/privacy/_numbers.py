@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
@@ -129,3 +129,28 @@ def words(number: Fraction) -> str:
         return str(number)
     nearest = float(number)
     return repr(nearest) if Fraction(nearest) == number else repr(str(number))
+
+
+def rounded(number: Fraction | float, *, up: bool, digits: int = 6) -> str:
+    """Return a number in a few digits, rounded up or down: a guarantee is never shown better than it is.
+
+    A float counts as its shortest decimal.
+
+    Examples
+    --------
+    >>> rounded(Fraction(1, 3), up=True), rounded(Fraction(1, 3), up=False)
+    ('0.333334', '0.333333')
+    >>> rounded(1.0, up=True), rounded(1.00000001, up=True), rounded(1e-6, up=True)
+    ('1', '1.00001', '1e-06')
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    if isinstance(number, float):
+        shown = context.plus(Decimal(repr(number)))
+    else:
+        shown = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return f"{float(shown):.{digits}g}"
+
+
+def at_most(number: Fraction | float, digits: int = 6) -> str:
+    """Return a number in a few digits, rounded up."""
+    return rounded(number, up=True, digits=digits)

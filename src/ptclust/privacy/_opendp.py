@@ -1,6 +1,7 @@
-"""The few things this package asks of OpenDP.
+"""Conversions between zCDP and (epsilon, delta) by OpenDP.
 
-They are imported from their own modules, when first needed: ``opendp.prelude`` would bring in half the ecosystem.
+OpenDP is imported from its own modules, when first needed: ``opendp.prelude`` would bring in half the
+ecosystem.
 """
 
 from __future__ import annotations
@@ -10,12 +11,10 @@ import threading
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-Distribution = Literal["laplace", "gaussian"]
 
 _SMALLEST_RHO = 1e-300
 
@@ -23,7 +22,7 @@ _constructing = threading.RLock()
 
 
 @contextmanager
-def _features(*names: str) -> Iterator[None]:
+def opendp_features(*names: str) -> Iterator[None]:
     """Enable OpenDP features while a constructor runs, and leave the user's own choice as it was."""
     from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
@@ -36,21 +35,6 @@ def _features(*names: str) -> Iterator[None]:
             disable_features(*missing)
 
 
-def lattice_measurement(
-    distribution: Distribution, scale: float, granularity: int, n_values: int
-) -> Any:
-    """Return the OpenDP measurement that adds noise on the lattice 2^granularity to ``n_values`` floats."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-
-    values = vector_domain(atom_domain(T=float, nan=False), size=n_values)
-    with _features("contrib"):
-        if distribution == "laplace":
-            return make_laplace(values, l1_distance(T=float), scale, k=granularity)
-        return make_gaussian(values, l2_distance(T=float), scale, k=granularity)
-
-
 @lru_cache(maxsize=1)
 def _conversion() -> Any:
     """Return a measurement whose privacy map takes rho to OpenDP's curve of (epsilon, delta)."""
@@ -60,7 +44,7 @@ def _conversion() -> Any:
     from opendp.measures import zero_concentrated_divergence
     from opendp.metrics import absolute_distance
 
-    with _features("contrib", "honest-but-curious"):
+    with opendp_features("contrib", "honest-but-curious"):
         # Only its map is used: the identity, so that the distance put in is the rho that is converted.
         of_rho = make_user_measurement(
             atom_domain(T=float, nan=False),

@@ -86,6 +86,16 @@ class Budget:
         return cls("zcdp", rho)  # type: ignore[arg-type]
 
     @property
+    def unit(self) -> Literal["epsilon", "rho"]:
+        """What its amount counts: epsilon, or rho of zCDP."""
+        return "rho" if self.kind == "zcdp" else "epsilon"
+
+    @property
+    def amount(self) -> Fraction:
+        """Epsilon of a pure or approximate budget, rho of zCDP."""
+        return self._amount
+
+    @property
     def epsilon(self) -> Fraction:
         """Epsilon of a pure or approximate budget."""
         if self.kind == "zcdp":
@@ -233,7 +243,7 @@ class Budget:
         >>> Budget.pure("1/3").to_dict()
         {'kind': 'pure', 'epsilon': '1/3', 'epsilon_float': 0.3333333333333333}
         """
-        numbers = {"rho" if self.kind == "zcdp" else "epsilon": self._amount}
+        numbers = {self.unit: self._amount}
         if self.kind == "approximate":
             numbers["delta"] = self._delta
         content: dict[str, Any] = {"kind": self.kind}

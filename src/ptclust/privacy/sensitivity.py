@@ -166,6 +166,9 @@ class Sensitivity:
             parts.append(f"by at most {self.l2!r} in the root of the sum of squares (l2)")
         return "weights of neighbouring graphs differ " + " and ".join(parts)
 
+    def __str__(self) -> str:
+        return ", ".join(f"{norm} <= {bound:.6g}" for norm, bound in self.to_dict().items())
+
     def to_dict(self) -> dict[str, float]:
         """Return the declared bounds by norm.
 
@@ -191,6 +194,16 @@ class Sensitivity:
                 f"A sensitivity has the keys l1, l2 and linf, not {', '.join(map(repr, unknown))}; remove them."
             )
         return cls(**bounds)
+
+
+def check_sensitivity(sensitivity: object) -> Sensitivity:
+    """Return ``sensitivity`` if it is a Sensitivity, else raise UsageError."""
+    if not isinstance(sensitivity, Sensitivity):
+        raise UsageError(
+            "sensitivity must be a Sensitivity, such as Sensitivity(linf=0.001), not "
+            f"{sensitivity!r}"
+        )
+    return sensitivity
 
 
 def _checked(norm: str, value: Any) -> float:

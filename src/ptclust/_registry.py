@@ -1,0 +1,80 @@
+"""Objects known by their name: mechanisms, clusterers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ptclust.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["AUTO", "Registry"]
+
+AUTO = "auto"
+"""What stands for a choice from public numbers, so no object has this name."""
+
+
+class Named(Protocol):
+    """Something with a name."""
+
+    @property
+    def name(self) -> str:
+        """What options, files and plans call it."""
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Registry(Generic[T]):
+    """Named objects of one kind, in the order in which they are preferred.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> tools = Registry("tool")
+    >>> tools.register(SimpleNamespace(name="saw"))
+    >>> tools.get("axe")
+    Traceback (most recent call last):
+    ...
+    ptclust.errors.UsageError: tool must be one of saw, not 'axe'
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._members: dict[str, T] = {}
+
+    def register(self, member: T) -> None:
+        """Add an object; UsageError if its name is taken."""
+        if member.name == AUTO or member.name in self._members:
+            raise UsageError(
+                f"there is a {self._kind} {member.name!r} already; choose another name"
+            )
+        self._members[member.name] = member
+
+    def unregister(self, name: str) -> None:
+        """Remove the object of this name."""
+        del self._members[self.get(name).name]
+
+    def get(self, name: object) -> T:
+        """Return the object of this name; UsageError lists the names there are."""
+        if not isinstance(name, str) or name not in self._members:
+            raise UsageError(f"{self._kind} must be one of {', '.join(self.names)}, not {name!r}")
+        return self._members[name]
+
+    def check(self, name: object) -> str:
+        """Return the name of an object, or ``auto``; UsageError for anything else."""
+        if name == AUTO:
+            return AUTO
+        if not isinstance(name, str) or name not in self._members:
+            names = ", ".join((AUTO, *self.names))
+            raise UsageError(f"{self._kind} must be one of {names}, not {name!r}")
+        return name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(self._members)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(tuple(self._members.values()))

@@ -1,0 +1,339 @@
+"""The file of a ledger: a SQLite database of one append-only log, and the sums of that log.
+
+The log is the truth. Every entry holds a SHA-256 digest over itself and the entry before it; ``head`` counts the
+entries and holds the last digest, ``account`` the running sums. ``replay`` reads the log again from the start
+and refuses a file in which anything of this does not agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from uuid import uuid4
+
+from ptclust._files import check_writable
+from ptclust.errors import FileError
+from ptclust.ledger.amounts import Amount
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ptclust.privacy.budget import Kind
+
+APPLICATION_ID = 0x50544C47  # "PTLG": what file(1) and we know the file by
+VERSION = 1
+_PATIENCE_SECONDS = 120.0
+"""How long to wait for other processes; a charge takes milliseconds."""
+_NAP_SECONDS = 0.5
+"""SQLite waits this long at a time; between two waits Python can hear Ctrl-C."""
+# EXTRA also syncs the directory after the journal is deleted: else a power cut could bring the journal back, and with
+# it undo a charge whose release is out.
+_SETTINGS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF")
+
+# Types are checked by hand: STRICT tables need a newer SQLite than some Python 3.11 come with.
+_TABLES = (
+    """CREATE TABLE entry (
+    number INTEGER PRIMARY KEY,
+    event TEXT NOT NULL CHECK (event IN ('dataset', 'charge', 'released')),
+    dataset TEXT NOT NULL CHECK (typeof(dataset) = 'text'),
+    statement TEXT NOT NULL CHECK (typeof(statement) = 'text'),
+    kind TEXT NOT NULL CHECK (kind IN ('pure', 'approximate', 'zcdp')),
+    amount TEXT NOT NULL CHECK (typeof(amount) = 'text'),
+    delta TEXT NOT NULL CHECK (typeof(delta) = 'text'),
+    description TEXT NOT NULL CHECK (typeof(description) = 'text'),
+    time TEXT NOT NULL CHECK (typeof(time) = 'text'),
+    digest TEXT NOT NULL CHECK (typeof(digest) = 'text')
+)""",
+    """CREATE TABLE account (
+    dataset TEXT PRIMARY KEY NOT NULL,
+    opened INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    total TEXT NOT NULL,
+    total_delta TEXT NOT NULL,
+    spent TEXT NOT NULL,
+    spent_delta TEXT NOT NULL,
+    n_charges INTEGER NOT NULL
+) WITHOUT ROWID""",
+    """CREATE TABLE head (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    ledger TEXT NOT NULL,
+    n_entries INTEGER NOT NULL,
+    digest TEXT NOT NULL
+)""",
+    "CREATE UNIQUE INDEX one_event_a_statement ON entry (statement, event) WHERE event <> 'dataset'",
+    """CREATE TRIGGER entry_is_never_changed BEFORE UPDATE ON entry
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+    """CREATE TRIGGER entry_is_never_deleted BEFORE DELETE ON entry
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+    """CREATE TRIGGER entry_comes_last BEFORE INSERT ON entry
+WHEN NEW.number IS NOT (SELECT n_entries + 1 FROM head)
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
+    """CREATE TRIGGER total_is_never_changed BEFORE UPDATE OF dataset, opened, kind, total, total_delta ON account
+BEGIN SELECT RAISE(ABORT, 'the total of a dataset is never changed'); END""",
+    """CREATE TRIGGER account_is_never_deleted BEFORE DELETE ON account
+BEGIN SELECT RAISE(ABORT, 'the account of a dataset is never deleted'); END""",
+)
+
+
+class Entry(NamedTuple):
+    """One line of the log: a dataset with its total, a charge, or the word that a release was handed over."""
+
+    event: str
+    dataset: str
+    statement: str
+    kind: Kind
+    amount: str
+    delta: str
+    description: str
+    time: str
+
+    def digest(self, number: int, before: str) -> str:
+        """Return the digest that ties this entry to the one before; made of public fields only."""
+        content = json.dumps([before, number, *self], separators=(",", ":"))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+class Sums(NamedTuple):
+    """The account of a dataset: its total, what was spent of it, and in how many charges."""
+
+    total: Amount
+    spent: Amount
+    n_charges: int
+
+
+def create(path: Path) -> None:
+    """Make an empty ledger; it appears complete or not at all, and never in the place of another file."""
+    check_writable(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    ledger = str(uuid4())
+    first = hashlib.sha256(f"ptclust ledger {VERSION} {ledger}".encode()).hexdigest()
+    try:
+        with closing(_connect(temporary, "rwc")) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute("INSERT INTO head VALUES (1, ?, 0, ?)", (ledger, first))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        os.link(temporary, path)  # unlike a rename, this never takes the place of a file
+        _sync_directory(path.parent)
+    except FileExistsError:
+        raise FileError(
+            f"{path} exists, and a ledger is never overwritten; add a dataset to it, or give another name"
+        ) from None
+    except (sqlite3.Error, OSError) as error:
+        raise FileError(f"the ledger {path} could not be made: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+    """Yield a connection within a transaction that is committed at the end, or undone after any error.
+
+    A writing transaction is alone from its first line to its last, across processes. When it has been committed it
+    is on the disk: killing the process, or the machine, afterwards does not undo it.
+    """
+    # The file is opened by SQLite alone: closing a second descriptor of it would drop the locks of this process.
+    if not path.is_file():
+        raise FileError(
+            f"there is no ledger {path}; make one with: ptclust ledger init, or Ledger.create"
+        )
+    try:
+        with closing(_connect(path, "rw")) as connection:
+            _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
+            _patiently(connection, "PRAGMA schema_version")  # takes the lock of a reader
+            _check_kind_of_file(connection, path)
+            yield connection
+            _patiently(connection, "COMMIT")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise FileError(_in_words(path, error)) from error
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(address, uri=True, timeout=_NAP_SECONDS, isolation_level=None)
+    try:
+        for setting in _SETTINGS:
+            _patiently(connection, f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _patiently(connection: sqlite3.Connection, command: str) -> None:
+    """Carry out a command that has to wait for other processes."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            connection.execute(command).fetchall()
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        else:
+            return
+
+
+def _sync_directory(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _in_words(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_BUSY:
+        return (
+            f"the ledger {path} is in use: another process did not let go of it for {_PATIENCE_SECONDS:.0f} seconds. "
+            "Nothing was charged; try again"
+        )
+    damaged = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+    if damaged or isinstance(error, UnicodeDecodeError):
+        return f"{path} is damaged or no ledger ({error}); take it from a backup and add what was charged since"
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return f"the ledger {path} could not be written ({error}); if the disk is full, make room and try again"
+    return f"the ledger {path} could not be used: {error}"
+
+
+def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database that is not a ledger, is of another version, or whose tables are not those made here."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID:
+        raise FileError(f"{path} is no ledger of ptclust")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        raise FileError(
+            f"the ledger {path} has version {version}, and this ptclust knows version {VERSION} only"
+        )
+    tables = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if sorted(sql for (sql,) in tables) != sorted(_TABLES) or journal != "delete":
+        refuse(path, "its tables or settings were changed by another program")
+
+
+def append(connection: sqlite3.Connection, entry: Entry) -> int:
+    """Write an entry at the end of the log; return its number."""
+    number, before = connection.execute("SELECT n_entries + 1, digest FROM head").fetchone()
+    digest = entry.digest(number, before)
+    connection.execute(
+        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *entry, digest)
+    )
+    connection.execute("UPDATE head SET n_entries = ?, digest = ?", (number, digest))
+    return int(number)
+
+
+def open_account(connection: sqlite3.Connection, dataset: str, opened: int, total: Amount) -> None:
+    """Write the account of a dataset of which nothing has been spent."""
+    connection.execute(
+        "INSERT INTO account VALUES (?, ?, ?, ?, ?, '0', '0', 0)",
+        (dataset, opened, total.kind, *total.written()),
+    )
+
+
+def set_spent(connection: sqlite3.Connection, dataset: str, spent: Amount) -> None:
+    """Write the new sum after one more charge."""
+    connection.execute(
+        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 WHERE dataset = ?",
+        (*spent.written(), dataset),
+    )
+
+
+def sums_of(connection: sqlite3.Connection) -> dict[str, Sums]:
+    """Return the accounts by dataset, in the order in which they were opened."""
+    return {
+        dataset: Sums(
+            Amount.read(kind, total, total_delta),
+            Amount.read(kind, spent, spent_delta),
+            n_charges,
+        )
+        for dataset, _, kind, total, total_delta, spent, spent_delta, n_charges in connection.execute(
+            "SELECT * FROM account ORDER BY opened"
+        )
+    }
+
+
+def refuse(path: Path, reason: str) -> NoReturn:
+    """Raise FileError for a ledger that does not agree with itself."""
+    raise FileError(
+        f"the ledger {path} is refused, for {reason}; it is not repaired here: take it from a backup and add what was "
+        "charged since"
+    )
+
+
+def replay(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the number of entries of a ledger that agrees with itself; FileError says what does not."""
+    problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if problems != [("ok",)]:
+        refuse(path, f"SQLite finds it damaged ({problems[0][0]})")
+    heads = connection.execute("SELECT ledger, n_entries, digest FROM head").fetchall()
+    if len(heads) != 1:
+        refuse(path, "its head is missing")
+    ledger, n_entries, last = heads[0]
+    digest = hashlib.sha256(f"ptclust ledger {VERSION} {ledger}".encode()).hexdigest()
+    books = _Books(path)
+    number = 0
+    for found, *fields, stated in connection.execute("SELECT * FROM entry ORDER BY number"):
+        number += 1
+        entry = Entry(*fields)
+        digest = entry.digest(number, digest)
+        if found != number or stated != digest:
+            refuse(path, f"entry {number} was changed, or an entry before it was deleted or moved")
+        books.take(number, entry)
+    if (number, digest) != (n_entries, last):
+        refuse(path, f"its head counts {n_entries} entries and there are {number} that fit it")
+    if sums_of(connection) != books.sums:
+        refuse(path, "its accounts are not the sums of its entries")
+    return number
+
+
+class _Books:
+    """The accounts as the entries read so far make them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sums: dict[str, Sums] = {}
+        self._dataset_of: dict[str, str] = {}
+        self._released: set[str] = set()
+
+    def take(self, number: int, entry: Entry) -> None:
+        """Enter the next entry; refuse one that a ledger would not have written."""
+        amount = Amount.read(entry.kind, entry.amount, entry.delta)
+        fits = {"dataset": self._open, "charge": self._charge, "released": self._release}
+        if not fits[entry.event](entry, amount):
+            refuse(path=self.path, reason=f"entry {number} does not follow from those before it")
+
+    def _open(self, entry: Entry, total: Amount) -> bool:
+        if entry.dataset in self.sums or total.amount <= 0:
+            return False
+        self.sums[entry.dataset] = Sums(total, Amount(total.kind), 0)
+        return True
+
+    def _charge(self, entry: Entry, amount: Amount) -> bool:
+        if entry.dataset not in self.sums or entry.statement in self._dataset_of:
+            return False
+        total, spent, n_charges = self.sums[entry.dataset]
+        spent += amount
+        if amount.kind != total.kind or amount.amount <= 0 or not spent.fits_in(total):
+            return False
+        self.sums[entry.dataset] = Sums(total, spent, n_charges + 1)
+        self._dataset_of[entry.statement] = entry.dataset
+        return True
+
+    def _release(self, entry: Entry, _: Amount) -> bool:
+        known = self._dataset_of.get(entry.statement) == entry.dataset
+        if not known or entry.statement in self._released:
+            return False
+        self._released.add(entry.statement)
+        return True

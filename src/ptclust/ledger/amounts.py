@@ -1,0 +1,164 @@
+"""What a ledger adds up: amounts of one currency, exact, and how a release is paid in each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ptclust.errors import BudgetError, FileError, UsageError
+from ptclust.privacy._numbers import rounded
+from ptclust.privacy.budget import Budget, Kind
+
+_MOST_BITS = 13_000
+"""Beyond some 3,900 digits a number is no longer written down: Python reads integers of at most 4,300."""
+_WRITTEN = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,4000})?")
+
+
+@dataclass(frozen=True)
+class Amount:
+    """An amount of privacy loss that may be zero: what was spent, or what is left.
+
+    Examples
+    --------
+    >>> left = Amount.of(Budget.pure(1)) - Amount.of(Budget.pure("1/3"))
+    >>> print(left)
+    epsilon = 0.666666
+    >>> left.amount
+    Fraction(2, 3)
+    """
+
+    kind: Kind
+    amount: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, budget: Budget) -> Amount:
+        """Return a budget as an amount of its own currency."""
+        return cls(budget.kind, budget.amount, Fraction(0) if budget.rho else budget.delta)
+
+    @classmethod
+    def read(cls, kind: Kind, amount: object, delta: object) -> Amount:
+        """Return what `written` wrote."""
+        return cls(kind, exactly_read(amount), exactly_read(delta))
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.kind, self.amount + other.amount, self.delta + other.delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.kind, self.amount - other.amount, self.delta - other.delta)
+
+    def fits_in(self, other: Amount) -> bool:
+        """Whether none of the numbers exceeds the other's."""
+        return self.amount <= other.amount and self.delta <= other.delta
+
+    def written(self) -> tuple[str, str]:
+        """Return both numbers exactly, as the ledger keeps them."""
+        return exactly_written(self.amount), exactly_written(self.delta)
+
+    def __str__(self) -> str:
+        """Return what is left in a few digits, rounded down: never more than there is."""
+        return self.shown(up=False)
+
+    def shown(self, *, up: bool) -> str:
+        """Return the numbers in a few digits: rounded up for what was spent, down for what is left."""
+        listed = (f"{name} = {rounded(number, up=up)}" for name, number in self._numbers())
+        return ", ".join(listed) + " (zCDP)" * (self.kind == "zcdp")
+
+    def in_full(self, *, up: bool) -> str:
+        """Return the numbers in a few digits, and exactly where that is something else."""
+        numbers = self._numbers()
+        if all(Fraction(rounded(number, up=up)) == number for _, number in numbers):
+            return self.shown(up=up)
+        listed = (f"{name} = {number}" for name, number in numbers)
+        return f"{self.shown(up=up)}; exactly {', '.join(listed)}"
+
+    def _numbers(self) -> list[tuple[str, Fraction]]:
+        numbers = [("rho" if self.kind == "zcdp" else "epsilon", self.amount)]
+        return numbers + [("delta", self.delta)] * (self.kind == "approximate")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, each exactly, as text, and as a float for reading."""
+        content: dict[str, Any] = {"kind": self.kind}
+        for name, number in self._numbers():
+            content |= {name: str(number), f"{name}_float": float(number)}
+        return content
+
+
+def price(currency: Kind, guarantee: Budget, zcdp: Budget | None = None) -> Amount:
+    """Return what a release with this guarantee costs in the currency of a total.
+
+    Parameters
+    ----------
+    currency : {"pure", "approximate", "zcdp"}
+    guarantee : Budget
+        What the release guarantees.
+    zcdp : Budget, optional
+        The zCDP guarantee of the same release, if it has one besides.
+
+    Notes
+    -----
+    Pure epsilon is (epsilon, 0), and epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4). There is no way from
+    (epsilon, delta) to zCDP, nor from anything to pure epsilon; from rho to (epsilon, delta) there are as many ways
+    as deltas, and the ledger does not choose one.
+
+    Examples
+    --------
+    >>> price("zcdp", Budget.pure("1/2"))
+    Amount(kind='zcdp', amount=Fraction(1, 8), delta=Fraction(0, 1))
+    """
+    if currency == "zcdp" and zcdp is not None:
+        return Amount.of(zcdp)
+    if currency == guarantee.kind:
+        return Amount.of(guarantee)
+    if guarantee.kind == "pure":
+        if currency == "approximate":
+            return Amount("approximate", guarantee.epsilon)
+        return Amount.of(guarantee.to_zcdp())
+    raise BudgetError(f"{_REASONS[currency, guarantee.kind]} Nothing was charged.")
+
+
+_REASONS = {
+    (
+        "pure",
+        "approximate",
+    ): "A release with delta > 0 has no pure guarantee, and the total of this dataset is a pure "
+    "epsilon: ask for delta = 0, or charge a dataset whose total has a delta or is a rho.",
+    (
+        "pure",
+        "zcdp",
+    ): "A zCDP release has no pure guarantee, and the total of this dataset is a pure epsilon: charge "
+    "a dataset whose total is a rho.",
+    (
+        "approximate",
+        "zcdp",
+    ): "What a zCDP release costs in epsilon depends on the delta it is given: charge "
+    "Budget.approximate(spent.epsilon_at(delta), delta) for a delta of your choice.",
+    (
+        "zcdp",
+        "approximate",
+    ): "An (epsilon, delta) guarantee alone implies no zCDP guarantee, and the total of this "
+    "dataset is a rho: say the rho of the release too (zcdp=), or charge what it spent in pure epsilon.",
+}
+
+
+def exactly_written(number: Fraction) -> str:
+    """Return a rational as text; UsageError if it is too long to keep."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        raise UsageError(
+            "the exact sum of what was spent would have thousands of digits, because its fractions have no common "
+            "denominator; round the new charge up to a number such as 0.125 or 1/10"
+        )
+    return str(number)
+
+
+def exactly_read(text: object) -> Fraction:
+    """Return the rational that `exactly_written` wrote; FileError for any other text."""
+    if isinstance(text, str) and _WRITTEN.fullmatch(text):
+        number = Fraction(text)
+        if str(number) == text:
+            return number
+    raise FileError(
+        "the ledger holds a number that is not written as a ledger writes it: it was changed, or is damaged"
+    )

@@ -1,0 +1,17 @@
+"""The mechanisms: the only package that publishes anything of private weights.
+
+One file a mechanism, and one registry, which plan, statement, audit and command line read.
+"""
+
+from __future__ import annotations
+
+from ptclust.mechanisms.gaussian import Gaussian
+from ptclust.mechanisms.kruskal import Kruskal
+from ptclust.mechanisms.laplace import Laplace
+from ptclust.mechanisms.mechanism import MECHANISMS, Calibration, Mechanism
+from ptclust.mechanisms.pamst import Pamst
+
+__all__ = ["MECHANISMS", "Calibration", "Gaussian", "Kruskal", "Laplace", "Mechanism", "Pamst"]
+
+for _mechanism in (Kruskal(), Pamst(), Gaussian(), Laplace()):
+    MECHANISMS.register(_mechanism)

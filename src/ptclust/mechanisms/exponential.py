@@ -1,0 +1,272 @@
+"""Spanning trees by steps of the Exponential mechanism: which exponent a budget affords, what it spends.
+
+A step selects r among candidates with probability proportional to exp(-c w(r)): the utility is u_G(w, r)
+= -|w(r) - min w| of the paper, whose minimum cancels. Between neighbours the exponents of two candidates
+differ by at most c times ``Sensitivity.spread``, and so does the range of the privacy loss: the step is
+beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree takes k adaptive steps, and as
+they choose k different edges, together they are k c ``Sensitivity.mean_spread(k)``-DP, which may be less
+than k beta (docs/proofs/private-trees.md, lemma of the mean).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ptclust.errors import UsageError
+from ptclust.mechanisms._urn_kernel import GRID
+from ptclust.mechanisms.lattice import add_noise, least_noise
+from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.noise import NO_NOISE
+from ptclust.privacy.statement import MechanismUse
+from ptclust.published import Published
+from ptclust.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ptclust.graph import Graph
+    from ptclust.graph.topology import Topology
+    from ptclust.privacy.randomness import RandomStream
+    from ptclust.privacy.sensitivity import Sensitivity
+
+__all__ = [
+    "ALONE",
+    "LARGEST_EXPONENT",
+    "STEP_SLACK",
+    "SpanningTreeMechanism",
+    "TreeCalibration",
+    "calibrate_published_tree",
+    "calibrate_tree",
+]
+
+ALONE = Fraction(1)
+"""The share of a tree without weights: all of the budget."""
+HALF = Fraction(1, 2)
+
+#: By how much the rounding of the sampler can widen the range of the privacy loss of one step, in nats.
+#:
+#: The exponents of two neighbours are each rounded by at most half a grid step of log 2, so a difference of them
+#: moves by at most one step, and the range over all candidates by at most two; so does the distance of one from a mean
+#: of others. The acceptance probability is off by less than 2^-51 relative, for each of two candidates under each of
+#: two neighbours. All else is drawn without error.
+STEP_SLACK = 2.0 * math.log(2.0) * 2.0**-GRID * (1.0 + 2.0**-20) + 4.0 * 2.0**-51
+
+#: The sampler clamps exponents at this many nats: it keeps them in 62 bits.
+LARGEST_EXPONENT = 2.0 ** (62 - GRID) * math.log(2.0)
+
+_DOWN = 1.0 - 2.0**-48  # swallows the rounding of the few operations below
+_LARGEST = 2.0**900  # beyond, products in the sampler overflow; a smaller exponent spends no more
+
+
+@dataclass(frozen=True)
+class TreeCalibration:
+    """An exponent, and what a tree drawn with it spends."""
+
+    exponent: float
+    n_steps: int
+    spent: Budget | None
+    """None if there is nothing to draw."""
+    slack: float
+    """How much of the epsilon spent pays for the rounding of the sampler."""
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the Gumbel noise that the draw amounts to: how blurred the weights look to it."""
+        return math.pi / math.sqrt(6.0) / self.exponent if self.exponent > 0 else 0.0
+
+    @property
+    def largest_weight(self) -> float:
+        """Weights beyond this, positive or negative, look to the draw as if they were just this."""
+        return LARGEST_EXPONENT / self.exponent if self.exponent > 0 else math.inf
+
+
+def calibrate_tree(
+    sensitivity: Sensitivity, n_steps: int, budget: Budget, largest_weight: float = 0.0
+) -> TreeCalibration:
+    """Return the largest exponent with which ``n_steps`` steps fit in a pure or zCDP budget.
+
+    Where the sensitivity is tiny, weights up to the public bound ``largest_weight`` would reach the end of the
+    sampler's range and become equal to each other; the exponent is then the one at which they just do not.
+
+    >>> from ptclust.privacy.sensitivity import Sensitivity
+    >>> tree = calibrate_tree(Sensitivity(linf=0.001), 99, Budget.pure(0.5))
+    >>> round(tree.exponent, 4)  # epsilon / (2 mu k)
+    2.5253
+    """
+    if n_steps == 0:
+        return TreeCalibration(0.0, 0, None, 0.0)
+    if budget.rho is not None:
+        step_range = math.sqrt(8.0 * float(budget.rho) / n_steps) * _DOWN
+        spread = sensitivity.spread
+    else:
+        step_range = float(budget.epsilon) / n_steps * _DOWN
+        spread = sensitivity.mean_spread(n_steps)
+    if not step_range > STEP_SLACK:
+        raise UsageError(
+            f"a budget of {budget} over {n_steps} steps leaves each less than the rounding of the sampler, "
+            f"{STEP_SLACK:.1e}; raise the budget"
+        )
+    exponent = _usable((step_range - STEP_SLACK) / spread * _DOWN)
+    if exponent * largest_weight > LARGEST_EXPONENT:
+        exponent = LARGEST_EXPONENT / largest_weight * _DOWN
+    return TreeCalibration(exponent, n_steps, budget, n_steps * STEP_SLACK)
+
+
+def calibrate_published_tree(
+    sensitivity: Sensitivity, n_steps: int, epsilon: Fraction
+) -> TreeCalibration:
+    """Return the paper's exponent, from Delta u = 2 mu, and what it truly spends.
+
+    It is sound and wastes a factor of 2 under linf neighbours: (n - 1) steps of epsilon / (4 mu (n - 1)) spend
+    epsilon / 2.
+    """
+    if n_steps == 0:
+        return TreeCalibration(0.0, 0, None, 0.0)
+    exponent = _usable(float(epsilon) / (4.0 * sensitivity.largest_change * n_steps) * _DOWN)
+    spent = n_steps * (exponent * sensitivity.mean_spread(n_steps) + STEP_SLACK) / _DOWN
+    return TreeCalibration(exponent, n_steps, Budget.pure(spent), n_steps * STEP_SLACK)
+
+
+def _usable(exponent: float) -> float:
+    """Return an exponent that the sampler can work with, no larger than this one."""
+    if exponent < sys.float_info.min:  # its digits are lost, and so is the bound on what it spends
+        raise UsageError(
+            "the sensitivity is too large for arithmetic in floats; divide the weights and their sensitivity by one "
+            "public constant"
+        )
+    return min(exponent, _LARGEST)
+
+
+class SpanningTreeMechanism(Mechanism):
+    """A spanning tree drawn edge by edge, then its weights with noise (M_w.r, Weight-Release).
+
+    A tree mechanism has an order in which edges are chosen: ``draw_edges``. The weights of the tree get
+    Laplace noise under a pure budget and Gaussian noise under zCDP.
+    """
+
+    publishes = "tree"
+    variants: ClassVar[tuple[Variant, ...]] = ("pure", "approximate")
+    norm = "linf"
+    proof = "docs/proofs/private-trees.md"
+
+    @abstractmethod
+    def draw_edges(self, graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
+        """Return the ids, ascending, of the edges of a spanning forest.
+
+        Every step chooses an edge r with probability proportional to exp(-exponent * w(r)).
+
+        Notes
+        -----
+        *Privacy.* A step has a privacy loss of range exponent * sensitivity.spread + STEP_SLACK at
+        most; there are k = ``n_tree_edges`` steps, whose losses sum to
+        k (exponent * sensitivity.mean_spread(k) + STEP_SLACK) at most.
+        """
+
+    def calibrate(
+        self,
+        topology: Topology,
+        sensitivity: Sensitivity,
+        budget: Budget,
+        *,
+        split: Fraction | None = None,
+        largest_weight: float = 0.0,
+    ) -> Calibration:
+        """Share the budget between tree and weights.
+
+        >>> from ptclust import Sensitivity, Topology
+        >>> from ptclust.mechanisms import MECHANISMS
+        >>> kruskal, path = MECHANISMS.get("kruskal"), Topology(range(99), range(1, 100))
+        >>> alone = kruskal.calibrate(path, Sensitivity(linf=0.001), Budget.pure(0.5), split=ALONE)
+        >>> round(alone.tree.exponent, 4), alone.weights.n_values, alone.spent
+        (2.5253, 0, Budget.pure(0.5))
+        """
+        # The form that tree and weights can share.
+        shared = budget if budget.delta == 0 else budget.to_zcdp()
+        n_tree = topology.n_tree_edges
+
+        def shared_out(share: Fraction) -> Calibration:
+            for_tree, for_weights = (shared, None) if share == ALONE else shared.share(share)
+            tree = calibrate_tree(sensitivity, n_tree, for_tree, largest_weight)
+            if for_weights is None:
+                return Calibration(self.name, tree, NO_NOISE, budget, None)
+            noise = least_noise(sensitivity, n_tree, for_weights)
+            return Calibration(self.name, tree, noise, budget, for_weights)
+
+        return shared_out(_even_split(shared_out(HALF), shared) if split is None else split)
+
+    def draw(
+        self,
+        graph: Graph,
+        calibration: Calibration,
+        stream: RandomStream,
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> Published:
+        """Draw the tree, then release its weights."""
+        assert calibration.tree is not None  # noqa: S101 - calibrated above
+        progress(f"Private spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
+        edges = self.draw_edges(graph, calibration.tree.exponent, stream)
+        progress(f"Noise on {len(edges):,} weights")
+        noisy_weights = add_noise(
+            graph.weights[edges],
+            calibration.weights,
+            stream=stream,
+            progress=lambda done: progress(f"Noise on {len(edges):,} weights: {done:,} done"),
+        )
+        tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges)
+        return Published(self.name, calibration.weights, tree)
+
+    def draw_tree(self, graph: Graph, calibration: Calibration, stream: RandomStream) -> Tree:
+        """Draw the tree alone."""
+        assert calibration.tree is not None  # noqa: S101 - calibrated above
+        edges = self.draw_edges(graph, calibration.tree.exponent, stream)
+        return Tree(graph.topology.restricted_to(edges), edge_ids=edges)
+
+    def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
+        """Return the draw of the tree, and the release of its weights."""
+        tree = calibration.tree
+        of_weights = noise_use(
+            calibration.weights, calibration.weights_spent, "weights of the tree"
+        )
+        if tree is None or tree.spent is None:
+            return of_weights
+        of_tree = MechanismUse(
+            name=self.title,
+            purpose="topology of the spanning tree",
+            share=float(tree.spent.amount),
+            share_of=tree.spent.unit,
+            noise="Gumbel, by exact sampling of the Exponential mechanism",
+            scale=1.0 / tree.exponent,
+            parameters={"n_steps": tree.n_steps, "exponent": tree.exponent},
+            reference=self.reference,
+        )
+        return (of_tree, *of_weights)
+
+    def slack_words(self, calibration: Calibration) -> str:
+        """Say what the rounding of exponents costs."""
+        assert calibration.tree is not None  # noqa: S101 - calibrated above
+        return (
+            f"the tree sampler rounds exponents to a grid; its {calibration.tree.n_steps:,} steps widen "
+            f"the privacy loss by {calibration.slack:.2g} in all, and the exponent was lowered to pay "
+            "for it"
+        )
+
+
+def _even_split(halves: Calibration, shared: Budget) -> Fraction:
+    """Return the share of the tree, in per cent, that evens the noise out, from equal shares.
+
+    Noise falls with the share of epsilon, or with the root of the share of rho.
+    """
+    if halves.tree is None or not halves.tree.noise or not halves.weights.n_values:
+        return HALF
+    ratio = halves.tree.noise / halves.weights.standard_deviation
+    odds = ratio if shared.rho is None else ratio**2
+    return Fraction(min(95, max(5, round(100 * odds / (1 + odds)))), 100)

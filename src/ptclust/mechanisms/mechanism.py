@@ -1,0 +1,201 @@
+"""What a mechanism is: one object that calibrates, draws, says what it spends, and can be audited."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ptclust._registry import Registry
+from ptclust.errors import UsageError
+from ptclust.privacy.statement import MechanismUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from ptclust.graph import Graph
+    from ptclust.graph.topology import Topology
+    from ptclust.mechanisms.exponential import TreeCalibration
+    from ptclust.mechanisms.laws import SmallGraph, TreeLaw
+    from ptclust.privacy.budget import Budget
+    from ptclust.privacy.noise import Noise
+    from ptclust.privacy.randomness import RandomStream
+    from ptclust.privacy.sensitivity import Sensitivity
+    from ptclust.published import Published
+    from ptclust.trees.tree import Tree
+
+__all__ = ["MECHANISMS", "Calibration", "Mechanism", "Publishes", "Variant"]
+
+Publishes = Literal["tree", "graph"]
+Variant = Literal["pure", "approximate"]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A mechanism calibrated to a budget, from public numbers alone."""
+
+    mechanism: str
+    """Its name."""
+    tree: TreeCalibration | None
+    """How the tree is drawn; None if it is the minimum spanning tree of a perturbed graph."""
+    weights: Noise
+    """The noise on the weights: of the tree, or of the whole graph where that is perturbed."""
+    spent: Budget
+    """What the release as a whole costs."""
+    weights_spent: Budget | None
+    """What of it goes into the weights; None if a tree is drawn alone."""
+    visible_gap: float = 0.0
+    """About how far apart weights within and across clusters have to be for clusters to be seen: a
+    rule of thumb, set by the plan, which knows the clusterer."""
+
+    @property
+    def noise(self) -> float:
+        """The larger of the standard deviations with which tree and weights see private weights."""
+        return max(self.weights.standard_deviation, self.tree.noise if self.tree else 0.0)
+
+    @property
+    def slack(self) -> float:
+        """How much of the epsilon spent pays for the rounding of a sampler."""
+        return self.tree.slack if self.tree else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the public numbers."""
+        tree = self.tree
+        return {
+            "mechanism": self.mechanism,
+            "noise": self.noise,
+            "visible_gap": self.visible_gap,
+            "tree_exponent": tree.exponent if tree else None,
+            "tree_noise": tree.noise if tree else None,
+            "tree_largest_weight": tree.largest_weight if tree and tree.exponent else None,
+            "weights": self.weights.to_dict(),
+            "spent": self.spent.to_dict(),
+        }
+
+
+class Mechanism(ABC):
+    """A way to publish noisy weights of a tree or of a whole graph.
+
+    Plan, statement, audit, command line and documentation know a mechanism by what stands here, and by
+    nothing else. CONTRIBUTING.md has an example of adding one.
+    """
+
+    name: ClassVar[str]
+    """What options, plans and files call it."""
+    title: ClassVar[str]
+    """What people call it, in statements."""
+    reference: ClassVar[str]
+    """Where it and its guarantee are proved."""
+    proof: ClassVar[str]
+    """The section of docs/proofs that this implementation rests on."""
+    publishes: ClassVar[Publishes]
+    """Whether noisy weights of a tree or of all edges are published."""
+    variants: ClassVar[tuple[Variant, ...]]
+    """The guarantees it can give; a pure one is an approximate one, too."""
+    norm: ClassVar[Literal["l1", "l2", "linf"]]
+    """The norm of the neighbouring relation that suits it best."""
+    clusterer: ClassVar[str | None] = None
+    """The clusterer that ``auto`` means after it, if it has one of its own."""
+
+    @abstractmethod
+    def calibrate(
+        self,
+        topology: Topology,
+        sensitivity: Sensitivity,
+        budget: Budget,
+        *,
+        split: Fraction | None = None,
+        largest_weight: float = 0.0,
+    ) -> Calibration:
+        """Return the calibration that spends no more than a pure or (epsilon, delta) budget.
+
+        Parameters
+        ----------
+        topology : Topology
+        sensitivity : Sensitivity
+        budget : Budget
+        split : Fraction, optional
+            The share of the tree where tree and weights are released apart: 1 for a tree without
+            weights; by default tree and weights get shares that give both the same noise.
+        largest_weight : float
+            Public bound on the size of the weights; 0 if there is none.
+
+        Raises
+        ------
+        UsageError
+            If the budget affords none.
+        """
+
+    def calibrate_published(
+        self,
+        topology: Topology,  # noqa: ARG002
+        sensitivity: Sensitivity,  # noqa: ARG002
+        budget: Budget,  # noqa: ARG002
+        *,
+        split: Fraction | None = None,  # noqa: ARG002
+    ) -> Calibration:
+        """Return the calibration with the scales that the paper prints, and what they truly spend."""
+        raise UsageError(
+            "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use "
+            "mechanism='pamst' and delta=0"
+        )
+
+    @abstractmethod
+    def draw(
+        self,
+        graph: Graph,
+        calibration: Calibration,
+        stream: RandomStream,
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> Published:
+        """Publish noisy weights: the only function that sees private ones and gives anything out.
+
+        Notes
+        -----
+        *Privacy.* What is returned has the guarantee of ``calibration``.
+        """
+
+    @abstractmethod
+    def draw_tree(self, graph: Graph, calibration: Calibration, stream: RandomStream) -> Tree:
+        """Publish the topology of a spanning tree alone; it carries no weights."""
+
+    def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:  # noqa: ARG002
+        """Return the exact distribution of the tree on a small graph, for the audit.
+
+        The first is that of the release, further ones are of what somebody with side knowledge sees.
+        Where the tree is post-processing of noisy weights there is none.
+        """
+        return ()
+
+    @abstractmethod
+    def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
+        """Return what looked at private weights and what each spends, for the statement."""
+
+    @abstractmethod
+    def slack_words(self, calibration: Calibration) -> str:
+        """Return what the rounding of samplers costs, in words."""
+
+
+MECHANISMS: Registry[Mechanism] = Registry("mechanism")
+"""All mechanisms; of two that promise the same, ``auto`` takes the first."""
+
+
+def noise_use(noise: Noise, spent: Budget | None, purpose: str) -> tuple[MechanismUse, ...]:
+    """Return the use of noise on weights: that of the mechanism called like its distribution."""
+    if not noise.n_values or spent is None:
+        return ()
+    mechanism = MECHANISMS.get(noise.distribution)
+    return (
+        MechanismUse(
+            name=mechanism.title,
+            purpose=purpose,
+            share=float(spent.amount),
+            share_of=spent.unit,
+            noise=noise.distribution.capitalize(),
+            scale=noise.scale,
+            parameters={"n_values": noise.n_values, "granularity_exponent": noise.granularity},
+            reference=mechanism.reference,
+        ),
+    )

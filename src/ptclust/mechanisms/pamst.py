@@ -1,0 +1,90 @@
+"""PAMST (Algorithm 2 of the paper): Prim's algorithm with the Exponential mechanism for the minimum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust.graph.topology import index_dtype
+from ptclust.mechanisms import _urn_kernel as kernel
+from ptclust.mechanisms.exponential import (
+    ALONE,
+    HALF,
+    SpanningTreeMechanism,
+    calibrate_published_tree,
+)
+from ptclust.mechanisms.lattice import noise_of_scale, spent_by
+from ptclust.mechanisms.laws import SmallGraph, TreeLaw
+from ptclust.mechanisms.mechanism import Calibration
+from ptclust.mechanisms.urn import make_urn
+from ptclust.privacy.noise import NO_NOISE
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from ptclust.graph import Graph
+    from ptclust.graph.topology import Topology
+    from ptclust.privacy.budget import Budget
+    from ptclust.privacy.randomness import RandomStream
+    from ptclust.privacy.sensitivity import Sensitivity
+
+__all__ = ["Pamst"]
+
+
+class Pamst(SpanningTreeMechanism):
+    """The paper's tree: each step chooses among the edges that leave the nodes reached so far."""
+
+    name = "pamst"
+    title = "PAMST: Exponential mechanism in Prim's order"
+    reference = "Pinot et al. 2018, Algorithm 2; bounded range: Cesar and Rogers 2021"
+    clusterer = "dbmstclu"
+
+    def calibrate_published(
+        self,
+        topology: Topology,
+        sensitivity: Sensitivity,
+        budget: Budget,
+        *,
+        split: Fraction | None = None,
+    ) -> Calibration:
+        """Calibrate Algorithm 3 as printed: PAMST with epsilon / 2, Laplace noise of scale 2 mu / epsilon.
+
+        With the split ``ALONE`` it is Algorithm 2, PAMST with all of epsilon. What is ``spent`` is the
+        truth.
+        """
+        if budget.delta != 0:
+            return super().calibrate_published(topology, sensitivity, budget)
+        n_tree = topology.n_tree_edges
+        for_tree = budget.epsilon * (HALF if split is None else split)
+        tree = calibrate_published_tree(sensitivity, n_tree, for_tree)
+        if split == ALONE:
+            return Calibration(self.name, tree, NO_NOISE, tree.spent or budget, None)
+        for_weights = budget.epsilon - for_tree
+        noise = noise_of_scale(sensitivity.largest_change / float(for_weights), n_tree)
+        weights_spent = spent_by(noise, sensitivity)
+        if tree.spent is None or weights_spent is None:  # no edges: nothing to hide
+            return Calibration(self.name, tree, noise, budget, budget)
+        return Calibration(self.name, tree, noise, tree.spent + weights_spent, weights_spent)
+
+    def draw_edges(self, graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
+        """Return the ids, ascending, of a spanning forest drawn from a uniform root per component."""
+        n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
+        edge_dtype = index_dtype(graph.n_edges)
+        arc_dtype = np.dtype([("node", graph.sources.dtype), ("edge", edge_dtype)])
+        start, arcs = np.zeros(n_nodes + 1, dtype=index_dtype(n_arcs)), np.empty(n_arcs, arc_dtype)
+        kernel.group_arcs(graph.sources, graph.targets, start, arcs)
+        urn, factor = make_urn(graph.weights, exponent, arc_dtype)
+        forest = np.empty(graph.topology.n_tree_edges, dtype=edge_dtype)
+        roots = np.arange(n_nodes, dtype=graph.sources.dtype)
+        kernel.draw_pamst(urn, graph.weights, factor, start, arcs, roots, stream.state, forest)
+        return np.sort(forest)
+
+    def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
+        """Return the law of the tree, and that from node 0 as whoever learnt the root would see it."""
+        return (
+            TreeLaw("PAMST", graph, tuple(range(graph.n_nodes))),
+            TreeLaw("PAMST, root known", graph, (0,)),
+        )

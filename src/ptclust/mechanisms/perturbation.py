@@ -1,0 +1,64 @@
+"""Graph perturbation (Sealfon 2016): noise on every weight, then the spanning tree of what is noisy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptclust.mechanisms.lattice import add_noise
+from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
+from ptclust.published import Published
+from ptclust.trees._mst_kernel import minimum_spanning_edges
+from ptclust.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ptclust.graph import Graph
+    from ptclust.privacy.randomness import RandomStream
+    from ptclust.privacy.statement import MechanismUse
+
+__all__ = ["PerturbationMechanism"]
+
+
+class PerturbationMechanism(Mechanism):
+    """Noise on all weights; a subclass says how much of which distribution."""
+
+    publishes = "graph"
+    proof = "docs/proofs/private-trees.md"
+
+    def draw(
+        self,
+        graph: Graph,
+        calibration: Calibration,
+        stream: RandomStream,
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> Published:
+        """Publish all weights with noise. The minimum spanning tree of them is post-processing."""
+        progress(f"Noise on {graph.n_edges:,} weights")
+        noisy_weights = add_noise(
+            graph.weights,
+            calibration.weights,
+            stream=stream,
+            progress=lambda done: progress(f"Noise on {graph.n_edges:,} weights: {done:,} done"),
+        )
+        edges = minimum_spanning_edges(graph.sources, graph.targets, noisy_weights, graph.n_nodes)
+        tree = Tree(graph.topology.restricted_to(edges), noisy_weights[edges], edges)
+        return Published(self.name, calibration.weights, tree, graph.topology, noisy_weights)
+
+    def draw_tree(self, graph: Graph, calibration: Calibration, stream: RandomStream) -> Tree:
+        """Publish the topology of the minimum spanning tree of the noisy weights."""
+        tree = self.draw(graph, calibration, stream).tree
+        return Tree(tree.topology, edge_ids=tree.edge_ids)
+
+    def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
+        """Return the release of all weights."""
+        purpose = "weights of the whole graph"
+        return noise_use(calibration.weights, calibration.weights_spent, purpose)
+
+    def slack_words(self, calibration: Calibration) -> str:  # noqa: ARG002
+        """Say that there is none."""
+        return (
+            "none: the samplers of OpenDP are exact on their lattice, and rounding to it is in the noise "
+            "scale"
+        )

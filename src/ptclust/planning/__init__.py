@@ -1,0 +1,9 @@
+"""What would be spent on what, and what it would show: public numbers and made-up weights only."""
+
+from __future__ import annotations
+
+from ptclust.planning.plan import Plan, PlanRequest, make_plan, plan
+from ptclust.planning.predict import predict
+from ptclust.planning.result import Curve, Point, Prediction
+
+__all__ = ["Curve", "Plan", "PlanRequest", "Point", "Prediction", "make_plan", "plan", "predict"]

@@ -1,0 +1,348 @@
+"""What would be spent on what: every mechanism's noise, known before any weight is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ptclust._registry import AUTO
+from ptclust.clustering.clusterer import CLUSTERERS, choose_clusterer
+from ptclust.errors import InputError, UsageError
+from ptclust.graph.topology import Topology
+from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy._numbers import exact, float_up
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
+from ptclust.privacy.statement import PrivacyStatement
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from ptclust.clustering.clusterer import Clusterer
+    from ptclust.mechanisms import Calibration, Mechanism
+
+__all__ = ["CalibrationRule", "Plan", "PlanRequest", "check_range", "make_plan", "plan"]
+
+CalibrationRule = Literal["sound", "published"]
+"""Whether noise scales are those of the proofs, or those that the paper prints."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """What is asked of a release, in public numbers; checked once, when it is made.
+
+    The fields are the parameters of `plan`.
+    """
+
+    epsilon: float | Fraction
+    delta: float | Fraction = 0
+    sensitivity: Sensitivity
+    mechanism: str = AUTO
+    split: float | Fraction | None = None
+    clusterer: str = AUTO
+    calibration: CalibrationRule = "sound"
+    weight_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        self.budget  # noqa: B018 - refuses what is no budget
+        check_sensitivity(self.sensitivity)
+        MECHANISMS.check(self.mechanism)
+        CLUSTERERS.check(self.clusterer)
+        if self.calibration not in get_args(CalibrationRule):
+            raise UsageError(
+                f"calibration must be 'sound' or 'published', not {self.calibration!r}"
+            )
+        object.__setattr__(self, "split", _as_split(self.split))
+        if self.calibration == "published" and self.split not in (None, 0.5):
+            raise UsageError(
+                "calibration='published' gives one half of epsilon to the tree and one to the weights: "
+                "leave split out"
+            )
+        object.__setattr__(self, "weight_range", check_range(self.weight_range))
+
+    @cached_property
+    def budget(self) -> Budget:
+        """Epsilon and delta."""
+        return Budget.approximate(self.epsilon, self.delta)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanisms that come into question."""
+        if self.mechanism != AUTO:
+            return (MECHANISMS.get(self.mechanism),)
+        if self.clusterer == AUTO:
+            return tuple(MECHANISMS)
+        needs = CLUSTERERS.get(self.clusterer).needs
+        return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All mechanisms that the budget affords, calibrated, and the one that is chosen."""
+
+    n_nodes: int
+    n_edges: int
+    n_components: int
+    request: PlanRequest
+    calibrations: tuple[Calibration, ...]
+    chosen: Calibration
+
+    @property
+    def budget(self) -> Budget:
+        """What was asked for; ``chosen.spent`` is what is spent."""
+        return self.request.budget
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The chosen mechanism."""
+        return MECHANISMS.get(self.chosen.mechanism)
+
+    def clusterer(self, name: str | None = None) -> Clusterer:
+        """Return what will cluster the release; by default what the request asks for."""
+        return _clusterer(
+            self.request.clusterer if name is None else name,
+            self.mechanism,
+            self.n_edges,
+            self.n_nodes - self.n_components,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to think about before spending."""
+        if self.request.weight_range is None:
+            return ()
+        width = self.request.weight_range[1] - self.request.weight_range[0]
+        if min(self.chosen.noise, self.chosen.visible_gap) <= width:
+            return ()
+        return (
+            f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the whole range of "
+            f"the weights ({width:.3g}): the clusters will say nothing about them. Use a larger epsilon, "
+            "a smaller graph, or a smaller sensitivity if one holds",
+        )
+
+    def statement(
+        self,
+        *,
+        reproducible: bool,
+        privacy_unit: str | None = None,
+        clip: tuple[float, float] | None = None,
+    ) -> PrivacyStatement:
+        """Return what a release made by this plan guarantees."""
+        chosen, request = self.chosen, self.request
+        pure = chosen.spent.kind == "pure"
+        words: dict[str, Any] = {} if privacy_unit is None else {"privacy_unit": privacy_unit}
+        if request.calibration == "published":
+            words["requested_epsilon"] = float(self.budget.epsilon)
+        caveats = list(self.warnings)
+        if chosen.tree is not None and chosen.tree.exponent > 0:
+            bound = f"{chosen.tree.largest_weight:.3g}"
+            caveats.append(
+                f"to the draw of the tree, weights beyond {bound} in size look like that bound"
+            )
+        if clip is not None:
+            caveats.append(
+                f"weights were clipped to the public bounds {clip[0]:g} and {clip[1]:g} first"
+            )
+        return PrivacyStatement(
+            variant="pure" if pure else "approximate",
+            epsilon=float_up(chosen.spent.epsilon),
+            delta=0.0 if pure else float_up(chosen.spent.delta),
+            rho=None if pure else float_up(self.budget.to_zcdp().amount),
+            sensitivity=request.sensitivity.to_dict(),
+            neighbours=request.sensitivity.describe(),
+            mechanisms=self.mechanism.uses(chosen),
+            randomness="reproducible" if reproducible else "secure",
+            calibration=request.calibration,
+            numerical_slack=chosen.slack,
+            numerical_slack_words=self.mechanism.slack_words(chosen),
+            caveats=tuple(caveats),
+            **words,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the public numbers."""
+        return {
+            "n_nodes": self.n_nodes,
+            "n_edges": self.n_edges,
+            "n_components": self.n_components,
+            "sensitivity": self.request.sensitivity.to_dict(),
+            "budget": self.budget.to_dict(),
+            "calibration": self.request.calibration,
+            "mechanisms": [calibration.to_dict() for calibration in self.calibrations],
+            "chosen": self.chosen.mechanism,
+            "clusterer": self.clusterer().name,
+            "warnings": list(self.warnings),
+        }
+
+    def to_text(self) -> str:
+        """Return the plan as a page to read."""
+        lines = [
+            f"{self.n_nodes:,} nodes, {self.n_edges:,} edges, {self.n_components:,} component(s)",
+            f"Budget: {self.budget}; {self.request.sensitivity.describe()}",
+            "",
+            f"  {'mechanism':10s}{'tree noise':>12s}{'weight noise':>14s}{'visible gap':>13s}  noise on",
+        ]
+        for each in self.calibrations:
+            mark = ">" if each is self.chosen else " "
+            tree = f"{each.tree.noise:.3g}" if each.tree else "-"
+            where = "the tree" if each.tree else f"all {self.n_edges:,} edges"
+            lines.append(
+                f"{mark} {each.mechanism:10s}{tree:>12s}{each.weights.standard_deviation:14.3g}"
+                f"{each.visible_gap:13.3g}  {where}"
+            )
+        lines += [
+            "",
+            "Noise is in units of the weights (standard deviation). Clusters are seen, about, if weights",
+            "within and across them are the visible gap apart. '>' is chosen.",
+        ]
+        if self.chosen.tree is not None:
+            lines.append(
+                f"To the tree, weights beyond {self.chosen.tree.largest_weight:.3g} in size look like that "
+                "bound."
+            )
+        if self.chosen.spent != self.budget:
+            lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
+        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
+
+
+def plan(
+    topology: Topology,
+    *,
+    epsilon: float | Fraction,
+    delta: float | Fraction = 0,
+    sensitivity: Sensitivity,
+    mechanism: str = AUTO,
+    split: float | Fraction | None = None,
+    clusterer: str = AUTO,
+    calibration: CalibrationRule = "sound",
+    weight_range: tuple[float, float] | None = None,
+) -> Plan:
+    """Return every mechanism that fits the budget, with its noise, and the one that would be used.
+
+    Only public numbers are needed: how many nodes, edges and components there are, the budget and the
+    sensitivity.
+
+    Parameters
+    ----------
+    topology : Topology
+    epsilon, delta : float
+        The budget. With delta = 0 all is pure; with delta > 0 tree and weights share a zCDP budget.
+    sensitivity : Sensitivity
+        By how much one privacy unit can move the weights.
+    mechanism : str
+        The name of a mechanism, such as "kruskal", "pamst", "gaussian" or "laplace", or "auto" for the
+        one under which the least clear clusters can be seen.
+    split : float, optional
+        Share of the budget for the tree, where tree and weights are released apart. By default the
+        noise of both is the same.
+    clusterer : str
+        The name of the clusterer for what is released, or "auto": one that averages over edges bears
+        more noise on each.
+    calibration : {"sound", "published"}
+        The paper's printed scales spend more than the paper claims; the plan says how much.
+    weight_range : pair of float, optional
+        Public bounds of the weights, to warn of noise that drowns them, and to keep all of them apart
+        in the tree where the sensitivity is tiny.
+
+    Examples
+    --------
+    >>> from ptclust import Sensitivity, Topology
+    >>> path = Topology(range(99), range(1, 100))
+    >>> plan(path, epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=0.001)).chosen.mechanism
+    'gaussian'
+    >>> plan(path, epsilon=1, sensitivity=Sensitivity(l1=0.001)).chosen.mechanism
+    'laplace'
+    """
+    if not isinstance(topology, Topology):
+        raise InputError(
+            f"a plan is made for a Topology, not an object of type {type(topology).__name__}; of a Graph "
+            "take graph.topology"
+        )
+    return make_plan(
+        topology,
+        PlanRequest(
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=sensitivity,
+            mechanism=mechanism,
+            split=split,
+            clusterer=clusterer,
+            calibration=calibration,
+            weight_range=weight_range,
+        ),
+    )
+
+
+def make_plan(topology: Topology, request: PlanRequest) -> Plan:
+    """Return the plan for a request; UsageError if no mechanism fits it."""
+    found, problems = [], []
+    for mechanism in request.mechanisms:
+        try:
+            clusterer = _clusterer(
+                request.clusterer, mechanism, topology.n_edges, topology.n_tree_edges
+            )
+            calibration = _calibrate(mechanism, topology, request)
+        except UsageError as problem:
+            problems.append(problem)
+            continue
+        gap = clusterer.visible_gap(topology.n_nodes, topology.n_edges) * calibration.noise
+        found.append(replace(calibration, visible_gap=gap))
+    if not found:
+        raise problems[0]
+    return Plan(
+        n_nodes=topology.n_nodes,
+        n_edges=topology.n_edges,
+        n_components=topology.n_components,
+        request=request,
+        calibrations=tuple(found),
+        chosen=min(found, key=lambda each: (each.visible_gap, each.noise)),
+    )
+
+
+def _calibrate(mechanism: Mechanism, topology: Topology, request: PlanRequest) -> Calibration:
+    if request.calibration == "published":
+        return mechanism.calibrate_published(topology, request.sensitivity, request.budget)
+    return mechanism.calibrate(
+        topology,
+        request.sensitivity,
+        request.budget,
+        split=request.split,  # type: ignore[arg-type]  # made exact when the request was made
+        largest_weight=max(map(abs, request.weight_range or (0.0,))),
+    )
+
+
+def _clusterer(name: str, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
+    return choose_clusterer(
+        name,
+        publishes=mechanism.publishes,
+        preferred=mechanism.clusterer,
+        n_edges=n_edges,
+        n_tree_edges=n_tree_edges,
+    )
+
+
+def _as_split(split: float | Fraction | None) -> Fraction | None:
+    if split is None:
+        return None
+    remedy = "It is the share of the budget for the tree, such as 0.5; the rest is for the weights."
+    part = exact("split", split, remedy)
+    if not 0 < part < 1:
+        raise UsageError(f"split must lie between 0 and 1, but is {split!r}. {remedy}")
+    return part
+
+
+def check_range(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return bounds of the weights as floats; UsageError unless finite and in order."""
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = 0.0, 0.0
+    if not (low < high and abs(low) < float("inf") and abs(high) < float("inf")):
+        raise UsageError(
+            "bounds of the weights must be a pair of finite numbers, the smaller first, not "
+            f"{bounds!r}"
+        )
+    return low, high

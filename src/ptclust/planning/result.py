@@ -1,0 +1,205 @@
+"""What a prediction found: agreement with planted clusters against epsilon, one curve for every size."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ptclust.planning.planting import weight_intervals
+
+if TYPE_CHECKING:
+    from ptclust.privacy import Sensitivity
+
+__all__ = ["GOAL", "Curve", "Point", "Prediction"]
+
+GOAL = 0.9
+"""Mean agreement from which on clusters count as visible."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Agreement with planted clusters at one epsilon."""
+
+    epsilon: float
+    mechanism: str
+    """The mechanism that the plan chooses at this epsilon."""
+    clusterer: str
+    """How what it releases is clustered."""
+    ari: float
+    """Mean adjusted Rand index over the repetitions: 1 for the planted clusters, about 0 for chance."""
+    margin: float | None
+    """Half the width of the 95 % t interval of the mean; None for a single repetition."""
+    control: float | None
+    """The mean where all weights are equal: what the topology gives away by itself. None if not measured here."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Agreement against epsilon for planted clusters of about one size."""
+
+    size: int
+    """What was asked for."""
+    typical_size: int
+    """What the topology gave: half of all nodes are in planted clusters of at most so many."""
+    n_clusters: int
+    """How many were planted; the median over the repetitions."""
+    points: tuple[Point, ...]
+    """By epsilon."""
+
+    @property
+    def visible_from(self) -> float | None:
+        """The least epsilon tried from which on all means reach 0.9, or None."""
+        found = None
+        for point in reversed(self.points):
+            if point.ari < GOAL:
+                break
+            found = point.epsilon
+        return found
+
+    @property
+    def control(self) -> float:
+        """The most that was found with all weights equal: the largest such mean over all epsilons."""
+        return max(point.control for point in self.points if point.control is not None)
+
+    def at(self, epsilon: float) -> Point | None:
+        """Return the point at this epsilon, if it was tried."""
+        return next((point for point in self.points if point.epsilon == epsilon), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers."""
+        return {
+            "size": self.size,
+            "typical_size": self.typical_size,
+            "n_clusters": self.n_clusters,
+            "visible_from": self.visible_from,
+            "control": self.control,
+            "points": [point.to_dict() for point in self.points],
+        }
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What planted clusters of several sizes tell about the budget that clusters of this topology need.
+
+    It holds nothing private: the topology is public, the weights were made up.
+    """
+
+    n_nodes: int
+    n_edges: int
+    sensitivity: Sensitivity
+    delta: float
+    weight_range: tuple[float, float] | None
+    """As declared; None if none was, and weights were taken to lie in 0 to 1."""
+    contrast: float
+    repetitions: int
+    planned: float | None
+    """The epsilon that is to be spent."""
+    curves: tuple[Curve, ...]
+    """From the largest clusters to the smallest."""
+    left_out: tuple[str, ...]
+    """What was not tried, and why."""
+
+    @property
+    def weights(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Where the planted weights lie within clusters and across."""
+        return weight_intervals(self.weight_range or (0.0, 1.0), self.contrast)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers."""
+        within, across = self.weights
+        return {
+            "n_nodes": self.n_nodes,
+            "n_edges": self.n_edges,
+            "sensitivity": self.sensitivity.to_dict(),
+            "delta": self.delta,
+            "weight_range": list(self.weight_range or (0.0, 1.0)),
+            "weight_range_assumed": self.weight_range is None,
+            "contrast": self.contrast,
+            "weights_within": list(within),
+            "weights_across": list(across),
+            "goal": GOAL,
+            "repetitions": self.repetitions,
+            "planned": self.planned,
+            "curves": [curve.to_dict() for curve in self.curves],
+            "left_out": list(self.left_out),
+        }
+
+    def to_text(self) -> str:
+        """Return the prediction as a page to read."""
+        within, across = ("{:.3g} to {:.3g}".format(*bounds) for bounds in self.weights)
+        lines = [
+            "Prediction: clusters planted on this topology, published with made-up weights. Nothing is spent.",
+            f"Weights are {within} within clusters and {across} across.",
+        ]
+        if self.weight_range is None:
+            lines.append(
+                "No range of the weights was declared: they are taken to lie in 0 to 1, and if yours do not,\n"
+                "these epsilons are wrong. Declare it (--weight-range, weight_range=)."
+            )
+        lines.append("")
+        if self.curves:
+            lines += [*_table(self._rows()), "", *self._legend()]
+        lines += [
+            line
+            for reason in self.left_out
+            for line in textwrap.wrap(f"Left out: {reason}.", 100, subsequent_indent="  ")
+        ]
+        return "\n".join(lines)
+
+    def _rows(self) -> list[list[str]]:
+        planned = [] if self.planned is None else [f"ARI at epsilon = {self.planned:g}"]
+        rows = [["nodes each", "clusters", "visible from epsilon", *planned, "topology alone"]]
+        for curve in self.curves:
+            point = None if self.planned is None else curve.at(self.planned)
+            rows.append(
+                [
+                    f"{curve.typical_size:,}",
+                    f"{curve.n_clusters:,}",
+                    _visible(curve),
+                    *([] if self.planned is None else [_mean(point)]),
+                    f"{curve.control:.2f}".replace("-0.00", "0.00"),
+                ]
+            )
+        return rows
+
+    def _legend(self) -> list[str]:
+        times = "1 repetition" if self.repetitions == 1 else f"{self.repetitions} repetitions"
+        lines = [
+            f"Visible: a mean adjusted Rand index (ARI; 1 is all, 0 is chance) of at least {GOAL} in {times},",
+            "at this epsilon and at all larger ones tried. Topology alone: the most that is found if all weights",
+            "are equal; so much of such clusters is public anyway.",
+            "Clusters as clear as these become visible there; yours may be less clear, and then need more.",
+        ]
+        if any(curve.control >= GOAL for curve in self.curves):
+            lines.append(
+                "Where the topology alone shows the clusters, they say nothing about weights."
+            )
+        return lines
+
+
+def _visible(curve: Curve) -> str:
+    tried = [point.epsilon for point in curve.points]
+    if curve.visible_from is None:
+        return f"none up to {tried[-1]:g}"
+    return f"{'at most ' * (curve.visible_from == tried[0])}{curve.visible_from:g}"
+
+
+def _mean(point: Point | None) -> str:
+    if point is None:
+        return "-"
+    value = f"{point.ari:.2f}".replace("-0.00", "0.00")
+    return value if point.margin is None else f"{value} ± {point.margin:.2f}"
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    """Return the rows with their cells right under each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]

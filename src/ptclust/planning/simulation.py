@@ -1,0 +1,163 @@
+"""The pipeline on made-up weights: planted clusters of one size, published at many epsilons."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ptclust._agreement import agreement, margin_of
+from ptclust.planning.effort import FINE, Effort
+from ptclust.planning.plan import Plan, PlanRequest, make_plan
+from ptclust.planning.planting import (
+    MadeUpGraph,
+    connected_pieces,
+    planted_weights,
+    typical_size,
+)
+from ptclust.planning.result import Curve, Point
+from ptclust.privacy.randomness import RandomStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from ptclust.graph.topology import Topology
+
+__all__ = ["Simulation"]
+
+
+class _Planted(NamedTuple):
+    graph: MadeUpGraph
+    truth: NDArray[np.int64]
+
+
+@dataclass
+class Simulation:
+    """The pipeline on made-up weights over one topology; plans and controls are made once."""
+
+    topology: Topology
+    request: PlanRequest
+    """Its epsilon is replaced by those that are tried."""
+    contrast: float
+    seed: int
+    progress: Callable[[str], None]
+    _plans: dict[float, Plan] = field(default_factory=dict)
+    _controls: dict[tuple[float, int], NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def weight_range(self) -> tuple[float, float]:
+        """Where made-up weights lie: as declared, or in 0 to 1."""
+        return self.request.weight_range or (0.0, 1.0)
+
+    def plan(self, epsilon: float) -> Plan:
+        """Return the plan that the real release would follow."""
+        if epsilon not in self._plans:
+            request = replace(self.request, epsilon=epsilon)
+            self._plans[epsilon] = make_plan(self.topology, request)
+        return self._plans[epsilon]
+
+    def n_steps(self, epsilons: Sequence[float]) -> float:
+        """Return about how many steps a run takes, in the mean over the epsilons."""
+        many = self.topology.n_nodes + self.topology.n_edges
+        costs = (self.plan(epsilon).clusterer().cost for epsilon in epsilons)
+        return float(np.mean([cost.steps(many) for cost in costs]))
+
+    def problem(self, size: int) -> str | None:
+        """Return why clusters of this size cannot be planted, or None."""
+        typical = typical_size(self.pieces(size, 0))
+        if size <= 2 * typical < 4 * size:
+            return None
+        return (
+            f"clusters of {size:,} nodes, for the topology does not fall into connected pieces of about that size, but "
+            f"into pieces of about {typical:,}; a hub with small branches cannot be divided, nor components joined"
+        )
+
+    def pieces(self, size: int, repetition: int) -> NDArray[np.int64]:
+        """Return the planted cluster of every node in one repetition."""
+        random = np.random.default_rng(_number(self.seed, "pieces", size, repetition))
+        return connected_pieces(self.topology, size, random)
+
+    def planted(self, size: int, repetition: int) -> _Planted:
+        """Return the graph of one repetition; the same whenever it is asked for."""
+        truth = self.pieces(size, repetition)
+        random = np.random.default_rng(_number(self.seed, "weights", size, repetition))
+        weights = planted_weights(self.topology, truth, self.weight_range, self.contrast, random)
+        return _Planted(MadeUpGraph(self.topology, weights), truth)
+
+    def labels(self, graph: MadeUpGraph, epsilon: float, *key: object) -> NDArray[np.int64]:
+        """Return the clusters that are published; ``key`` tells one run's noise from another's."""
+        planned = self.plan(epsilon)
+        with RandomStream.seeded(_number(self.seed, "noise", epsilon, *key)) as stream:
+            published = planned.mechanism.draw(graph, planned.chosen, stream)
+        return planned.clusterer().cluster(published).labels
+
+    def control(self, epsilon: float, repetition: int) -> NDArray[np.int64]:
+        """Return the clusters that are published if all weights are equal; no matter what is planted."""
+        key = epsilon, repetition
+        if key not in self._controls:
+            weights = np.full(self.topology.n_edges, sum(self.weight_range) / 2)
+            graph = MadeUpGraph(self.topology, weights)
+            self._controls[key] = self.labels(graph, epsilon, "equal", repetition)
+        return self._controls[key]
+
+    def curve(self, size: int, effort: Effort) -> Curve:
+        """Return the agreement at all epsilons, and at some in between, ever nearer to where the clusters appear."""
+        truths = [self.pieces(size, repetition) for repetition in range(effort.repetitions)]
+        curve = Curve(
+            size=size,
+            typical_size=int(np.median([typical_size(truth) for truth in truths])),
+            n_clusters=int(np.median([truth.max() + 1 for truth in truths])),
+            points=tuple(self.points(size, effort.epsilons, effort.repetitions, controlled=True)),
+        )
+        while effort.refined and (between := _in_sight(curve)):
+            middle = [between[len(between) // 2]]
+            more = self.points(size, middle, effort.repetitions, controlled=False)
+            points = sorted([*curve.points, *more], key=lambda point: point.epsilon)
+            curve = replace(curve, points=tuple(points))
+        return curve
+
+    def points(
+        self, size: int, epsilons: Sequence[float], repetitions: int, *, controlled: bool
+    ) -> Iterator[Point]:
+        """Yield the means at these epsilons, with those of equal weights if ``controlled``."""
+        scores: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
+        controls: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
+        for repetition in range(repetitions):
+            planted = self.planted(size, repetition)
+            for epsilon in epsilons:
+                self.progress(
+                    f"Predicting: clusters of {size:,} nodes, repetition {repetition + 1} of {repetitions}, "
+                    f"epsilon = {epsilon:g}"
+                )
+                labels = self.labels(planted.graph, epsilon, size, repetition)
+                scores[epsilon].append(agreement(planted.truth, labels))
+                if controlled:
+                    equal = self.control(epsilon, repetition)
+                    controls[epsilon].append(agreement(planted.truth, equal))
+        for epsilon in epsilons:
+            yield Point(
+                epsilon=epsilon,
+                mechanism=self.plan(epsilon).chosen.mechanism,
+                clusterer=self.plan(epsilon).clusterer().name,
+                ari=float(np.mean(scores[epsilon])),
+                margin=margin_of(scores[epsilon]),
+                control=float(np.mean(controls[epsilon])) if controlled else None,
+            )
+
+
+def _in_sight(curve: Curve) -> tuple[float, ...]:
+    """Return the epsilons between the last that does not show the clusters and the first that does."""
+    tried = [point.epsilon for point in curve.points]
+    if curve.visible_from is None or curve.visible_from == tried[0]:
+        return ()
+    last = tried[tried.index(curve.visible_from) - 1]
+    return tuple(epsilon for epsilon in FINE if last < epsilon < curve.visible_from)
+
+
+def _number(*parts: object) -> int:
+    """Return a random-looking number that belongs to these parts."""
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())

@@ -1,0 +1,325 @@
+"""The file format of a release: JSON with arrays as base64, so that a million nodes are compact and quick.
+
+::
+
+    {"format": "ptclust-release", "version": 1,
+     "statement":  {...},
+     "nodes":      {"count": n, "names": null | [...], "names_written_as_text": bool},
+     "mechanism":  name, "noise": {"distribution", "scale", "granularity", "n_values"},
+     "tree":       {"sources": A, "targets": A, "edge_ids": A, "noisy_weights": A},
+     "graph":      null | {"sources": A, "targets": A, "noisy_weights": A},
+     "clustering": null | {"labels": A, "cuts": null | A, "dbcvi": x, "shift": x, "scale": x,
+                           "min_cluster_size": k, "clusterer": name},
+     "digest":     "sha256:..."}
+
+with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64 of little-endian bytes}``. The
+digest is taken of everything else as canonical JSON. It tells a damaged or carelessly edited file from a whole one; it
+is no signature, since whoever changes a file can compute it anew.
+
+Nothing in a file is executed, and nothing is allocated on the word of a file: a declared length must agree with the
+bytes that are there.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust.clustering.clusterer import Clustering, Cuts
+from ptclust.errors import FileError, InputError, UsageError
+from ptclust.graph.topology import Topology
+from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy.noise import Noise
+from ptclust.privacy.statement import PrivacyStatement
+from ptclust.published import Published
+from ptclust.release.release import Release
+from ptclust.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+FORMAT = "ptclust-release"
+VERSION = 1
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "nodes": ("count", "names", "names_written_as_text"),
+    "noise": ("distribution", "scale", "granularity", "n_values"),
+    "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
+    "graph": ("sources", "targets", "noisy_weights"),
+    "clustering": ("labels", "cuts", "dbcvi", "shift", "scale", "min_cluster_size", "clusterer"),
+}
+_MAY_BE_NULL = ("graph", "clustering")
+_SECTIONS = ("format", "version", "statement", "mechanism", *_FIELDS, "digest")
+
+
+class BrokenError(Exception):
+    """What is wrong with the file, still without its name."""
+
+
+def encode(release: Release) -> bytes:
+    """Return the file of a release: one section a line, the statement spread out for people."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "statement": release.statement.to_dict(),
+        "nodes": _encode_nodes(release),
+        "mechanism": release.published.mechanism,
+        "noise": release.weight_noise.to_dict(),
+        "tree": {
+            "sources": encode_array(release.tree.sources),
+            "targets": encode_array(release.tree.targets),
+            "edge_ids": encode_array(release.tree.edge_ids),
+            "noisy_weights": encode_array(release.tree.weights),
+        },
+        "graph": _encode_graph(release),
+        "clustering": _encode_clustering(release.clustering),
+    }
+    document["digest"] = _digest(document)
+    lines = [
+        f"{json.dumps(key)}: {json.dumps(value, indent=2 if key == 'statement' else None)}"
+        for key, value in document.items()
+    ]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+
+
+def decode(path: Path) -> Release:
+    """Return the release in a file, or raise FileError with what is wrong."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
+    try:
+        with np.errstate(all="ignore"):  # what overflows is no valid weight, and is refused as such
+            return _release(_parsed(content))
+    except BrokenError as error:
+        raise FileError(f"{path} {error}") from None
+    except (InputError, UsageError) as error:
+        raise FileError(f"{path} is not a valid release: {error}") from None
+    except RecursionError:
+        raise FileError(f"{path} is not a release: its JSON is nested too deeply") from None
+    except MemoryError:
+        raise FileError(f"{path} needs more memory than there is") from None
+
+
+def _parsed(content: bytes) -> dict[str, Any]:
+    """Return the document in a file after checking that it is one of ours, and whole."""
+    try:
+        document = json.loads(
+            content,
+            object_pairs_hook=_no_repeats,
+            parse_constant=_finite_float,
+            parse_float=_finite_float,
+        )
+    except ValueError:
+        raise BrokenError(
+            "is not a release: it does not hold JSON of finite numbers, or was cut short"
+        ) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BrokenError(f"is not a release: its JSON is not of the format {FORMAT!r}")
+    version = document.get("version")
+    if type(version) is int and version > VERSION:
+        raise BrokenError(
+            f"is a release of version {version}, and this ptclust reads version {VERSION}; install a newer ptclust"
+        )
+    if type(version) is not int or version != VERSION:
+        raise BrokenError(f"is not a valid release: version must be {VERSION}")
+    _check_fields("the file", document, _SECTIONS)
+    if document["digest"] != _digest(document):
+        raise BrokenError(
+            "is damaged or was changed after it was written: its content does not match its digest; get the file again "
+            "from where it was published"
+        )
+    return document
+
+
+def _release(document: dict[str, Any]) -> Release:
+    """Build the release; what the parts must be to each other is checked by the parts themselves."""
+    for section, wanted in _FIELDS.items():
+        if document[section] is not None or section not in _MAY_BE_NULL:
+            _check_fields(section, document[section], wanted)
+    statement = PrivacyStatement.from_dict(document["statement"])
+    tree, graph, count = document["tree"], document["graph"], document["nodes"]["count"]
+    if type(count) is not int or count < 0:
+        raise BrokenError("is not a valid release: nodes.count must be a whole number")
+    names = _names(document["nodes"])
+    whole: tuple[Any, ...] = ()
+    if graph is not None:
+        weights = _floats("graph.noisy_weights", graph["noisy_weights"])
+        whole = _topology("graph", graph, count, names), weights
+    published = Published(
+        MECHANISMS.get(document["mechanism"]).name,
+        Noise.from_dict(document["noise"]),
+        Tree(
+            _topology("tree", tree, count, names),
+            _floats("tree.noisy_weights", tree["noisy_weights"]),
+            _whole_numbers("tree.edge_ids", tree["edge_ids"]),
+        ),
+        *whole,
+    )
+    found = _clustering(document["clustering"])
+    return Release(published=published, statement=statement, clustering=found)
+
+
+def _clustering(part: dict[str, Any] | None) -> Clustering | None:
+    if part is None:
+        return None
+    for name in ("dbcvi", "shift", "scale"):
+        if type(part[name]) not in (int, float):
+            raise BrokenError(f"is not a valid release: clustering.{name} must be a number")
+    cuts = part["cuts"]
+    return Clustering(
+        labels=_whole_numbers("clustering.labels", part["labels"]),
+        cuts=None if cuts is None else Cuts(_whole_numbers("clustering.cuts", cuts)),
+        **{name: part[name] for name in _FIELDS["clustering"][2:]},
+    )
+
+
+def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "labels": encode_array(found.labels),
+        "cuts": None if found.cuts is None else encode_array(found.cuts.edge_ids),
+        **{name: getattr(found, name) for name in _FIELDS["clustering"][2:]},
+    }
+
+
+def _topology(section: str, part: dict[str, Any], count: int, names: Any) -> Topology:
+    sources = _whole_numbers(f"{section}.sources", part["sources"])
+    targets = _whole_numbers(f"{section}.targets", part["targets"])
+    return Topology(sources, targets, n_nodes=count, names=names)
+
+
+def _encode_nodes(release: Release) -> dict[str, Any]:
+    names, count = release.names.tolist(), release.n_nodes
+    if release.names.dtype.kind in "iu" and np.array_equal(release.names, np.arange(count)):
+        return {"count": count, "names": None, "names_written_as_text": False}
+    plain = [_plain_name(name) for name in names]
+    as_text = any(name is None for name in plain)
+    if as_text:
+        plain = [str(name) for name in names]
+        if len(set(plain)) < count:
+            raise FileError(
+                "two node names are the same when written as text, which the file needs; rename the nodes"
+            )
+    return {"count": count, "names": plain, "names_written_as_text": as_text}
+
+
+def _plain_name(name: object) -> int | str | None:
+    """Return a name that JSON can hold as it is, or None."""
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        return int(name)
+    return str(name) if isinstance(name, str) else None
+
+
+def _names(nodes: dict[str, Any]) -> NDArray[Any] | None:
+    names, count = nodes["names"], nodes["count"]
+    if type(nodes["names_written_as_text"]) is not bool:
+        raise BrokenError("is not a valid release: nodes.names_written_as_text must be a boolean")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not {type(name) for name in names} <= {int, str}:
+        raise BrokenError(
+            "is not a valid release: nodes.names must be a list of texts and whole numbers"
+        )
+    if len(names) != count:
+        raise BrokenError(f"is not a valid release: {len(names)} names for {count} nodes")
+    if names and all(type(name) is int and abs(name) < 2**63 for name in names):
+        return np.array(names, dtype=np.int64)
+    return np.fromiter(names, dtype=object, count=count)
+
+
+def _encode_graph(release: Release) -> dict[str, Any] | None:
+    if not release.published.whole_graph:
+        return None
+    return {
+        "sources": encode_array(release.topology.sources),
+        "targets": encode_array(release.topology.targets),
+        "noisy_weights": encode_array(release.noisy_weights),
+    }
+
+
+def _digest(document: dict[str, Any]) -> str:
+    content = {key: value for key, value in document.items() if key != "digest"}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return "sha256:" + hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a field is given twice")
+    return dict(pairs)
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is not finite")
+    return number
+
+
+def encode_array(array: NDArray[Any]) -> dict[str, Any]:
+    """Return an array of floats, or of whole numbers in the fewest bytes."""
+    dtype = "float64"
+    if array.dtype.kind != "f":
+        dtype = "int32" if int(array.max(initial=0)) < 2**31 else "int64"
+    stored = array.astype(np.dtype(dtype).newbyteorder("<"))
+    data = base64.b64encode(stored.tobytes()).decode("ascii")
+    return {"dtype": dtype, "length": len(stored), "data": data}
+
+
+def _whole_numbers(where: str, entry: object) -> NDArray[Any]:
+    """Return an array of whole numbers."""
+    return _decode_array(where, entry, ("int32", "int64"))
+
+
+def _floats(where: str, entry: object) -> NDArray[Any]:
+    """Return an array of floats."""
+    return _decode_array(where, entry, ("float64",))
+
+
+def _decode_array(where: str, entry: object, dtypes: tuple[str, ...]) -> NDArray[Any]:
+    array = _check_fields(where, entry, ("dtype", "length", "data"))
+    dtype, length, data = array["dtype"], array["length"], array["data"]
+    if dtype not in dtypes:
+        raise BrokenError(f"is not a valid release: dtype of {where} must be {' or '.join(dtypes)}")
+    if type(length) is not int or length < 0 or not isinstance(data, str):
+        raise BrokenError(f"is not a valid release: length or data of {where} is of the wrong type")
+    stored = np.dtype(dtype).newbyteorder("<")
+    if len(data) != 4 * -(-length * stored.itemsize // 3):
+        raise BrokenError(
+            f"is not a valid release: {where} does not hold the {length} numbers it declares"
+        )
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise BrokenError(f"is not a valid release: data of {where} is not base64") from None
+    if len(content) != length * stored.itemsize:
+        raise BrokenError(
+            f"is not a valid release: {where} does not hold the {length} numbers it declares"
+        )
+    return np.frombuffer(content, stored).astype(dtype, copy=sys.byteorder != "little")
+
+
+def _check_fields(where: str, value: object, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return an object with exactly these fields."""
+    if not isinstance(value, dict):
+        raise BrokenError(f"is not a valid release: {where} must be an object")
+    for name in names:
+        if name not in value:
+            raise BrokenError(f"is not a valid release: {where} lacks the field {name!r}")
+    for name in value:
+        if name not in names:
+            raise BrokenError(f"is not a valid release: {where} has an unknown field {name!r}")
+    return value
