@@ -34,17 +34,20 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
     import json
 
     clustering = result.clustering
+    cuts, indices = clustering.cuts, None if clustering.cuts is None else clustering.cuts.dbcvi
     document: dict[str, object] = {
         "n_nodes": result.tree.n_nodes,
         "n_edges": result.n_edges,
         "n_components": result.tree.n_nodes - result.tree.n_edges,
         "n_clusters": clustering.n_clusters,
-        "n_noise": clustering.n_noise,
+        "n_unclustered": clustering.n_unclustered,
         "dbcvi": clustering.dbcvi,
         "cuts": [
             {"edge": edge, "dbcvi": index}
             for edge, index in zip(
-                clustering.cuts.edge_ids.tolist(), clustering.cuts.dbcvi.tolist(), strict=True
+                [] if cuts is None else cuts.edge_ids.tolist(),
+                [] if indices is None else indices.tolist(),
+                strict=True,
             )
         ],
         "private": False,
@@ -59,9 +62,9 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
 def summary(result: TreeClustering) -> str:
     """Return one line for the person at the terminal."""
     clustering = result.clustering
-    noise = f", {clustering.n_noise:,} nodes of noise" if clustering.n_noise else ""
+    left = f", {clustering.n_unclustered:,} nodes unclustered" if clustering.n_unclustered else ""
     clusters = "1 cluster" if clustering.n_clusters == 1 else f"{clustering.n_clusters:,} clusters"
     return (
-        f"{clusters}{noise} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
+        f"{clusters}{left} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
         f"DBCVI {clustering.dbcvi:.4f}. Not private: labels and index come from the raw weights."
     )
