@@ -79,7 +79,7 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_: NDArray[np.int64]
     n_clusters_: int
     dbcvi_: float
-    cuts_: Cuts
+    cuts_: Cuts | None
     tree_: Tree
 
     def __init__(self, *, max_clusters: int | None = None, min_cluster_size: int = 1) -> None:

@@ -9,30 +9,29 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ptclust.clustering import _evidence, contract
-from ptclust.clustering._contraction_kernel import contract_greedily
-from ptclust.clustering._evidence import (
+from ptclust.clustering import contract
+from ptclust.clustering.contraction import _evidence
+from ptclust.clustering.contraction._evidence import (
     Edges,
     Evidence,
     best_partition,
-    charged,
-    clearly_apart,
     is_clear,
+    merge_unclear,
+    select_penalty,
 )
-from ptclust.clustering._moves_kernel import (
+from ptclust.clustering.contraction._greedy_kernel import contract_greedily
+from ptclust.clustering.contraction._partition_kernel import (
+    UNAFFORDABLE,
     agreement_within,
+    climb,
     connected_pieces,
+    contract_further,
     induced_edges,
     join_down,
     move_due_nodes,
     move_nodes,
     neighbours_of,
     numbered,
-)
-from ptclust.clustering._partition_kernel import (
-    UNAFFORDABLE,
-    climb,
-    contract_further,
     search_partition,
     walk_down,
 )
@@ -110,7 +109,7 @@ class TestGreedyContraction:
         halves = np.round(random.normal(-0.3, 2, len(a)) * 2) / 2  # most sums are equal to others
         for affinity in (halves, halves + random.normal(0, 1, len(a))):
             with monkeypatch.context() as patch:
-                patch.setattr("ptclust.clustering._contraction_kernel.PORTIONS", (1,))
+                patch.setattr("ptclust.clustering.contraction._greedy_kernel.PORTIONS", (1,))
                 at_once = contract_greedily.py_func(a, b, affinity, 200, price)
             assert contract_greedily(a, b, affinity, 200, price).tolist() == at_once.tolist()
             assert 1 < len(as_sets(at_once)) < 200
@@ -480,7 +479,7 @@ class TestPlanted:
         three = truth.copy()
         three[:20] = 2
         evidence = Evidence(Edges.of(a, b, 60), affinity)
-        assert agreement(truth, clearly_apart(evidence, three)) == 1.0
+        assert agreement(truth, merge_unclear(evidence, three)) == 1.0
 
     def test_a_clear_value_is_one_that_chance_does_not_reach(self):
         a, b, random = random_graph(0)
@@ -517,7 +516,7 @@ class TestPlanted:
         affinity = np.where(truth[a] == truth[b], 5.0, -5.0)
         monkeypatch.setattr(_evidence, "is_clear", refuse)
         evidence = Evidence(Edges.of(a, b, 9), affinity)
-        assert clearly_apart(evidence, truth).tolist() == truth.tolist()
+        assert merge_unclear(evidence, truth).tolist() == truth.tolist()
 
     def test_single_nodes_far_off_need_none_either(self, monkeypatch):
         """There are but n ways to part one node from the others, where there are 2^n to part any."""
@@ -533,10 +532,10 @@ class TestPlanted:
         monkeypatch.setattr(_evidence, "is_clear", refuse)
         evidence = Evidence(Edges.of(a, b, 300), affinity)
         affinity[(a == 298) & (b == 299)] = -40.0
-        assert clearly_apart(evidence, labels).tolist() == labels.tolist()
+        assert merge_unclear(evidence, labels).tolist() == labels.tolist()
         affinity[(b >= 298) & (a < 298)] = -0.06
         with pytest.raises(AssertionError):
-            clearly_apart(evidence, labels)
+            merge_unclear(evidence, labels)
 
 
 class TestCharge:
@@ -547,14 +546,14 @@ class TestCharge:
 
     def test_few_large_clusters_in_much_noise_are_charged_more(self):
         evidence, truth = self.evidence("moons", 0.6)
-        chosen = charged(evidence)
+        chosen = select_penalty(evidence)
         assert chosen.charge > 1
         assert best_partition(evidence)[0].max() > 1  # luck cuts the moons
         assert agreement(truth, best_partition(chosen)[0]) > 0.9
 
     def test_many_small_clusters_are_not(self):
         evidence, truth = self.evidence("blobs", 0.25, n_clusters=20)
-        assert charged(evidence).charge == 1
+        assert select_penalty(evidence).charge == 1
         assert best_partition(evidence._replace(charge=30.0))[0].max() < truth.max()
 
     def test_edges_held_back_are_not_searched(self, monkeypatch):
@@ -565,7 +564,7 @@ class TestCharge:
             "best_partition",
             lambda one: (seen.append(one), (np.zeros(600, np.int64), 0))[1],
         )
-        charged(evidence)
+        select_penalty(evidence)
         n_edges = len(evidence.affinity)
         assert [one.charge for one in seen] == [1.0, 30.0]
         assert {len(one.affinity) for one in seen} == {n_edges - n_edges // 5}

@@ -175,7 +175,7 @@ class TestSemantics:
         assert dbmstclu(tree).labels.tolist() == [0, 1, 1, 1, 1]
         result = dbmstclu(tree, min_cluster_size=2)
         assert result.labels.tolist() == [-1, 0, 0, 0, 0]
-        assert (result.n_clusters, result.n_noise) == (1, 1)
+        assert (result.n_clusters, result.n_unclustered) == (1, 1)
 
     def test_an_interrupted_run_ends_as_an_uninterrupted_one(self, monkeypatch):
         random = np.random.default_rng(3)

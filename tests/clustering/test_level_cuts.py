@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptclust.clustering import cut_levels, dbmstclu, level_cuts
-from ptclust.clustering._level_cuts_kernel import smaller_sides
 from ptclust.clustering.dbmstclu import rooted
 from ptclust.clustering.level_cuts import (
     _gaussian_exceeds,
@@ -18,11 +17,12 @@ from ptclust.clustering.level_cuts import (
     _price,
     _stands_out,
     _surprise,
+    smaller_sides,
 )
 from ptclust.clustering.levels import Levels, NoisyWeights
 from ptclust.errors import WeightError
 from ptclust.graph import Topology
-from ptclust.privacy import Noise
+from ptclust.privacy.noise import Noise
 from ptclust.trees import Tree
 from tests.clustering.test_dbmstclu import trees
 
@@ -78,20 +78,20 @@ class TestPlanted:
     def test_the_heavy_edges_are_cut(self, seed, distribution):
         tree, noise, across, truth = planted_tree(seed, 0.08, distribution=distribution)
         found = cut_levels(tree, noise)
-        assert found.edge_ids.tolist() == across.tolist()
+        assert found.cuts.edge_ids.tolist() == across.tolist()
         assert found.labels.tolist() == truth.tolist()
         assert found.n_clusters == 5
 
     def test_one_heavy_edge_among_many(self):
         tree, noise, across, _ = planted_tree(9, 0.06, size=300, n_clusters=2)
-        assert cut_levels(tree, noise).edge_ids.tolist() == across.tolist()
+        assert cut_levels(tree, noise).cuts.edge_ids.tolist() == across.tolist()
 
     def test_levels_within_levels(self):
         weights = np.tile([1.0] * 12 + [20.0], 9)[:-1]
         weights[38::39] = 400.0
         weights += np.random.default_rng(0).normal(0, 2.0, len(weights))
         tree = Tree(Topology(range(len(weights)), range(1, len(weights) + 1)), weights)
-        assert cut_levels(tree, gaussian(2.0)).edge_ids.tolist() == list(range(12, 116, 13))
+        assert cut_levels(tree, gaussian(2.0)).cuts.edge_ids.tolist() == list(range(12, 116, 13))
 
     @pytest.mark.parametrize("deviation", [0.3, 0.6])
     def test_no_levels_no_cuts(self, deviation):
@@ -99,7 +99,9 @@ class TestPlanted:
         for seed in range(10):
             random = np.random.default_rng(seed)
             weights = 0.5 + random.normal(0, deviation, 300)
-            n_cut += len(cut_levels(random_tree(random, weights), gaussian(deviation)).edge_ids)
+            n_cut += len(
+                cut_levels(random_tree(random, weights), gaussian(deviation)).cuts.edge_ids
+            )
         assert n_cut == 0
 
     def test_a_tail_is_seldom_taken_for_a_level(self):
@@ -115,7 +117,7 @@ class TestPlanted:
         tree = random_tree(random, random.uniform(0.1, 1, 200))
         found, expected = cut_levels(tree, gaussian(1e-3)), dbmstclu(tree)
         assert found.labels.tolist() == expected.labels.tolist()
-        assert found.edge_ids.tolist() == expected.cuts.edge_ids.tolist()
+        assert found.cuts.edge_ids.tolist() == expected.cuts.edge_ids.tolist()
         assert cut_levels(tree, gaussian(0.3)).n_clusters == 1
 
     def test_dbmstclu_gets_weights_of_at_least_one_deviation(self, monkeypatch):
@@ -136,7 +138,7 @@ class TestPlanted:
         weights = random.uniform(0, 1, 200)
         weights[[50, 120]] = 9.0, 14.0
         tree = random_tree(random, weights)
-        assert cut_levels(tree, gaussian(0.02)).edge_ids.tolist() == [50, 120]
+        assert cut_levels(tree, gaussian(0.02)).cuts.edge_ids.tolist() == [50, 120]
         sides = np.ones(200, np.int64)
         weights[[50, 120]] = 1.9, 2.1
         assert not _stands_out(NoisyWeights(weights, 0.01, is_laplace=False), sides, 201).any()
@@ -150,8 +152,8 @@ class TestPlanted:
             weights[499] = 0.92
             path = Tree(Topology(range(999), range(1, 1000)), weights)
             found = cut_levels(path, gaussian(0.12))
-            assert 499 in found.edge_ids
-            n_cut.append(len(found.edge_ids))
+            assert 499 in found.cuts.edge_ids
+            n_cut.append(len(found.cuts.edge_ids))
         assert sum(n_cut) <= 14
 
     @pytest.mark.parametrize("n_low", [1, 3])
@@ -168,7 +170,7 @@ class TestPlanted:
         weights = random.uniform(0, 0.1, 400) + random.normal(0, 0.05, 400)
         weights[[100, 200, 300]] = 0.6, 1.2, 2.4
         path = Tree(Topology(range(400), range(1, 401)), weights)
-        assert cut_levels(path, gaussian(0.05)).edge_ids.tolist() == [100, 200, 300]
+        assert cut_levels(path, gaussian(0.05)).cuts.edge_ids.tolist() == [100, 200, 300]
 
 
 class TestInvariance:
@@ -177,21 +179,21 @@ class TestInvariance:
         for shift, unit in ((-5.0, 1.0), (0.0, 2.0**900), (0.0, 3e-200)):
             moved = Tree(tree.topology, tree.weights * unit + shift)
             found = cut_levels(moved, gaussian(noise.scale * unit))
-            assert found.edge_ids.tolist() == across.tolist()
+            assert found.cuts.edge_ids.tolist() == across.tolist()
 
     def test_order_of_edges(self):
         tree, noise, across, _ = planted_tree(1, 0.08)
         order = np.random.default_rng(0).permutation(len(tree.weights))
         topology = Topology(tree.targets[order], tree.sources[order], n_nodes=tree.n_nodes)
         found = cut_levels(Tree(topology, tree.weights[order]), noise)
-        assert sorted(order[found.edge_ids].tolist()) == across.tolist()
+        assert sorted(order[found.cuts.edge_ids].tolist()) == across.tolist()
 
     @settings(max_examples=60)
     @given(trees(max_nodes=30), st.sampled_from([0.0, 0.01, 0.5]))
     def test_labels_are_what_the_cuts_leave(self, tree, deviation):
         found = cut_levels(tree, gaussian(deviation) if deviation else NO_NOISE)
-        assert found.labels.tolist() == pieces(tree, set(found.edge_ids.tolist()))
-        assert found.n_clusters == len(found.edge_ids) + 1
+        assert found.labels.tolist() == pieces(tree, set(found.cuts.edge_ids.tolist()))
+        assert found.n_clusters == len(found.cuts.edge_ids) + 1
 
     def test_trees_of_a_forest_share_their_levels(self):
         """A tree of a few edges shows no levels by itself."""
@@ -203,7 +205,7 @@ class TestInvariance:
             Topology(sources, targets, n_nodes=n + 4), np.append(tree.weights, [0.2, 0.95])
         )
         found = cut_levels(forest, noise)
-        assert found.edge_ids.tolist() == [*across.tolist(), n]
+        assert found.cuts.edge_ids.tolist() == [*across.tolist(), n]
         assert found.labels.tolist() == [*truth.tolist(), 5, 5, 6, 7]
 
 
@@ -307,7 +309,7 @@ class TestDegenerate:
     def test_no_edges(self, n, noise):
         found = cut_levels(Tree(Topology([], [], n_nodes=n), []), noise)
         assert found.labels.tolist() == list(range(n))
-        assert found.edge_ids.tolist() == []
+        assert found.cuts.edge_ids.tolist() == []
 
     @pytest.mark.parametrize("noise", [NO_NOISE, gaussian(0.1), gaussian(1e300)])
     @pytest.mark.parametrize("weight", [0.5, -3.0, 0.0])
@@ -318,7 +320,7 @@ class TestDegenerate:
     def test_exact_levels_without_noise(self):
         weights = np.tile([0.1] * 9 + [0.9], 4)[:-1]
         tree = Tree(Topology(range(39), range(1, 40)), weights)
-        assert sorted(cut_levels(tree, NO_NOISE).edge_ids.tolist()) == [9, 19, 29]
+        assert sorted(cut_levels(tree, NO_NOISE).cuts.edge_ids.tolist()) == [9, 19, 29]
 
     def test_without_noise_the_answer_is_dbmstclus(self):
         """Two levels of few edges each are too few to tell a spread from a level; single edges are not."""
@@ -327,7 +329,7 @@ class TestDegenerate:
             weights = random.uniform(0.1, 0.3, 39)
             weights[[9, 19, 29]] = random.uniform(0.9, 1.0, 3)
             tree = Tree(Topology(range(39), range(1, 40)), weights)
-            assert sorted(cut_levels(tree, gaussian(1e-6)).edge_ids.tolist()) == [9, 19, 29]
+            assert sorted(cut_levels(tree, gaussian(1e-6)).cuts.edge_ids.tolist()) == [9, 19, 29]
 
     def test_weights_that_are_not_finite(self):
         class Broken:

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from ptclust.clustering import _dbmstclu_kernel as kernel
-from ptclust.clustering import _search_tree_kernel as search_tree
 from ptclust.clustering import dbmstclu
+from ptclust.clustering.dbmstclu import _kernel as kernel
+from ptclust.clustering.dbmstclu import _search_kernel as search_tree
 from ptclust.graph import Topology
 from ptclust.trees import Tree
 

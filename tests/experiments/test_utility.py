@@ -531,7 +531,7 @@ def test_shift_rules_are_compared_on_the_same_releases():
 
 
 def test_the_default_rule_is_the_one_of_the_library():
-    from ptclust.release.normalise import normalisation
+    from ptclust.clustering.normalise import normalisation
 
     for weights in (np.array([-0.3, 0.2, 1.4]), np.array([0.05, 0.2]), np.array([0.5, 0.9])):
         shifted = weights + normalisation(weights, 0.1).shift

@@ -121,7 +121,7 @@ def test_nothing_private_is_read(monkeypatch):
 
 
 def test_only_a_release_of_all_weights_can_be_contracted():
-    with pytest.raises(UsageError, match="tree='gaussian'"):
+    with pytest.raises(UsageError, match="mechanism='gaussian'"):
         release_of("kruskal").recluster("contraction")
 
 

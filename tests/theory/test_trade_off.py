@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 import ptclust.theory
+from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
 from ptclust.graph import Topology
 from ptclust.privacy import Noise
-from ptclust.release.normalise import Normalisation
 from ptclust.theory.order_statistics import exact_laplace_order_moment, laplace_order_moments
 from ptclust.theory.separation import cluster_trade_offs, trade_off
 from ptclust.trees import Tree

@@ -65,6 +65,7 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
     import json
 
     clustering = result.clustering
+    cuts, indices = clustering.cuts, None if clustering.cuts is None else clustering.cuts.dbcvi
     document: dict[str, object] = {
         "n_nodes": result.tree.n_nodes,
         "n_edges": result.n_edges,
@@ -75,7 +76,9 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
         "cuts": [
             {"edge": edge, "dbcvi": index}
             for edge, index in zip(
-                clustering.cuts.edge_ids.tolist(), clustering.cuts.dbcvi.tolist(), strict=True
+                [] if cuts is None else cuts.edge_ids.tolist(),
+                [] if indices is None else indices.tolist(),
+                strict=True,
             )
         ],
         "private": False,
@@ -90,10 +93,9 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
 def summary(result: TreeClustering) -> str:
     """Return one line for the person at the terminal."""
     clustering = result.clustering
-    few = clustering.n_unclustered
-    unclustered = f", {few:,} unclustered nodes" if few else ""
+    left = f", {clustering.n_unclustered:,} nodes unclustered" if clustering.n_unclustered else ""
     clusters = "1 cluster" if clustering.n_clusters == 1 else f"{clustering.n_clusters:,} clusters"
     return (
-        f"{clusters}{unclustered} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
+        f"{clusters}{left} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
         f"DBCVI {clustering.dbcvi:.4f}. Not private: labels and index come from the raw weights."
     )

@@ -1,6 +1,21 @@
-"""Room of the clusterings: post-processing of a weighted tree or graph, whoever made it."""
+"""Clusterers: post-processing of a weighted tree or graph, whoever made it."""
 
-from ptclust.clustering.contraction import contract
+from ptclust.clustering.clusterer import (
+    Clusterer,
+    Clustering,
+    Cost,
+    Cuts,
+    Published,
+    check_sizes,
+    choose_clusterer,
+    clusterers,
+    get_clusterer,
+    register,
+    unregister,
+    with_options,
+    without_small,
+)
+from ptclust.clustering.contraction import ContractionClusterer, contract
 from ptclust.clustering.dbcvi import (
     WeightedTree,
     cluster_validity,
@@ -8,23 +23,33 @@ from ptclust.clustering.dbcvi import (
     dispersion,
     separation,
 )
-from ptclust.clustering.dbmstclu import Clustering, Cuts, check_sizes, dbmstclu, without_small
-from ptclust.clustering.excess_of_mass import excess_of_mass
-from ptclust.clustering.level_cuts import LevelCuts, cut_levels
+from ptclust.clustering.dbmstclu import DBMSTCluClusterer, dbmstclu
+from ptclust.clustering.level_cuts import LevelsClusterer, cut_levels
 
 __all__ = [
+    "Clusterer",
     "Clustering",
+    "Cost",
     "Cuts",
-    "LevelCuts",
+    "DBMSTCluClusterer",
+    "Published",
     "WeightedTree",
     "check_sizes",
+    "choose_clusterer",
     "cluster_validity",
+    "clusterers",
     "contract",
     "cut_levels",
     "dbcvi",
     "dbmstclu",
     "dispersion",
-    "excess_of_mass",
+    "get_clusterer",
+    "register",
     "separation",
+    "unregister",
+    "with_options",
     "without_small",
 ]
+
+for _clusterer in (ContractionClusterer(), LevelsClusterer(), DBMSTCluClusterer()):
+    register(_clusterer)  # in the order in which ``auto`` prefers them

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ptclust._kernel import inlined
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separation"]
+__all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separation", "validity"]
 
 
 class WeightedTree(Protocol):
@@ -91,6 +92,12 @@ def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float6
     """
     sep, disp = separation(tree, labels), dispersion(tree, labels)
     return (sep - disp) / np.maximum(sep, disp)
+
+
+@inlined
+def validity(separation: float, dispersion: float) -> float:
+    """Return V_C of one cluster, for kernels."""
+    return (separation - dispersion) / max(separation, dispersion)
 
 
 def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:

@@ -11,23 +11,26 @@ edges cannot tell, a tree cannot tell either: where the whole graph was released
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._kernel import kernel
 from ptclust._union_find import label_components
-from ptclust.clustering._level_cuts_kernel import smaller_sides
+from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Cuts
 from ptclust.clustering.dbmstclu import dbmstclu, rooted
-from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, shifted, two_levels
+from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, two_levels
+from ptclust.clustering.normalise import Reweighted, shifted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ptclust.clustering.clusterer import Published
     from ptclust.clustering.dbcvi import WeightedTree
-    from ptclust.privacy import Noise
+    from ptclust.clustering.dbmstclu._kernel import RootedForest
+    from ptclust.privacy.noise import Noise
 
-__all__ = ["LevelCuts", "cut_levels"]
+__all__ = ["LevelsClusterer", "cut_levels"]
 
 # Fewer edges show no levels.
 _FEWEST_EDGES = 8
@@ -45,22 +48,23 @@ _BINS, _TAILS, _PLACES = 256, np.linspace(0.02, 0.999, 40), np.linspace(-0.3, 0.
 _LEAST_PART = 1e-6
 
 
-@dataclass(frozen=True)
-class LevelCuts:
-    """A partition of the nodes of a tree, and the edges whose cuts make it."""
+class LevelsClusterer(Clusterer):
+    """Cuts of the published tree that account for the noise on its weights."""
 
-    labels: NDArray[np.int64]
-    """The cluster of every node, numbered by first appearance."""
-    edge_ids: NDArray[Any]
-    """Ids, in the graph, of the edges that were cut."""
+    name = "levels"
+    description = (
+        "the released tree was cut at weights of the upper of two levels, or that stand out, given the "
+        "public noise"
+    )
+    needs = "tree"
+    cost = Cost(800_000, 40, 1.0)
 
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters."""
-        return int(self.labels.max(initial=-1)) + 1
+    def cluster(self, published: Published) -> Clustering:
+        """Cut the published tree."""
+        return cut_levels(published.tree, published.noise)
 
 
-def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
+def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
     """Cluster the nodes of a tree whose weights were released with noise.
 
     The whole tree is cut by its two levels, or, if it shows none, at the edges that stand out. The pieces that cuts
@@ -82,13 +86,13 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
     Examples
     --------
     >>> from ptclust.graph import Topology
-    >>> from ptclust.privacy import Noise
+    >>> from ptclust.privacy.noise import Noise
     >>> from ptclust.trees import Tree
     >>> random = np.random.default_rng(0)
     >>> true = np.full(99, 0.1)
     >>> true[[32, 65]] = 0.9
     >>> tree = Tree(Topology(range(99), range(1, 100)), true + random.normal(0, 0.05, 99))
-    >>> cut_levels(tree, Noise("gaussian", scale=0.05, granularity=-40, n_values=99)).edge_ids
+    >>> cut_levels(tree, Noise("gaussian", scale=0.05, granularity=-40, n_values=99)).cuts.edge_ids
     array([32, 65])
     """
     weights = NoisyWeights.of(tree.weights, noise)
@@ -115,7 +119,7 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> LevelCuts:
             if heavy.any():
                 is_cut[edges[heavy]] = True
                 changed.append(edges[~heavy])
-    return LevelCuts(_labels(tree, is_cut), tree.edge_ids[is_cut])
+    return Clustering(_labels(tree, is_cut), cuts=Cuts(tree.edge_ids[is_cut]))
 
 
 def _labels(tree: WeightedTree, is_cut: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -292,17 +296,27 @@ def _noise_is_below(part: float, weights: NoisyWeights) -> bool:
     return weights.deviation**2 < part * variance
 
 
-def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> LevelCuts:
+def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> Clustering:
     """Cut by DBMSTClu, which needs positive weights."""
-    clustering = dbmstclu(_Shifted(tree, shifted(tree.weights, noise)))
-    return LevelCuts(clustering.labels, clustering.cuts.edge_ids)
+    found = dbmstclu(Reweighted(tree, shifted(tree.weights, noise)))
+    return Clustering(found.labels, cuts=found.cuts)
 
 
-class _Shifted:
-    """A tree with other weights."""
+@kernel
+def smaller_sides(forest: RootedForest, is_cut: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return for every edge the nodes on the smaller side, within the piece that cuts leave around it; 0 for a cut.
 
-    def __init__(self, tree: WeightedTree, weights: NDArray[np.float64]) -> None:
-        self.n_nodes = tree.n_nodes
-        self.sources, self.targets = tree.sources, tree.targets
-        self.weights = weights
-        self.edge_ids, self.names = tree.edge_ids, tree.names
+    Parents come before their children, so two sweeps suffice: up for what is below, down for the topmost node.
+    """
+    parent, edge = forest.parent, forest.edge
+    n_nodes = len(parent)
+    below, topmost = np.ones(n_nodes, np.int64), np.arange(n_nodes)
+    for node in range(n_nodes - 1, -1, -1):
+        if edge[node] >= 0 and not is_cut[edge[node]]:
+            below[parent[node]] += below[node]
+    smaller = np.zeros(len(is_cut), np.int64)
+    for node in range(n_nodes):
+        if edge[node] >= 0 and not is_cut[edge[node]]:
+            topmost[node] = topmost[parent[node]]
+            smaller[edge[node]] = min(below[node], below[topmost[node]] - below[node])
+    return smaller

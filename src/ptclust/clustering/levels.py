@@ -8,19 +8,19 @@ the two levels can be told all the same: from many weights together, not from on
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust.clustering._levels_kernel import fit_two_levels
+from ptclust._kernel import inlined, kernel
 from ptclust.errors import WeightError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ptclust.privacy import Noise
+    from ptclust.privacy.noise import Noise
 
-__all__ = ["APART", "Levels", "NoisyWeights", "affinities", "least_shift", "shifted", "two_levels"]
+__all__ = ["APART", "Levels", "NoisyWeights", "affinities", "two_levels"]
 
 APART = 4.0
 """Levels closer than this many standard deviations of the true weights are but a spread.
@@ -55,7 +55,7 @@ class NoisyWeights(NamedTuple):
 
         Examples
         --------
-        >>> from ptclust.privacy import Noise
+        >>> from ptclust.privacy.noise import Noise
         >>> NoisyWeights.of([-2.0, 6.0], Noise("laplace", scale=1e9, granularity=0, n_values=2)).values
         array([0. , 0.5])
         """
@@ -153,26 +153,111 @@ def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
     return levels.gap / levels.variance * ((levels.low + levels.high) / 2 - values)
 
 
-def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
-    """Return weights of which the smallest is one deviation of the noise, or more if it was more: all are positive.
+# Expectation-maximisation, on a histogram of the weights.
 
-    docs/decisions/0006-shift.md says why.
+#: The variance is at least this part of that of the weights: without noise, two exact levels would have none at all.
+LEAST_PART = 1e-6
+#: Rounds from one start; most end far earlier, ...
+ROUNDS = 300
+#: ... when a round adds less than this to the log-likelihood per weight.
+ENOUGH = 1e-7
+#: A level that explains less than this part of the weights explains none.
+NOTHING = 1e-9
 
-    Examples
-    --------
-    >>> from ptclust.privacy import Noise
-    >>> shifted(np.array([-1.0, 2.0]), Noise("gaussian", scale=0.5, granularity=-40, n_values=2))
-    array([0.5, 3.5])
+
+@inlined
+def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
+    """Return the log-density at this distance from the mean, up to the constant that both levels share."""
+    if is_laplace:
+        return -abs(distance) / math.sqrt(variance / 2)
+    return -distance * distance / (2 * variance)
+
+
+@inlined
+def log_constant(variance: float, is_laplace: bool) -> float:
+    """Return the log-density at the mean."""
+    return -0.5 * math.log((2 if is_laplace else 2 * math.pi) * variance)
+
+
+@kernel
+def one_round(
+    values: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    share: float,
+    low: float,
+    high: float,
+    variance: float,
+    is_laplace: bool,
+) -> tuple[float, float, float, float, float]:
+    """Return the log-likelihood, and share, levels and variance after one round.
+
+    Mean and variance by responsibility are the maximum for Gaussian noise. For Laplace noise the median would be;
+    the mean is consistent as well, and moves smoothly.
     """
-    if not len(weights):
-        return weights
-    return weights + least_shift(float(weights.min()), noise.standard_deviation)
+    total = counts.sum()
+    likelihood = total * log_constant(variance, is_laplace)
+    n_low = sum_low = sum_high = square_low = square_high = 0.0
+    log_low, log_high = np.log(share), np.log1p(-share)
+    for i in range(len(values)):
+        x, count = values[i], counts[i]
+        a = log_low + log_kernel(x - low, variance, is_laplace)
+        b = log_high + log_kernel(x - high, variance, is_laplace)
+        top = max(a, b)
+        both = top + np.log(np.exp(a - top) + np.exp(b - top))
+        likelihood += count * both
+        of_low = count * np.exp(a - both)
+        of_high = count - of_low
+        n_low += of_low
+        sum_low += of_low * x
+        sum_high += of_high * x
+        square_low += of_low * x * x
+        square_high += of_high * x * x
+    n_high = total - n_low
+    if n_low < NOTHING * total or n_high < NOTHING * total:
+        return likelihood, -1.0, low, high, variance
+    low, high = sum_low / n_low, sum_high / n_high
+    within = square_low - n_low * low * low + square_high - n_high * high * high
+    return likelihood, n_low / total, low, high, within / total
 
 
-def least_shift(smallest: float, deviation: float) -> float:
-    """Return the least shift that leaves the smallest weight positive, and at one deviation of the noise or more.
+@kernel
+def fit_two_levels(
+    values: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    noise_variance: float,
+    is_laplace: bool,
+    starts: NDArray[Any],
+) -> tuple[float, float, float, float, float]:
+    """Return the largest log-likelihood found from all starts, the share of the low level, both levels, the variance.
 
-    >>> least_shift(-1.0, 0.5), least_shift(0.75, 0.5)
-    (1.5, 0.0)
+    Every start is a share of the low level; levels that far apart explain what noise does not.
     """
-    return max(0.0, deviation - smallest, math.nextafter(-smallest, math.inf))
+    total = counts.sum()
+    mean = (counts * values).sum() / total
+    spread = (counts * (values - mean) ** 2).sum() / total
+    floor = max(noise_variance, LEAST_PART * spread)
+    best = (-np.inf, 0.5, mean, mean, max(spread, floor))
+    if spread == 0:
+        return best
+    apart = np.sqrt(max(spread - noise_variance, 0.05 * spread))
+    for start in starts:
+        share = start
+        low = mean - apart * np.sqrt((1 - share) / share)
+        high = mean + apart * np.sqrt(share / (1 - share))
+        variance = max(floor, 0.1 * spread)
+        before = likelihood = -np.inf
+        for _ in range(ROUNDS):
+            likelihood, new_share, low, high, new_variance = one_round(
+                values, counts, share, low, high, variance, is_laplace
+            )
+            if new_share < 0:
+                break
+            share, variance = new_share, max(new_variance, floor)
+            if abs(likelihood - before) < ENOUGH * total:
+                break
+            before = likelihood
+        if low > high:
+            low, high, share = high, low, 1 - share
+        if likelihood > best[0]:
+            best = (likelihood, share, low, high, variance)
+    return best

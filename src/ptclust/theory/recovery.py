@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ptclust.clustering import WeightedTree
-    from ptclust.clustering._dbmstclu_kernel import RootedForest
+    from ptclust.clustering.dbmstclu._kernel import RootedForest
     from ptclust.theory.partition import Partition
 
 __all__ = ["certify_recovery"]

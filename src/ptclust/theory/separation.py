@@ -24,8 +24,8 @@ from ptclust.theory.partition import as_partition
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ptclust.clustering.normalise import Normalisation
     from ptclust.privacy import Noise
-    from ptclust.release.normalise import Normalisation
     from ptclust.trees import Tree
 
 __all__ = ["TradeOff", "cluster_trade_offs", "trade_off"]
@@ -177,7 +177,7 @@ def cluster_trade_offs(
     --------
     >>> from ptclust.graph import Topology
     >>> from ptclust.privacy import Noise
-    >>> from ptclust.release.normalise import Normalisation
+    >>> from ptclust.clustering.normalise import Normalisation
     >>> from ptclust.trees import Tree
     >>> tree = Tree(Topology([0, 1, 2], [1, 2, 3]), [0.1, 0.1, 0.9])
     >>> noise = Noise("laplace", scale=0.01, granularity=-40, n_values=3)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ptclust._union_find import label_components
 from ptclust.clustering import dbcvi, dbmstclu
-from ptclust.clustering._cut_search_kernel import GAIN_STEP
+from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.theory.partition import has_partitioning_topology, is_cut
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ class _Run:
 
     @classmethod
     def of(cls, tree: WeightedTree, labels: ArrayLike) -> _Run:
-        made = np.searchsorted(tree.edge_ids, dbmstclu(tree).cuts.edge_ids)
+        cuts = dbmstclu(tree).cuts
+        made = np.searchsorted(tree.edge_ids, cuts.edge_ids if cuts else [])
         return cls(made.astype(np.int64), is_cut(tree, labels))
 
     @property

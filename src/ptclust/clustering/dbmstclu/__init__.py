@@ -2,68 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ptclust._numbering import number_by_first_appearance
-from ptclust.clustering import _dbmstclu_kernel as kernel
-from ptclust.clustering._search_tree_kernel import SearchTrees
+from ptclust.clustering.clusterer import (
+    Clusterer,
+    Clustering,
+    Cost,
+    Cuts,
+    check_sizes,
+    without_small,
+)
 from ptclust.clustering.dbcvi import WeightedTree, dbcvi
-from ptclust.errors import UsageError, WeightError
+from ptclust.clustering.dbmstclu import _kernel as kernel
+from ptclust.clustering.dbmstclu._search_kernel import SearchTrees
+from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
+from ptclust.errors import WeightError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "Clustering",
-    "Cuts",
-    "check_sizes",
-    "check_weights",
-    "dbmstclu",
-    "rooted",
-    "without_small",
-]
+    from ptclust.clustering.clusterer import Published, Publishes
+
+__all__ = ["DBMSTCluClusterer", "check_weights", "dbmstclu", "rooted"]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()
 
 
 @dataclass(frozen=True)
-class Cuts:
-    """The cuts of a tree, in the order in which they were made."""
+class DBMSTCluClusterer(Clusterer):
+    """The paper's Algorithm 1 on the published tree: one edge decides a cut."""
 
-    edge_ids: NDArray[Any]
-    """Ids, in the graph, of the edges that were cut."""
-    dbcvi: NDArray[np.float64]
-    """DBCVI right after each cut."""
+    name: ClassVar[str] = "dbmstclu"
+    description: ClassVar[str] = "DBMSTClu cut the released tree"
+    needs: ClassVar[Publishes] = "tree"
+    cost: ClassVar[Cost] = Cost(60_000, 10, 1.0)
 
-    def __len__(self) -> int:
-        return len(self.edge_ids)
+    shift: float | None = None
+    """tau of the paper; by default from the noisy weights and the noise."""
+    scale: float | None = None
+    """p of the paper; by default the largest shifted weight."""
 
+    def __post_init__(self) -> None:
+        check_constants(self.shift, self.scale)
 
-@dataclass(frozen=True)
-class Clustering:
-    """A partition of the nodes, and how it came about."""
-
-    labels: NDArray[np.int64]
-    """The cluster of every node, numbered by first appearance; -1 for noise."""
-    cuts: Cuts
-    dbcvi: float
-    """DBCVI of the partition that the cuts make."""
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters, not counting noise."""
-        return int(self.labels.max(initial=-1)) + 1
-
-    @property
-    def n_noise(self) -> int:
-        """Number of nodes that are noise."""
-        return int(np.count_nonzero(self.labels < 0))
+    def cluster(self, published: Published) -> Clustering:
+        """Cut the published tree."""
+        tree, deviation = published.tree, published.noise.standard_deviation
+        normal = normalisation(tree.weights, deviation, self.shift, self.scale)
+        origin = "from the released weights and the public noise" if self.shift is None else "given"
+        line = (
+            f"released weights were shifted by {normal.shift:.6g} ({origin}) and divided by "
+            f"{normal.scale:.6g}"
+        )
+        return replace(
+            dbmstclu(Reweighted(tree, normal.apply(tree.weights))),
+            shift=normal.shift,
+            scale=normal.scale,
+            description=(line, self.description),
+        )
 
 
 def dbmstclu(
@@ -87,7 +90,7 @@ def dbmstclu(
     max_clusters : int, optional
         Stop at this many clusters. The components of a forest are clusters from the start.
     min_cluster_size : int, default 1
-        Clusters of fewer nodes become noise, label -1. With 1, the paper's algorithm, there is no noise.
+        Nodes of smaller clusters are unclustered, label -1. With 1, the paper's algorithm, none are.
     progress : callable, optional
         Called now and then with the number of cuts made so far.
 
@@ -129,14 +132,8 @@ def dbmstclu(
         labels=without_small(labels, min_cluster_size),
         cuts=Cuts(tree.edge_ids[cut], sums / max(tree.n_nodes, 1)),
         dbcvi=dbcvi(tree, labels),
+        min_cluster_size=min_cluster_size,
     )
-
-
-def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
-    """Raise UsageError unless both are whole numbers of at least 1, or the first is left out."""
-    for name, value in (("max_clusters", max_clusters), ("min_cluster_size", min_cluster_size)):
-        if value is not None and (not isinstance(value, (int, np.integer)) or value < 1):
-            raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
 def check_weights(tree: WeightedTree) -> None:
@@ -221,12 +218,3 @@ def _labels(forest: kernel.RootedForest, cut: NDArray[Any]) -> NDArray[np.int64]
     kernel.label_pieces(forest, is_cut, labels)
     number_by_first_appearance(labels, np.full(n_nodes, -1))
     return labels
-
-
-def without_small(labels: NDArray[np.int64], min_cluster_size: int) -> NDArray[np.int64]:
-    """Turn clusters of fewer than ``min_cluster_size`` nodes into noise and close the gaps in the numbering."""
-    if min_cluster_size == 1 or not len(labels):
-        return labels
-    kept = np.where(np.bincount(labels)[labels] < min_cluster_size, -1, labels)
-    number_by_first_appearance(kept, np.full(len(kept), -1))
-    return kept

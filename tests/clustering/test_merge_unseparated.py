@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptclust.clustering._standing_apart import _Blocks, join_spread
+from ptclust.clustering.contraction._evidence import _Blocks, merge_unseparated
 from ptclust.clustering.levels import NoisyWeights
 
 
@@ -58,7 +58,7 @@ def test_levels_stay_and_a_spread_is_joined():
     place = np.arange(40) % 20  # 0 and 1 are halves of one cluster, 2 and 3 those of another
     values = np.maximum(place[a], place[b]) / 20 + 9.0 * (labels[a] // 2 != labels[b] // 2)
     noisy = weighed(values + random.normal(0, 0.01, len(a)), 0.01)
-    assert join_spread(a, b, noisy, labels).tolist() == (labels // 2).tolist()
+    assert merge_unseparated(a, b, noisy, labels).tolist() == (labels // 2).tolist()
 
 
 @pytest.mark.parametrize(("gap", "n_left"), [(3.5, 1), (4.5, 2)])
@@ -67,7 +67,7 @@ def test_four_deviations_are_needed(gap, n_left):
     a, b = complete(60)
     labels = np.arange(60) % 2
     values = random.normal(0, 1, len(a)) + gap * (labels[a] != labels[b])
-    assert join_spread(a, b, weighed(values), labels).max() + 1 == n_left
+    assert merge_unseparated(a, b, weighed(values), labels).max() + 1 == n_left
 
 
 @pytest.mark.parametrize("is_laplace", [False, True])
@@ -81,7 +81,7 @@ def test_noise_is_not_taken_for_a_spread(is_laplace):
             random.laplace(0, math.sqrt(0.5), len(a)) if is_laplace else random.normal(0, 1, len(a))
         )
         values = noise + 2.0 * (labels[a] != labels[b])
-        assert join_spread(a, b, weighed(values, 1.0, is_laplace), labels).max() == 1
+        assert merge_unseparated(a, b, weighed(values, 1.0, is_laplace), labels).max() == 1
 
 
 def test_a_cluster_in_which_weights_are_as_heavy_is_no_other():
@@ -89,7 +89,7 @@ def test_a_cluster_in_which_weights_are_as_heavy_is_no_other():
     a, b = complete(20)
     labels = (np.arange(20) < 5).astype(np.int64)
     values = np.where(labels[a] + labels[b] == 2, 0.1, 0.9)
-    assert join_spread(a, b, weighed(values), labels).tolist() == [0] * 20
+    assert merge_unseparated(a, b, weighed(values), labels).tolist() == [0] * 20
 
 
 def test_single_nodes():
@@ -98,15 +98,17 @@ def test_single_nodes():
     labels = np.array([0, 0, 0, 1])
     near = weighed([0.1, 0.2, 0.3, 0.2, 0.3, 0.4])
     far = weighed([0.1, 0.2, 0.3, 5.1, 5.2, 5.3])
-    assert join_spread(a, b, near, labels).max() == 0
-    assert join_spread(a, b, far, labels).max() == 1
-    assert join_spread(a[:1], b[:1], weighed([7.0]), np.array([0, 1])).tolist() == [0, 1]
+    assert merge_unseparated(a, b, near, labels).max() == 0
+    assert merge_unseparated(a, b, far, labels).max() == 1
+    assert merge_unseparated(a[:1], b[:1], weighed([7.0]), np.array([0, 1])).tolist() == [0, 1]
 
 
 def test_no_edges_and_one_cluster():
     none = np.empty(0, np.int64)
-    assert join_spread(none, none, weighed([]), np.array([0, 1, 2])).tolist() == [0, 1, 2]
-    assert join_spread(*complete(3), weighed([1.0, 2.0, 3.0]), np.zeros(3, np.int64)).max() == 0
+    assert merge_unseparated(none, none, weighed([]), np.array([0, 1, 2])).tolist() == [0, 1, 2]
+    assert (
+        merge_unseparated(*complete(3), weighed([1.0, 2.0, 3.0]), np.zeros(3, np.int64)).max() == 0
+    )
 
 
 def test_equal_pairs_are_joined_all_the_same():
@@ -114,4 +116,4 @@ def test_equal_pairs_are_joined_all_the_same():
     n = 12
     a, b = np.arange(n), (np.arange(n) + 1) % n
     labels = np.arange(n) // 2
-    assert join_spread(a, b, weighed(np.full(n, 0.5)), labels).max() == 0
+    assert merge_unseparated(a, b, weighed(np.full(n, 0.5)), labels).max() == 0

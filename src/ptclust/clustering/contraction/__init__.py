@@ -19,21 +19,22 @@ The method, for a graph or a cluster found in it:
 
 from __future__ import annotations
 
-from math import log
+from math import log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust.clustering._evidence import (
+from ptclust.clustering.clusterer import Clusterer, Clustering, Cost
+from ptclust.clustering.contraction._evidence import (
     Edges,
     Evidence,
     best_partition,
-    charged,
-    clearly_apart,
     is_clear,
+    merge_unclear,
+    merge_unseparated,
+    select_penalty,
 )
-from ptclust.clustering._moves_kernel import connected_pieces
-from ptclust.clustering._standing_apart import join_spread
+from ptclust.clustering.contraction._partition_kernel import connected_pieces
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 from ptclust.errors import UsageError
 
@@ -42,15 +43,63 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ptclust.privacy import Noise
+    from ptclust.clustering.clusterer import Published, Publishes
+    from ptclust.privacy.noise import Noise
 
-__all__ = ["contract"]
+__all__ = ["ContractionClusterer", "contract", "enough_edges_to_average"]
 
 # Fewer nodes or edges hold no clusters that noise could not have made.
 _SMALLEST = 4
 # d (gap / deviation)^2 with d edges at a node: twice the 4 that two equal clusters with known levels need for any
 # method to do better than chance (Deshpande, Abbe, Montanari 2017 for dense graphs), as levels are not known.
 _DETECTABLE = 8.0
+# How many times as many edges as a tree a graph needs for averages over edges to say more than single ones.
+_REDUNDANCY = 2
+
+
+class ContractionClusterer(Clusterer):
+    """Clusters of the whole published graph, by the sum of the evidence of all edges between two groups."""
+
+    name = "contraction"
+    description = (
+        "groups of nodes were joined by the summed evidence of all released weights between them, given "
+        "the public noise"
+    )
+    needs = "graph"
+    cost = Cost(500_000, 25, 1.25)
+
+    def cluster(self, published: Published) -> Clustering:
+        """Cluster the published graph."""
+        topology = published.topology
+        return Clustering(
+            contract(
+                topology.sources,
+                topology.targets,
+                published.noisy_weights,
+                topology.n_nodes,
+                published.noise,
+            )
+        )
+
+    def visible_gap(self, n_nodes: int, n_edges: int, n_tree_edges: int | None = None) -> float:
+        """Return how many deviations of noise weights within and across clusters must differ by to be seen.
+
+        Averages see about d edges of every node, d being the mean degree, and the two levels of m weights; the
+        constants are measured (docs/decisions/0009-averaging-beats-single-edges.md).
+        """
+        n_tree_edges = n_nodes - 1 if n_tree_edges is None else n_tree_edges
+        if not n_edges or not enough_edges_to_average(n_edges, n_tree_edges):
+            return super().visible_gap(n_nodes, n_edges, n_tree_edges)
+        return max(7.0 / sqrt(2.0 * n_edges / n_nodes), 8.0 / float(n_edges**0.25))
+
+    def suits(self, publishes: Publishes, n_edges: int, n_tree_edges: int) -> bool:
+        """Return whether all weights are released and enough of them to average."""
+        return publishes == "graph" and enough_edges_to_average(n_edges, n_tree_edges)
+
+
+def enough_edges_to_average(n_edges: int, n_tree_edges: int) -> bool:
+    """Return whether a release of all weights has enough of them to average the noise out."""
+    return n_edges >= _REDUNDANCY * n_tree_edges
 
 
 def contract(
@@ -82,7 +131,7 @@ def contract(
 
     Examples
     --------
-    >>> from ptclust.privacy import Noise
+    >>> from ptclust.privacy.noise import Noise
     >>> random = np.random.default_rng(0)
     >>> a, b = np.triu_indices(40, 1)
     >>> true = np.where(a % 2 == b % 2, 0.2, 0.9)
@@ -105,7 +154,7 @@ def contract(
             outer = labels.copy()
     pieces, _ = connected_pieces(a, b, labels)
     inner = np.flatnonzero(outer[a] == outer[b])
-    return connected_pieces(a, b, join_spread(a[inner], b[inner], noisy.at(inner), pieces))[0]
+    return connected_pieces(a, b, merge_unseparated(a[inner], b[inner], noisy.at(inner), pieces))[0]
 
 
 def _checked(
@@ -168,9 +217,9 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> NDArray[np.int
     if 2 * n_edges * levels.gap**2 <= _DETECTABLE * n_nodes * levels.variance:
         return None
     graph = Edges.of(part.sources, part.targets, n_nodes)
-    evidence = charged(Evidence(graph, affinities(weights, levels)))
+    evidence = select_penalty(Evidence(graph, affinities(weights, levels)))
     labels, value = best_partition(evidence)
     _, n_components = connected_pieces(*graph[:2], np.zeros(n_nodes, np.int64))
     if labels.max() + 1 > n_components and is_clear(value - log(n_all), evidence):
-        return clearly_apart(evidence, labels)
+        return merge_unclear(evidence, labels)
     return None

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.excess_of_mass import default_cluster_size, excess_of_mass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptclust.clustering.excess_of_mass import default_cluster_size, excess_of_mass
 from ptclust.errors import UsageError
 from ptclust.experiments.utility import agreement
 from ptclust.graph import Topology

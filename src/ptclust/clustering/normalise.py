@@ -1,4 +1,4 @@
-"""Shift and scale of the Weight-Release mechanism: how noisy weights come into (0, 1], where DBMSTClu wants them."""
+"""Shift and scale of the Weight-Release mechanism (tau and p): noisy weights come into (0, 1], as DBMSTClu needs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from ptclust.clustering.levels import least_shift
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Normalisation", "check_constants", "normalisation"]
+    from ptclust.clustering.dbcvi import WeightedTree
+    from ptclust.privacy.noise import Noise
+
+__all__ = [
+    "Normalisation",
+    "Reweighted",
+    "check_constants",
+    "least_shift",
+    "normalisation",
+    "shifted",
+]
 
 
 class Normalisation(NamedTuple):
@@ -28,13 +36,27 @@ class Normalisation(NamedTuple):
         return (noisy_weights + self.shift) / self.scale
 
 
+class Reweighted:
+    """A tree with other weights."""
+
+    def __init__(self, tree: WeightedTree, weights: NDArray[np.float64]) -> None:
+        self.n_nodes = tree.n_nodes
+        self.sources, self.targets = tree.sources, tree.targets
+        self.weights = weights
+        self.edge_ids, self.names = tree.edge_ids, tree.names
+
+
 def check_constants(shift: float | None, scale: float | None) -> None:
     """Raise UsageError unless both are finite numbers or left out."""
     for name, value in (("shift", shift), ("scale", scale)):
-        if value is not None and (not _is_number(value) or not math.isfinite(value)):
+        if value is not None and not _is_finite(value):
             raise UsageError(f"{name} must be a finite number, not {value!r}")
     if scale is not None and scale <= 0:
         raise UsageError(f"scale must be above 0, not {scale!r}")
+
+
+def _is_finite(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def normalisation(
@@ -68,10 +90,8 @@ def normalisation(
         shift = least_shift(smallest, noise)
     if smallest + shift <= 0:
         raise UsageError(
-            f"with a shift of {shift:g} the smallest released weight is not positive, and the budget "
-            "of this run is spent; next time leave shift "
-            "out, or give at least "
-            f"{-smallest:g} and a little more"
+            f"with a shift of {shift:g} the smallest released weight is not positive, and the budget of this run is "
+            f"spent; next time leave shift out, or give at least {-smallest:g} and a little more"
         )
     if scale is None:
         scale = largest + shift
@@ -83,5 +103,25 @@ def normalisation(
     return Normalisation(shift, scale)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
+    """Return weights of which the smallest is one deviation of the noise, or more if it was more: all are positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ptclust.privacy.noise import Noise
+    >>> shifted(np.array([-1.0, 2.0]), Noise("gaussian", scale=0.5, granularity=-40, n_values=2))
+    array([0.5, 3.5])
+    """
+    if not len(weights):
+        return weights
+    return weights + least_shift(float(weights.min()), noise.standard_deviation)
+
+
+def least_shift(smallest: float, deviation: float) -> float:
+    """Return the least shift that leaves the smallest weight positive, and at one deviation of the noise or more.
+
+    >>> least_shift(-1.0, 0.5), least_shift(0.75, 0.5)
+    (1.5, 0.0)
+    """
+    return max(0.0, deviation - smallest, math.nextafter(-smallest, math.inf))

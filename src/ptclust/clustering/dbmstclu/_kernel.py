@@ -12,7 +12,7 @@ minima over ``before`` and ``after``: all cuts of a component are evaluated in t
 only asks for a new evaluation of the two pieces it makes.
 
 That is a few sweeps in all if cuts are balanced. A component that is cut again and again into a large and a small
-piece gets a search tree instead, see ``_cut_search_kernel``.
+piece gets a search tree instead, see ``_search_kernel``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust._kernel import inlined, kernel
-from ptclust.clustering._cut_search_kernel import best_cut, cut_off, on_grid
-from ptclust.clustering._search_tree_kernel import (
+from ptclust.clustering.dbcvi import validity
+from ptclust.clustering.dbmstclu._search_kernel import (
     COUNT,
     SearchTrees,
+    best_cut,
     build,
+    cut_off,
     dissolve,
+    on_grid,
     set_below,
     set_leaf,
-    validity,
 )
 
 if TYPE_CHECKING:

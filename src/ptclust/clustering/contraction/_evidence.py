@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust.clustering._moves_kernel import (
+from ptclust.clustering.contraction._partition_kernel import (
     Neighbours,
     agreement_within,
     connected_pieces,
+    contract_further,
     induced_edges,
     move_nodes,
     neighbours_of,
+    search_partition,
 )
-from ptclust.clustering._partition_kernel import contract_further, search_partition
+from ptclust.clustering.levels import APART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from ptclust.clustering.levels import NoisyWeights
 
 # Times the affinities are put on the edges at random, at most; and from how many on the answer may be clear.
 _PERMUTATIONS, _FEWEST = 8, 3
@@ -33,6 +37,8 @@ _CHARGES = 1.0, 30.0
 _HELD_BACK = 5
 # Rounds of joining what is not clearly apart and moving nodes; one or two suffice.
 _ROUNDS = 5
+# Standard errors by which a variance must exceed that of the noise to be one of true weights.
+_SURE = 2.0
 
 
 class Edges(NamedTuple):
@@ -121,7 +127,7 @@ def _local_maxima(evidence: Evidence) -> Iterator[NDArray[np.int64]]:
             contracted = single
 
 
-def charged(evidence: Evidence) -> Evidence:
+def select_penalty(evidence: Evidence) -> Evidence:
     """Return the evidence with the charge whose partition best foretells edges that it has not seen.
 
     To name the clusters costs log binom(n, K) nats; which of them the other nodes join is not charged, as the edges
@@ -165,7 +171,7 @@ def is_clear(value: float, evidence: Evidence) -> bool:
     return False
 
 
-def clearly_apart(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def merge_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Join clusters that may be apart by chance alone, let nodes find their place again, and so on.
 
     A partition can be far better than chance and yet have a cluster too many: of all the ways to cut a cluster in
@@ -259,3 +265,77 @@ def _is_pair_clear(
     both = evidence.at(*evidence.graph.within(members, room))
     labels = (np.arange(n_nodes) >= len(pair[0])).astype(np.int64)
     return is_clear(both.value_of(labels), both)
+
+
+def merge_unseparated(
+    sources: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    weights: NoisyWeights,
+    labels: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Join clusters that do not stand apart, those first that do so least.
+
+    Pairs of which each is the other's least separate neighbour become one, until all stand apart.
+    """
+    while True:
+        blocks = _Blocks.of(sources, targets, weights, labels)
+        apart = blocks.apart(weights)
+        least = np.full(blocks.n_clusters, np.inf)
+        np.minimum.at(least, blocks.first, apart)
+        np.minimum.at(least, blocks.second, apart)
+        is_least = (apart == least[blocks.first]) & (apart == least[blocks.second])
+        joined = np.flatnonzero(is_least & (apart <= APART))
+        if not len(joined):
+            return labels
+        # Of equal ones the first: a cluster is joined with one other at a time.
+        into = np.arange(blocks.n_clusters)
+        _, once = np.unique(blocks.second[joined], return_index=True)
+        into[blocks.second[joined[once]]] = blocks.first[joined[once]]
+        labels = np.unique(into[labels], return_inverse=True)[1]
+
+
+class _Blocks(NamedTuple):
+    """Weights between pairs of clusters and within single ones: their number, mean, and squares about it."""
+
+    n_clusters: int
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    across: NDArray[np.float64]  # a row each of number, mean and squares; so are those within
+    within: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        sources: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        weights: NoisyWeights,
+        labels: NDArray[np.int64],
+    ) -> _Blocks:
+        n_clusters = int(labels.max(initial=-1)) + 1
+        first, second, place = pairs_of_clusters(labels[sources], labels[targets], n_clusters)
+        number = np.bincount(place)
+        mean = np.bincount(place, weights.values) / number
+        squares = np.bincount(place, (weights.values - mean[place]) ** 2)
+        is_within = first == second
+        sums = np.stack([number.astype(np.float64), mean, squares])
+        within = np.zeros((3, n_clusters))
+        within[1] = -np.inf
+        within[:, first[is_within]] = sums[:, is_within]
+        return cls(n_clusters, first[~is_within], second[~is_within], sums[:, ~is_within], within)
+
+    def apart(self, weights: NoisyWeights) -> NDArray[np.float64]:
+        """Return for every pair how many deviations of the true weights lie between edges across and edges within.
+
+        Those within are of the cluster with the heavier ones. The deviation is the least that the noise does not
+        explain; single nodes have no edges within, and two of them stand apart for lack of a measure.
+        """
+        number, mean, squares = self.across
+        numbers, means, all_squares = self.within[:, np.stack([self.first, self.second])]
+        gap = mean - means.max(axis=0)
+        freedom = np.maximum(number - 1 + np.maximum(numbers - 1, 0).sum(axis=0), 1)
+        noise, kurtosis = weights.deviation**2, 6.0 if weights.is_laplace else 3.0
+        explained = noise * (1 + _SURE * np.sqrt((kurtosis - 1) / freedom))
+        variance = (squares + all_squares.sum(axis=0)) / freedom - explained
+        with np.errstate(divide="ignore", invalid="ignore"):
+            deviations: NDArray[np.float64] = gap / np.sqrt(np.maximum(variance, 0.0))
+        return np.where(gap > 0, deviations, 0.0)

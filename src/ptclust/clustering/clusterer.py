@@ -1,0 +1,292 @@
+"""What a clusterer is: post-processing of published values, which costs no privacy; and the registry of all of them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from ptclust._numbering import number_by_first_appearance
+from ptclust.clustering.dbcvi import WeightedTree, dbcvi
+from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
+from ptclust.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ptclust.privacy.noise import Noise
+
+__all__ = [
+    "Clusterer",
+    "Clustering",
+    "Cost",
+    "Cuts",
+    "Published",
+    "check_sizes",
+    "choose_clusterer",
+    "clusterers",
+    "get_clusterer",
+    "register",
+    "unregister",
+    "with_options",
+    "without_small",
+]
+
+Publishes = Literal["tree", "graph"]
+"""What has noisy weights: the edges of a tree, or all edges of the graph."""
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The cuts of a tree, in the order in which they were made."""
+
+    edge_ids: NDArray[Any]
+    """Ids, in the graph, of the edges that were cut."""
+    dbcvi: NDArray[np.float64] | None = None
+    """DBCVI right after each cut, if the clusterer computes it."""
+
+    def __len__(self) -> int:
+        return len(self.edge_ids)
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """A partition of the nodes, and how it came about."""
+
+    labels: NDArray[np.int64]
+    """The cluster of every node, numbered by first appearance; -1 for unclustered nodes."""
+    clusterer: str = "dbmstclu"
+    cuts: Cuts | None = None
+    """The cuts of the tree whose pieces the clusters are, if they are such."""
+    dbcvi: float = math.nan
+    """DBCVI, on the tree, of the clusters before small ones were dropped; NaN if not computed."""
+    shift: float = 0.0
+    """(noisy weight + shift) / scale is in (0, 1] on the tree: tau and p of the paper."""
+    scale: float = 1.0
+    min_cluster_size: int = 1
+    description: tuple[str, ...] = ()
+    """What was done, for the statement."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.labels.max(initial=-1)) + 1
+
+    @property
+    def n_unclustered(self) -> int:
+        """Number of nodes in no cluster."""
+        return int((self.labels < 0).sum())
+
+
+class PublicTopology(Protocol):
+    """What clusterers see of a topology."""
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+
+    @property
+    def sources(self) -> NDArray[Any]:
+        """First endpoint of every edge."""
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """Second endpoint of every edge."""
+
+
+class Published(Protocol):
+    """What a mechanism published: all that a clusterer sees."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism."""
+
+    @property
+    def noise(self) -> Noise:
+        """The noise on every weight; scale and distribution are public."""
+
+    @property
+    def tree(self) -> WeightedTree:
+        """The published tree, or a minimum spanning tree of the published graph."""
+
+    @property
+    def topology(self) -> PublicTopology:
+        """The topology whose edges have noisy weights: the graph's, or the tree's."""
+
+    @property
+    def noisy_weights(self) -> NDArray[np.float64]:
+        """The noisy weight of every edge of ``topology``."""
+
+    @property
+    def whole_graph(self) -> bool:
+        """Whether all edges of the graph have noisy weights."""
+
+
+class Cost(NamedTuple):
+    """About how many steps a run takes, as measured: fixed + per_item * (nodes + edges)**power."""
+
+    fixed: float
+    per_item: float
+    power: float
+
+    def steps(self, n_items: float) -> float:
+        """Return the steps of a run with so many nodes and edges together."""
+        return self.fixed + self.per_item * math.pow(n_items, self.power)
+
+
+class Clusterer(ABC):
+    """Clusters of what a mechanism published.
+
+    To add one, write a class with these attributes and ``cluster``, and ``register`` an object of it. Options of a
+    clusterer are fields of a frozen dataclass; it checks them when it is made, before anything is spent.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    """What it does, in one line of the statement."""
+    needs: ClassVar[Publishes]
+    cost: ClassVar[Cost]
+
+    @abstractmethod
+    def cluster(self, published: Published) -> Clustering:
+        """Return labels numbered by first appearance, and what else is known; look at nothing but ``published``."""
+
+    def apply(self, published: Published, *, min_cluster_size: int = 1) -> Clustering:
+        """Cluster, drop small clusters, and return the result with every field filled in."""
+        check_sizes(None, min_cluster_size)
+        found = self.cluster(published)
+        if math.isnan(found.dbcvi):
+            tree = published.tree
+            normal = normalisation(tree.weights, published.noise.standard_deviation)
+            index = dbcvi(Reweighted(tree, normal.apply(tree.weights)), found.labels)
+            found = replace(found, dbcvi=index, shift=normal.shift, scale=normal.scale)
+        lines = list(found.description or (self.description,))
+        if published.whole_graph:
+            lines.insert(0, "the tree is the minimum spanning tree of the released weights")
+        if min_cluster_size > 1:
+            lines.append(
+                f"clusters of fewer than {min_cluster_size} nodes were dropped: their nodes are unclustered"
+            )
+        return replace(
+            found,
+            labels=without_small(found.labels, min_cluster_size),
+            clusterer=self.name,
+            min_cluster_size=min_cluster_size,
+            description=tuple(lines),
+        )
+
+    def visible_gap(
+        self,
+        n_nodes: int,
+        n_edges: int,  # noqa: ARG002 - for clusterers that average over edges
+        n_tree_edges: int | None = None,  # noqa: ARG002
+    ) -> float:
+        """Return how many deviations of noise weights within and across clusters must differ by to be seen.
+
+        What trusts single edges fails once the largest of n noises bridges the gap from either side: at
+        2 sqrt(2 log n). Without ``n_tree_edges`` the graph is taken to be connected.
+        """
+        return 2.0 * math.sqrt(2.0 * math.log(max(n_nodes, 2)))
+
+    def suits(self, publishes: Publishes, n_edges: int, n_tree_edges: int) -> bool:  # noqa: ARG002
+        """Return whether ``auto`` may take this clusterer, from public numbers."""
+        return self.needs in ("tree", publishes)
+
+
+_REGISTRY: dict[str, Clusterer] = {}
+_AUTO = "auto"
+
+
+def register(clusterer: Clusterer) -> None:
+    """Add a clusterer; ``auto`` prefers those that were added earlier."""
+    if clusterer.name in (_AUTO, *_REGISTRY):
+        raise UsageError(f"there is a clusterer {clusterer.name!r} already; choose another name")
+    _REGISTRY[clusterer.name] = clusterer
+
+
+def unregister(name: str) -> None:
+    """Remove the clusterer of this name."""
+    get_clusterer(name)
+    del _REGISTRY[name]
+
+
+def clusterers() -> tuple[Clusterer, ...]:
+    """Return all clusterers, the preferred ones first."""
+    return tuple(_REGISTRY.values())
+
+
+def get_clusterer(name: str) -> Clusterer:
+    """Return the clusterer of this name; raise UsageError if there is none."""
+    if not isinstance(name, str) or name not in _REGISTRY:
+        names = ", ".join((_AUTO, *_REGISTRY))
+        raise UsageError(f"clusterer must be one of {names}, not {name!r}")
+    return _REGISTRY[name]
+
+
+def choose_clusterer(
+    name: str, *, publishes: Publishes, preferred: str | None, n_edges: int, n_tree_edges: int
+) -> Clusterer:
+    """Return the clusterer that a name, or ``auto``, means for a release; known before anything is spent.
+
+    ``auto`` is the one that the mechanism prefers, if it does, and else the first that suits.
+    """
+    if name == _AUTO:
+        if preferred is not None:
+            return get_clusterer(preferred)
+        return next(one for one in clusterers() if one.suits(publishes, n_edges, n_tree_edges))
+    chosen = get_clusterer(name)
+    if chosen.needs == "graph" and publishes == "tree":
+        raise UsageError(
+            f"clusterer={name!r} averages over all edges of a graph, and only the weights of a tree are released; "
+            "use mechanism='gaussian' or mechanism='laplace', or another clusterer"
+        )
+    return chosen
+
+
+def with_options(
+    clusterer: Clusterer, *, shift: float | None = None, scale: float | None = None
+) -> Clusterer:
+    """Return the clusterer with these options; raise UsageError if it has no such options."""
+    check_constants(shift, scale)
+    if shift is None and scale is None:
+        return clusterer
+    if not _takes_constants(clusterer):
+        names = " or ".join(
+            f"clusterer={one.name!r}" for one in clusterers() if _takes_constants(one)
+        )
+        raise UsageError(
+            f"shift and scale are for {names}, and this release is clustered by {clusterer.name!r}; leave them out, "
+            "or ask for that clusterer"
+        )
+    return cast("Clusterer", replace(cast("Any", clusterer), shift=shift, scale=scale))
+
+
+def _takes_constants(clusterer: Clusterer) -> bool:
+    return {"shift", "scale"} <= getattr(clusterer, "__dataclass_fields__", {}).keys()
+
+
+def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
+    """Raise UsageError unless both are whole numbers of at least 1, or the first is left out."""
+    sizes: dict[str, Any] = {"min_cluster_size": min_cluster_size}
+    if max_clusters is not None:
+        sizes["max_clusters"] = max_clusters
+    for name, value in sizes.items():
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+            raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def without_small(labels: NDArray[np.int64], min_cluster_size: int) -> NDArray[np.int64]:
+    """Drop clusters of fewer than ``min_cluster_size`` nodes, which get -1; number the others without gaps."""
+    if min_cluster_size == 1 or not len(labels):
+        return labels
+    sizes = np.bincount(labels[labels >= 0], minlength=1)
+    kept = np.where(sizes[labels] < min_cluster_size, -1, labels)
+    number_by_first_appearance(kept, np.full(len(kept), -1))
+    return kept
