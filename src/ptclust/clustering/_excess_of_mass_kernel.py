@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._components import find, union
 from ptclust._kernel import kernel
-from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ptclust._components import find, number_by_first_appearance, union
 from ptclust._kernel import kernel
-from ptclust._numbering import number_by_first_appearance
-from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._numbering import number_by_first_appearance
+from ptclust._components import number_by_first_appearance
 from ptclust.clustering import _dbmstclu_kernel as kernel
 from ptclust.clustering._search_tree_kernel import SearchTrees
 from ptclust.clustering.dbcvi import WeightedTree, dbcvi

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._numbering import number_by_first_appearance
+from ptclust._components import number_by_first_appearance
 from ptclust.clustering._excess_of_mass_kernel import choose, condense
 from ptclust.clustering.dbmstclu import check_sizes
 from ptclust.clustering.levels import shifted

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._union_find import label_components
+from ptclust._components import label_components
 from ptclust.clustering._level_cuts_kernel import smaller_sides
 from ptclust.clustering.dbmstclu import dbmstclu, rooted
 from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, shifted, two_levels

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from ptclust._frames import data_frame
 from ptclust.errors import FileError, InputError
 from ptclust.graph import Topology
-from ptclust.graph.convert import data_frame
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.release._parts import finite, integers
 from ptclust.release.ways import Published, Way

@@ -1,8 +1,23 @@
-"""Room of the trees: exact and private spanning trees of a graph."""
+"""Exact and private spanning trees of a graph; names are imported when they are first used."""
 
-from ptclust.trees.emst import euclidean_spanning_tree
-from ptclust.trees.mst import minimum_spanning_tree
-from ptclust.trees.private import private_spanning_tree
-from ptclust.trees.tree import Tree
+from typing import TYPE_CHECKING
+
+from ptclust._lazy import lazy
+
+if TYPE_CHECKING:
+    from ptclust.trees.emst import euclidean_spanning_tree
+    from ptclust.trees.mst import minimum_spanning_tree
+    from ptclust.trees.private import private_spanning_tree
+    from ptclust.trees.tree import Tree
 
 __all__ = ["Tree", "euclidean_spanning_tree", "minimum_spanning_tree", "private_spanning_tree"]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "Tree": "tree",
+        "euclidean_spanning_tree": "emst",
+        "minimum_spanning_tree": "mst",
+        "private_spanning_tree": "private",
+    },
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptclust.privacy.noise import add_noise
-from ptclust.trees._mst_kernel import minimum_spanning_edges
+from ptclust.trees.mst import minimum_spanning_edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable
