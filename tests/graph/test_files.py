@@ -14,7 +14,8 @@ import scipy.io
 import scipy.sparse
 
 from ptclust.errors import FileError, GraphError, PtclustError, UsageError, WeightError
-from ptclust.graph import Graph, _ids, read_graph
+from ptclust.graph import Graph, read_graph
+from ptclust.graph.readers import ids
 
 SECRET = "0.123456789"
 
@@ -142,12 +143,12 @@ class TestCsv:
         assert graph.sources.tolist() == list(range(0, 120_000, 2))
 
     def test_colliding_hashes_do_not_confuse_nodes(self, write, monkeypatch):
-        true_hashes = _ids._hashes
+        true_hashes = ids._hashes
 
         def poor(strings, seed):
             return true_hashes(strings, seed) % np.uint64(2 if seed < 2 else 2**63)
 
-        monkeypatch.setattr(_ids, "_hashes", poor)
+        monkeypatch.setattr(ids, "_hashes", poor)
         graph = read_graph(write("edges.csv", "b,a,0.5\na,c,2\n"))
         assert triples(graph) == EXPECTED
 

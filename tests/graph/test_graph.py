@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptclust.errors import GraphError, PtclustError, UsageError, WeightError
-from ptclust.graph import Graph, Topology, _edges_kernel, index_dtype
+from ptclust.graph import Graph, Topology, index_dtype, topology
 
 SECRET = 0.123456789
 
@@ -97,13 +97,13 @@ class TestSizes:
             sources, targets = ends.astype(dtype)
             start = np.zeros(41, dtype=np.int64)
             larger = np.empty_like(sources)
-            _edges_kernel.group_by_smaller_endpoint(sources, targets, start, larger)
+            topology.group_by_smaller_endpoint(sources, targets, start, larger)
             seen_from = np.full(40, -1, dtype=dtype)
             results.append(
                 (
-                    _edges_kernel.first_outside(sources, targets, 39),
-                    _edges_kernel.first_self_loop(sources, targets),
-                    _edges_kernel.first_repeated_pair(start, larger, seen_from),
+                    topology.first_outside(sources, targets, 39),
+                    topology.first_self_loop(sources, targets),
+                    topology.first_repeated_pair(start, larger, seen_from),
                     start.tolist(),
                     larger.tolist(),
                 )

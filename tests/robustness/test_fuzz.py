@@ -148,7 +148,7 @@ class TestWhatWasFound:
         def exhausted(*_: object) -> None:
             raise MemoryError
 
-        monkeypatch.setattr("ptclust.graph._csv._scan", exhausted)
+        monkeypatch.setattr("ptclust.graph.readers.csv._scan", exhausted)
         path = put(tmp_path, "csv", seeds("csv")[0])
         with pytest.raises(FileError, match="more memory than there is"):
             read(path)

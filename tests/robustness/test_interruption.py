@@ -39,7 +39,7 @@ from ptclust.cli import main
 main()
 """
 MOMENTS = {
-    "while reading": ("before", "ptclust.graph._csv", "number_texts"),
+    "while reading": ("before", "ptclust.graph.readers.csv", "number_texts"),
     "before the file is made": ("before", "secrets", "token_hex"),
     "once the file is named": ("after", "secrets", "token_hex"),
     "once the file is made": ("after", "pathlib", "Path.touch"),

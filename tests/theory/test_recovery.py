@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptclust._numbering import number_by_first_appearance
+from ptclust._components import number_by_first_appearance
 from ptclust.clustering import dbmstclu
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Topology

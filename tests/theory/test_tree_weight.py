@@ -19,8 +19,8 @@ from ptclust.theory.tree_weight import (
     perturbed_tree_excess,
 )
 from ptclust.trees import minimum_spanning_tree
-from ptclust.trees._mst_kernel import minimum_spanning_edges
 from ptclust.trees.kruskal import kruskal_edges
+from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.pamst import pamst_edges
 from tests.trees.paper import kruskal_distribution, pamst_distribution
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from ptclust.errors import InputError
-from ptclust.trees import _emst_kernel
-from ptclust.trees._mst_kernel import minimum_spanning_edges
+from ptclust.trees import emst
 from ptclust.trees.emst import euclidean_spanning_edges
+from ptclust.trees.mst import minimum_spanning_edges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def test_equals_kruskal_on_a_deep_tree(kind: str, n_dimensions: int) -> None:
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 @pytest.mark.parametrize("n_leaves", [1, 2, 4])
 def test_sizes_around_full_leaves(n_leaves: int, beyond: int) -> None:
-    n_points = n_leaves * _emst_kernel.LEAF_SIZE + beyond
+    n_points = n_leaves * emst.LEAF_SIZE + beyond
     assert_is_the_tree(np.random.default_rng(n_points).random((n_points, 2)))
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph, Topology
 from ptclust.trees import Tree, minimum_spanning_tree
-from ptclust.trees import _mst_kernel as kernel
+from ptclust.trees import mst as kernel
 
 
 @st.composite

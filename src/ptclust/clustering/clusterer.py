@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 import numpy as np
 
-from ptclust._numbering import number_by_first_appearance
+from ptclust._components import number_by_first_appearance
 from ptclust.clustering.dbcvi import WeightedTree, dbcvi
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import UsageError

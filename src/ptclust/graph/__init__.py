@@ -1,7 +1,27 @@
-"""Room of the input: the public topology, the private weights, and how both come in and go out."""
+"""The input: public topology, private weights, and how both come in and go out.
 
-from ptclust.graph.files import read_graph, read_topology
-from ptclust.graph.graph import Graph, Merge
-from ptclust.graph.topology import Topology, index_dtype
+Names are imported when first used: who needs the topology only imports nothing that sees weights.
+"""
+
+from typing import TYPE_CHECKING
+
+from ptclust._lazy import lazy
+
+if TYPE_CHECKING:
+    from ptclust.graph.graph import Graph, Merge
+    from ptclust.graph.readers import read_graph, read_topology
+    from ptclust.graph.topology import Topology, index_dtype
 
 __all__ = ["Graph", "Merge", "Topology", "index_dtype", "read_graph", "read_topology"]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "Graph": "graph",
+        "Merge": "graph",
+        "Topology": "topology",
+        "index_dtype": "topology",
+        "read_graph": "readers",
+        "read_topology": "readers",
+    },
+)

@@ -1,59 +1,28 @@
-"""What every reader and converter hands to ``Graph``: edge arrays, and words for an edge."""
+"""Edges with private weights on their way into a ``Graph``: as read, from similarities, merged."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from ptclust.errors import UsageError, WeightError
+from ptclust.graph._checks import Say, edge_number
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Iterable
 
-__all__ = ["Edges", "Say", "edge_number", "numbered", "shown"]
+    from numpy.typing import ArrayLike, NDArray
 
-_FRACTION = re.compile(r"\.\d{3}")
+__all__ = ["Edges", "Merge", "dissimilarities", "merged"]
 
-Say = Callable[[Iterable[int]], str]
-"""Turns edge numbers into words: ``[3]`` into "edge 3", or into "line 5 of edges.csv"."""
+Merge = Literal["min", "max", "sum"]
 
-
-def numbered(word: str, ending: str = "") -> Say:
-    """Return the words for edges that are known by their number.
-
-    >>> say = numbered("row", " of edges.parquet")
-    >>> say([3]), say([3, 7])
-    ('row 3 of edges.parquet', 'rows 3 and 7 of edges.parquet')
-    """
-
-    def say(edges: Iterable[int]) -> str:
-        numbers = [str(int(edge)) for edge in edges]
-        return f"{word}{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}{ending}"
-
-    return say
-
-
-edge_number: Say = numbered("edge")
-
-
-def shown(name: object) -> str:
-    """Return a node's name as messages write it; not one that may be a weight, strayed there in a damaged file.
-
-    >>> shown("ada"), shown(7), shown("10.1.0.2"), shown("0.25"), shown("ada;0.12345")
-    ("'ada'", '7', "'10.1.0.2'", '<number>', '<number>')
-    """
-    text = str(name)
-    return "<number>" if _FRACTION.search(text) or _is_fraction(text) else repr(name)
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        return not text.strip().removeprefix("-").isdecimal() and float(text) is not None
-    except ValueError:
-        return False
+_UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
 
 
 class Edges(NamedTuple):
-    """Edges as they came in, nothing checked yet.
+    """What every reader and converter hands to ``Graph``: edges as they came in, nothing checked.
 
     It holds private weights in the clear: build a ``Graph`` of it and let it go.
     """
@@ -67,3 +36,41 @@ class Edges(NamedTuple):
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
+
+
+def dissimilarities(similarities: NDArray[np.float64], cap: float, say: Say) -> NDArray[np.float64]:
+    """Return ``cap - similarities``."""
+    if not np.isfinite(cap):
+        raise UsageError(f"similarity_cap must be a finite number, not {cap}")
+    over = similarities > cap
+    if over.any():
+        raise WeightError(
+            f"the similarity of {say([int(over.argmax())])} is above similarity_cap={cap} "
+            f"({int(over.sum())} such edges in all); give a cap that is known to hold for any "
+            "data, not one read off these"
+        )
+    return cap - similarities
+
+
+def merged(
+    sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[np.float64], how: Merge
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Give every pair of nodes one weight, the minimum, maximum or sum of its edges.
+
+    Returns the first edge of every pair, in ascending order, and the merged weights in that order.
+    """
+    if how not in _UFUNCS:
+        raise UsageError(f"merge must be 'min', 'max' or 'sum', not {how!r}")
+    low, high = np.minimum(sources, targets), np.maximum(sources, targets)
+    order = np.lexsort((high, low))
+    low, high = low[order], high[order]
+    new_pair = np.ones(len(order), dtype=bool)
+    new_pair[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    starts = np.flatnonzero(new_pair)
+    if len(starts) == len(order):
+        return np.arange(len(order)), weights
+    with np.errstate(over="ignore"):  # a sum beyond all floats is infinite, and the caller says so
+        values = _UFUNCS[how].reduceat(weights[order], starts)
+    first = order[starts]  # lexsort is stable: the first of a run is the first of the input
+    place = np.argsort(first)
+    return first[place], values[place]

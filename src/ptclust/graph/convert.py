@@ -1,33 +1,25 @@
-"""Graphs from and to the objects of other libraries.
+"""The edges of objects of other libraries: what is behind ``Graph.from_*``.
 
-The functions here stand behind ``Graph.from_*`` and ``Graph.to_*``; a package is imported only by the
-function that needs it.
+A package is imported only by the function that needs it.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.errors import (
-    GraphError,
-    InputError,
-    MissingDependencyError,
-    UsageError,
-    WeightError,
-)
-from ptclust.graph._edges import Edges, numbered
-from ptclust.graph._ids import number_hashables, number_integers
-from ptclust.graph._matrix import edges_of_matrix
+from ptclust.errors import InputError, UsageError, WeightError
+from ptclust.graph._checks import Say, numbered
+from ptclust.graph._edges import Edges
+from ptclust.graph.readers.ids import number_hashables, number_integers
+from ptclust.graph.readers.npz import edges_of_matrix
+from ptclust.graph.readers.tables import check_ids, check_weights, edges_of_frame
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.graph.topology import Topology
 
 __all__ = [
     "edges_of_dataframe",
@@ -35,10 +27,6 @@ __all__ = [
     "edges_of_matrix",
     "edges_of_networkx",
     "edges_of_points",
-    "to_dataframe",
-    "to_igraph",
-    "to_networkx",
-    "to_scipy",
 ]
 
 _BYTES_PER_EDGE = 48
@@ -54,7 +42,7 @@ def edges_of_networkx(graph: Any, weight: str) -> Edges:
     triples = list(graph.edges(data=weight, default=_ABSENT))
     for edge, (a, b, value) in enumerate(triples):
         if value is _ABSENT or value is None:
-            raise WeightError(_no_weight(f"edge {edge} ({a!r} - {b!r})", weight))
+            raise _no_weight(edge, a, b, weight)
     ends = np.array([(number[a], number[b]) for a, b, _ in triples], dtype=np.int64).reshape(-1, 2)
     return Edges(ends[:, 0], ends[:, 1], [value for _, _, value in triples], len(nodes), nodes)
 
@@ -63,18 +51,19 @@ def edges_of_igraph(graph: Any, weight: str) -> Edges:
     """Return the edges of an igraph graph; the vertex attribute ``name``, if any, names the nodes."""
     ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else None
-    values: list[Any] = [None] * len(ends)
-    if weight in graph.es.attributes():
-        values = graph.es[weight]
+    values: Any = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
     for edge, value in enumerate(values):
         if value is None:
             a, b = (int(node) if names is None else names[node] for node in ends[edge])
-            raise WeightError(_no_weight(f"edge {edge} ({a!r} - {b!r})", weight))
+            raise _no_weight(edge, a, b, weight)
     return Edges(ends[:, 0], ends[:, 1], values, graph.vcount(), names)
 
 
-def _no_weight(edge: str, weight: str) -> str:
-    return f"{edge} has no attribute {weight!r}; give every edge one, or name another: weight="
+def _no_weight(edge: int, a: object, b: object, weight: str) -> WeightError:
+    return WeightError(
+        f"edge {edge} ({a!r} - {b!r}) has no attribute {weight!r}; give every edge one, "
+        "or name another: weight="
+    )
 
 
 def edges_of_dataframe(frame: Any, source: str, target: str, weight: str) -> Edges:
@@ -95,14 +84,11 @@ def edges_of_dataframe(frame: Any, source: str, target: str, weight: str) -> Edg
             )
     if len({source, target, weight}) < 3:
         raise UsageError("source, target and weight must be three different columns")
+    say = numbered("row", " (counted from 0)")
     if library == "polars":
-        from ptclust.graph._tables import edges_of_frame
-
-        say = numbered("row", " (counted from 0)")
-        return edges_of_frame(
-            frame.select(source, target, weight), "the data frame", say, loose=True
-        )
-    return _edges_of_pandas(frame[source], frame[target], frame[weight])
+        columns = frame.select(source, target, weight)
+        return edges_of_frame(columns, "the data frame", say, loose=True)
+    return _edges_of_pandas(frame[source], frame[target], frame[weight], say)
 
 
 def _library_of(frame: Any) -> str:
@@ -111,21 +97,10 @@ def _library_of(frame: Any) -> str:
     return families[0].__module__.partition(".")[0] if families else ""
 
 
-def _edges_of_pandas(sources: Any, targets: Any, weights: Any) -> Edges:
-    say = numbered("row", " (counted from 0)")
+def _edges_of_pandas(sources: Any, targets: Any, weights: Any, say: Say) -> Edges:
     for ids in (sources, targets):
-        missing = ids.isna().to_numpy()
-        if missing.any():
-            raise GraphError(
-                f"column {ids.name!r} has no node id in {say([int(missing.argmax())])}; every edge "
-                "needs two of them: complete the row or remove it"
-            )
-    missing = weights.isna().to_numpy()
-    if missing.any():
-        raise WeightError(
-            f"the weight of {say([int(missing.argmax())])} is missing ({int(missing.sum())} such "
-            "weights in all); remove those edges or give them a weight"
-        )
+        check_ids(ids.name, ids.isna().to_numpy(), say)
+    check_weights(weights.isna().to_numpy(), say)
     a, b = sources.to_numpy(), targets.to_numpy()
     if {a.dtype.kind, b.dtype.kind} <= set("iu") and np.result_type(a, b).kind != "f":
         wide = np.result_type(a, b)
@@ -138,9 +113,9 @@ def _edges_of_pandas(sources: Any, targets: Any, weights: Any) -> Edges:
 def edges_of_points(X: ArrayLike, metric: str, n_neighbors: int | None) -> Edges:
     """Return all distances in the order of ``pdist``, or those to the nearest neighbours."""
     points = _as_points(X)
-    return (
-        _complete(points, metric) if n_neighbors is None else _nearest(points, metric, n_neighbors)
-    )
+    if n_neighbors is None:
+        return _complete(points, metric)
+    return _nearest(points, metric, n_neighbors)
 
 
 def _as_points(X: ArrayLike) -> NDArray[np.float64]:
@@ -204,68 +179,3 @@ def _memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not every system tells
         return 64 * 10**9
-
-
-def to_networkx(topology: Topology, weights: NDArray[np.float64]) -> Any:
-    """Return a ``networkx.Graph`` with the edge attribute ``weight``."""
-    graph = package("networkx", "Graph.to_networkx").Graph()
-    names = topology.names.tolist()
-    graph.add_nodes_from(names)
-    ends = zip(topology.sources.tolist(), topology.targets.tolist(), weights.tolist(), strict=True)
-    graph.add_weighted_edges_from((names[a], names[b], value) for a, b, value in ends)
-    return graph
-
-
-def to_igraph(topology: Topology, weights: NDArray[np.float64]) -> Any:
-    """Return an ``igraph.Graph`` with the edge attribute ``weight``."""
-    ends = np.stack([topology.sources, topology.targets], axis=1)
-    graph = package("igraph", "Graph.to_igraph").Graph(n=topology.n_nodes, edges=ends.tolist())
-    graph.es["weight"] = weights.tolist()
-    if topology._names is not None:
-        graph.vs["name"] = topology.names.tolist()
-    return graph
-
-
-def to_scipy(topology: Topology, weights: NDArray[np.float64]) -> Any:
-    """Return a symmetric ``scipy.sparse.csr_array``; an edge of weight zero is a stored zero."""
-    from scipy.sparse import coo_array
-
-    rows = np.concatenate([topology.sources, topology.targets])
-    columns = np.concatenate([topology.targets, topology.sources])
-    values = np.concatenate([weights, weights])
-    return coo_array((values, (rows, columns)), shape=(topology.n_nodes,) * 2).tocsr()
-
-
-def to_dataframe(topology: Topology, weights: NDArray[np.float64], backend: str) -> Any:
-    """Return a data frame with the columns source, target and weight, one row an edge."""
-    columns = {
-        "source": topology.names[topology.sources],
-        "target": topology.names[topology.targets],
-        "weight": weights.copy(),
-    }
-    return data_frame(columns, backend)
-
-
-def data_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
-    """Return the columns as a polars or pandas frame. Names that are not all strings stay the objects they are."""
-    if backend == "pandas":
-        return package("pandas", "to_dataframe(backend='pandas')").DataFrame(columns)
-    if backend != "polars":
-        raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
-    import polars as pl
-
-    def series(name: str, values: NDArray[Any]) -> pl.Series:
-        if values.dtype != object:
-            return pl.Series(name, values)
-        listed = values.tolist()
-        plain = all(isinstance(value, str) for value in listed)
-        return pl.Series(name, listed, dtype=pl.String if plain else pl.Object)
-
-    return pl.DataFrame([series(name, values) for name, values in columns.items()])
-
-
-def package(name: str, purpose: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingDependencyError(name, purpose) from None

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
+from ptclust._frames import data_frame, package
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph._edges import Edges
-from ptclust.graph._weights import Merge, as_weights, dissimilarities, merged
+from ptclust.graph._checks import as_weights
+from ptclust.graph._edges import Edges, Merge, dissimilarities, merged
 from ptclust.graph.topology import HasTopology, Topology, frozen
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ __all__ = ["Graph", "Merge"]
 class Graph(HasTopology):
     """An undirected simple graph whose topology is public and whose edge weights are private.
 
-    Weights are dissimilarities: small means close. They may be zero or negative here; what cannot
-    use such weights says so.
+    Weights are dissimilarities: small means close. They may be zero or negative.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class Graph(HasTopology):
     names : iterable, optional
         One distinct hashable name per node.
     merge : {"min", "max", "sum"}, optional
-        How to make one weight of several when two nodes are joined more than once; without it that
-        is an error. The merged edge keeps the place of the first.
+        One weight of several when two nodes are joined more than once, which is an error without.
+        The merged edge keeps the place of the first.
     similarity_cap : float, optional
         The weights are similarities s of at most this public value C; they become the
         dissimilarities C - s, before any merging.
@@ -46,8 +46,8 @@ class Graph(HasTopology):
     Notes
     -----
     *Privacy.* The weights are in the clear inside this object and nowhere else: ``repr`` shows
-    counts only, pickling is refused, and errors name edges, never values. The topology, the names and
-    ``similarity_cap`` are public.
+    counts only, pickling is refused, and errors name edges, never values. The topology, the names
+    and ``similarity_cap`` are public.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Graph(HasTopology):
 
     @classmethod
     def _of(cls, edges: Edges, merge: Merge | None, similarity_cap: float | None) -> Graph:
-        """Return the graph of what a reader or converter found; errors speak its words."""
+        """Return the graph of what a reader or converter found; errors use its words."""
         graph = cls.__new__(cls)
         graph._build(edges, merge, similarity_cap)
         return graph
@@ -83,7 +83,8 @@ class Graph(HasTopology):
     def _build(self, edges: Edges, merge: Merge | None, similarity_cap: float | None) -> None:
         say = edges.say
         values = as_weights(edges.weights, say)
-        topology = Topology._multi(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
+        topology = object.__new__(Topology)
+        topology._build(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
         if len(values) != topology.n_edges:
             raise GraphError(f"{len(values)} weights were given for {topology.n_edges} edges")
         if similarity_cap is not None:
@@ -91,9 +92,8 @@ class Graph(HasTopology):
         bad = ~np.isfinite(values)
         if bad.any():
             raise WeightError(
-                f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite "
-                f"number ({int(bad.sum())} such weights in all); remove those edges or give them a "
-                "weight"
+                f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite number "
+                f"({int(bad.sum())} such weights in all); remove those edges or give them a weight"
             )
         if merge is None:
             topology._check_single(say)
@@ -189,9 +189,9 @@ class Graph(HasTopology):
 
         Notes
         -----
-        *Privacy.* The topology counts as public. That of all pairs tells nothing, but which points are
-        nearest neighbours is computed from the points: do not publish a clustering of such a graph as
-        private unless its topology may be known.
+        *Privacy.* The topology counts as public. That of all pairs says nothing, but which points
+        are nearest neighbours is computed from the points: do not publish a clustering of such a
+        graph as private unless its topology may be known.
 
         Examples
         --------
@@ -203,26 +203,47 @@ class Graph(HasTopology):
         return cls._of(_convert().edges_of_points(X, metric, n_neighbors), merge, None)
 
     def to_networkx(self) -> Any:
-        """Return a ``networkx.Graph``. *Privacy*: its ``weight`` holds the private weights in the clear."""
-        return _convert().to_networkx(self.topology, self.weights)
+        """Return a ``networkx.Graph``. *Privacy*: ``weight`` holds the private weights in the clear."""
+        graph = package("networkx", "Graph.to_networkx").Graph()
+        names = self.names.tolist()
+        graph.add_nodes_from(names)
+        edges = zip(
+            self.sources.tolist(), self.targets.tolist(), self.weights.tolist(), strict=True
+        )
+        graph.add_weighted_edges_from((names[a], names[b], value) for a, b, value in edges)
+        return graph
 
     def to_igraph(self) -> Any:
-        """Return an ``igraph.Graph``. *Privacy*: its ``weight`` holds the private weights in the clear."""
-        return _convert().to_igraph(self.topology, self.weights)
+        """Return an ``igraph.Graph``. *Privacy*: ``weight`` holds the private weights in the clear."""
+        ends = np.stack([self.sources, self.targets], axis=1)
+        graph = package("igraph", "Graph.to_igraph").Graph(n=self.n_nodes, edges=ends.tolist())
+        graph.es["weight"] = self.weights.tolist()
+        if self.topology._names is not None:
+            graph.vs["name"] = self.names.tolist()
+        return graph
 
     def to_scipy(self) -> Any:
-        """Return a symmetric ``csr_array``. *Privacy*: it holds the private weights in the clear."""
-        return _convert().to_scipy(self.topology, self.weights)
+        """Return a symmetric ``csr_array``. *Privacy*: it holds the private weights in the clear.
+
+        An edge of weight zero is a stored zero.
+        """
+        from scipy.sparse import coo_array
+
+        rows = np.concatenate([self.sources, self.targets])
+        columns = np.concatenate([self.targets, self.sources])
+        values = np.tile(self.weights, 2)
+        return coo_array((values, (rows, columns)), shape=(self.n_nodes,) * 2).tocsr()
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
         """Return a data frame of the edges. *Privacy*: it holds the private weights in the clear.
 
         Nodes without an edge are not in it.
         """
-        return _convert().to_dataframe(self.topology, self.weights, backend)
+        ends = {"source": self.names[self.sources], "target": self.names[self.targets]}
+        return data_frame({**ends, "weight": self.weights.copy()}, backend)
 
     def clipped(self, low: float, high: float) -> Graph:
-        """Return the same topology with every weight moved into the public bounds ``low`` and ``high``."""
+        """Return the same topology with every weight moved into public bounds."""
         clipped = object.__new__(Graph)
         clipped.topology = self.topology
         clipped.weights = frozen(np.clip(self.weights, low, high))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_labels"]
 
-_NOISE = "-1"
+_UNCLUSTERED = "-1"
 _HEADER = ("node", "label")
 
 
@@ -29,15 +29,16 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.
     Parameters
     ----------
     path : str or path
-        A CSV file with the columns ``node`` and ``label``, as ``Release.to_csv`` writes it; without a header, its first
-        two columns. Labels are any text; ``-1`` is noise.
+        A CSV file with the columns ``node`` and ``label``, as ``Release.to_csv`` writes it; without
+        a header, its first two columns. Labels are any text; ``-1`` is unclustered.
     topology : Topology
         Whose nodes these are, by their names.
 
     Returns
     -------
     array of int
-        Clusters are numbered by their labels if these are whole numbers, else by first appearance; noise is -1.
+        Clusters are numbered by their labels if these are whole numbers, else by first appearance;
+        -1 is unclustered.
 
     Raises
     ------
@@ -71,8 +72,8 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.
     if len(label_of) < topology.n_nodes:
         lacking = next(name for name, node in number.items() if node not in label_of)
         raise InputError(
-            f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; {lacking!r}, for one, is "
-            "missing. Give every node a label, -1 for noise"
+            f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; {lacking!r}, "
+            "for one, is missing. Give every node a label, -1 if it is unclustered"
         )
     return _numbered([label_of[node] for node in range(topology.n_nodes)])
 
@@ -94,7 +95,8 @@ def _rows(file: Path) -> list[tuple[int, tuple[str, str]]]:
                     continue
                 if max(columns) >= len(cells):
                     raise FileError(
-                        f"line {reader.line_num} of {file} has {len(cells)} column(s); a node and its label are needed"
+                        f"line {reader.line_num} of {file} has {len(cells)} column(s); "
+                        "a node and its label are needed"
                     )
                 found.append((reader.line_num, (cells[columns[0]], cells[columns[1]])))
     except OSError as error:
@@ -107,7 +109,7 @@ def _rows(file: Path) -> list[tuple[int, tuple[str, str]]]:
 
 
 def _numbered(labels: list[str]) -> NDArray[np.int64]:
-    distinct = dict.fromkeys(label for label in labels if label != _NOISE)
+    distinct = dict.fromkeys(label for label in labels if label != _UNCLUSTERED)
     try:
         number = {label: int(label) for label in distinct}
         whole = all(0 <= value < 2**63 for value in number.values())
@@ -116,5 +118,5 @@ def _numbered(labels: list[str]) -> NDArray[np.int64]:
         whole = False
     if not whole:
         number = {label: i for i, label in enumerate(distinct)}
-    number[_NOISE] = -1
+    number[_UNCLUSTERED] = -1
     return np.array([number[label] for label in labels], dtype=np.int64)

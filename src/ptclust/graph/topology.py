@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._union_find import label_components
+from ptclust._components import label_components
+from ptclust._kernel import kernel
 from ptclust.errors import GraphError
-from ptclust.graph import _edges_kernel as kernel
-from ptclust.graph._edges import Say, edge_number, shown
+from ptclust.graph._checks import Say, edge_number, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,8 +44,7 @@ class Topology:
     Raises
     ------
     GraphError
-        If an endpoint is out of range, an edge is a self-loop or appears twice, or the names do not
-        fit.
+        If an endpoint is out of range, an edge is a self-loop or is there twice, or names do not fit.
 
     Examples
     --------
@@ -67,20 +66,6 @@ class Topology:
         self._build(sources, targets, n_nodes, names, edge_number)
         self._check_single(edge_number)
 
-    @classmethod
-    def _multi(
-        cls,
-        sources: ArrayLike,
-        targets: ArrayLike,
-        n_nodes: int | None,
-        names: Iterable[Any] | None,
-        say: Say,
-    ) -> Topology:
-        """Return a topology that may still have parallel edges; ``say`` words its errors."""
-        topology = cls.__new__(cls)
-        topology._build(sources, targets, n_nodes, names, say)
-        return topology
-
     def _build(
         self,
         sources: ArrayLike,
@@ -89,6 +74,7 @@ class Topology:
         names: Iterable[Any] | None,
         say: Say,
     ) -> None:
+        """Check all but that no two edges are parallel; ``say`` words the errors."""
         sources, targets = _as_endpoints(sources, "sources"), _as_endpoints(targets, "targets")
         if len(sources) != len(targets):
             raise GraphError(
@@ -126,7 +112,7 @@ class Topology:
 
     @property
     def n_tree_edges(self) -> int:
-        """Number of edges of a spanning tree; of a spanning forest where there are several components."""
+        """Number of edges of a spanning tree, or forest where there are several components."""
         return self.n_nodes - self.n_components
 
     def name(self, node: int) -> Any:
@@ -134,7 +120,7 @@ class Topology:
         return int(node) if self._names is None else self._names.item(node)
 
     def describe_edge(self, edge: int, say: Say = edge_number) -> str:
-        """Return ``edge 3 ('a' - 'b')``: how messages speak of an edge."""
+        """Return ``edge 3 ('a' - 'b')``: an edge as messages name it."""
         ends = " - ".join(shown(self.name(end[edge])) for end in (self.sources, self.targets))
         return f"{say([edge])} ({ends})"
 
@@ -162,7 +148,7 @@ class Topology:
     __hash__ = None  # type: ignore[assignment]
 
     def _check_range(self, sources: NDArray[Any], targets: NDArray[Any], say: Say) -> None:
-        edge = kernel.first_outside(sources, targets, self.n_nodes)
+        edge = first_outside(sources, targets, self.n_nodes)
         if edge >= 0:
             raise GraphError(
                 f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are "
@@ -171,7 +157,7 @@ class Topology:
             )
 
     def _check_no_self_loop(self, say: Say) -> None:
-        edge = kernel.first_self_loop(self.sources, self.targets)
+        edge = first_self_loop(self.sources, self.targets)
         if edge >= 0:
             node = shown(self.name(self.sources[edge]))
             raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
@@ -180,22 +166,23 @@ class Topology:
         """Refuse two edges between the same two nodes."""
         start: NDArray[Any] = np.zeros(self.n_nodes + 1, dtype=index_dtype(self.n_edges))
         larger = np.empty_like(self.sources)
-        kernel.group_by_smaller_endpoint(self.sources, self.targets, start, larger)
+        group_by_smaller_endpoint(self.sources, self.targets, start, larger)
         seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
-        a, b = kernel.first_repeated_pair(start, larger, seen_from)
+        a, b = first_repeated_pair(start, larger, seen_from)
         if a >= 0:
             edges = np.flatnonzero(
                 ((self.sources == a) & (self.targets == b))
                 | ((self.sources == b) & (self.targets == a))
             )
             raise GraphError(
-                f"{say(edges[:2].tolist())} both join {shown(self.name(a))} and {shown(self.name(b))}; "
-                "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
+                f"{say(edges[:2].tolist())} both join {shown(self.name(a))} and "
+                f"{shown(self.name(b))}; remove one, or say how to merge their weights: "
+                "merge='min', 'max' or 'sum'"
             )
 
 
 class HasTopology:
-    """What stands on a topology and speaks of its nodes and edges: a Graph, a Tree."""
+    """A thing on a topology, with its nodes and edges: a Graph, a Tree."""
 
     topology: Topology
 
@@ -276,3 +263,58 @@ def _count_nodes(
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     array.setflags(write=False)
     return array
+
+
+@kernel
+def first_outside(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> int:
+    """Return the first edge with an endpoint outside ``range(n_nodes)``, or -1."""
+    for edge in range(len(sources)):
+        if not (0 <= sources[edge] < n_nodes and 0 <= targets[edge] < n_nodes):
+            return edge
+    return -1
+
+
+@kernel
+def first_self_loop(sources: NDArray[Any], targets: NDArray[Any]) -> int:
+    """Return the first edge that joins a node to itself, or -1."""
+    for edge in range(len(sources)):
+        if sources[edge] == targets[edge]:
+            return edge
+    return -1
+
+
+@kernel
+def group_by_smaller_endpoint(
+    sources: NDArray[Any], targets: NDArray[Any], start: NDArray[np.int64], larger: NDArray[Any]
+) -> None:
+    """Write the larger endpoints of all edges into ``larger``, grouped by the smaller one.
+
+    ``start`` has ``n_nodes + 1`` entries, all zero on entry; on return the group of node ``v`` is
+    ``larger[start[v - 1]:start[v]]`` (from 0 for node 0).
+    """
+    for edge in range(len(sources)):
+        start[min(sources[edge], targets[edge]) + 1] += 1
+    for node in range(1, len(start)):
+        start[node] += start[node - 1]
+    for edge in range(len(sources)):
+        a, b = sources[edge], targets[edge]
+        node = min(a, b)
+        larger[start[node]] = max(a, b)
+        start[node] += 1
+
+
+@kernel
+def first_repeated_pair(
+    start: NDArray[np.int64], larger: NDArray[Any], seen_from: NDArray[Any]
+) -> tuple[int, int]:
+    """Return a pair of nodes joined by two edges, or (-1, -1); ``seen_from`` is -1 on entry."""
+    begin = 0
+    for node in range(len(seen_from)):
+        end = start[node]
+        for position in range(begin, end):
+            other = larger[position]
+            if seen_from[other] == node:
+                return node, other
+            seen_from[other] = node
+        begin = end
+    return -1, -1

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
-from ptclust._union_find import find, union
 from ptclust.privacy._chacha_kernel import coin_flips_all_zero, uniform53, uniform_below
 
 if TYPE_CHECKING:

@@ -15,33 +15,6 @@ _GROWTH, _DEPTH, _BRANCH = 0, 1, 2
 
 
 @kernel
-def fill_neighbours(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    order: NDArray[Any],
-    start: NDArray[np.int64],
-    near: NDArray[Any],
-) -> None:
-    """List the neighbours of node v in ``near[start[v]:start[v + 1]]``, in the order of the edges in ``order``.
-
-    ``start`` is zero on entry, of one place more than there are nodes.
-    """
-    for edge in range(len(sources)):
-        start[sources[edge]] += 1
-        start[targets[edge]] += 1
-    total = 0
-    for node in range(len(start)):
-        total += start[node]
-        start[node] = total
-    for i in range(len(order) - 1, -1, -1):
-        a, b = sources[order[i]], targets[order[i]]
-        start[a] -= 1
-        near[start[a]] = b
-        start[b] -= 1
-        near[start[b]] = a
-
-
-@kernel
 def _meet(
     start: NDArray[np.int64],
     near: NDArray[Any],

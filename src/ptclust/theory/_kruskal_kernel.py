@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ptclust._components import find, union
 from ptclust._kernel import kernel
-from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
-from ptclust._union_find import find, union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

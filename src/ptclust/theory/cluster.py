@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._union_find import label_components
+from ptclust._components import label_components
 from ptclust.errors import UsageError
 from ptclust.theory._arguments import node_numbers, positive_weights
 from ptclust.theory._bridges import Bridges, bridges_between_cells, edges_within
 from ptclust.theory.distance import distances_from
 from ptclust.theory.partition import as_partition
-from ptclust.trees._mst_kernel import minimum_spanning_edges
+from ptclust.trees.mst import minimum_spanning_edges
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._union_find import label_components
+from ptclust._components import label_components
 from ptclust.clustering import dbcvi, dbmstclu
 from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.theory.partition import has_partitioning_topology, is_cut

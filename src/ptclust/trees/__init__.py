@@ -1,3 +1,17 @@
-from ptclust.trees.emst import euclidean_spanning_tree
-from ptclust.trees.mst import minimum_spanning_tree
-from ptclust.trees.tree import Tree
+"""Exact spanning trees of graphs and points; names are imported when they are first used."""
+
+from typing import TYPE_CHECKING
+
+from ptclust._lazy import lazy
+
+if TYPE_CHECKING:
+    from ptclust.trees.emst import euclidean_spanning_tree
+    from ptclust.trees.mst import minimum_spanning_tree
+    from ptclust.trees.tree import Tree
+
+__all__ = ["Tree", "euclidean_spanning_tree", "minimum_spanning_tree"]
+
+__getattr__ = lazy(
+    __name__,
+    {"Tree": "tree", "euclidean_spanning_tree": "emst", "minimum_spanning_tree": "mst"},
+)

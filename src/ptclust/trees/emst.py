@@ -1,18 +1,34 @@
 """The exact minimum spanning tree of points under the Euclidean distance, without the n^2 graph.
 
 Boruvka's algorithm, each component finding its nearest neighbour through a kd-tree (Bentley and
-Friedman 1978; March, Ram and Gray 2010).
+Friedman 1978; March, Ram and Gray 2010). The kd-tree is a complete binary tree in heap order (the
+children of ``node`` are ``2 * node + 1`` and ``2 * node + 2``) over points permuted so that every
+node owns a contiguous range of positions. Within a leaf the coordinates are stored one dimension
+after the other, which lets the compiler compute several distances at once without reordering a sum.
+
+The kernels use positions, except that a pair of points is named by its *key*, ``smaller id * n +
+larger id`` with the ids of the caller: pairs are compared by (squared distance, key), a strict
+order, so each component has exactly one best outgoing pair.
+
+Pruning and rounding. The bound of a box is the squared distance from the query to its own clipped
+image, added up in the same order as the distance to a point. Inside the box no coordinate is closer
+than the clipped one, and floating-point subtraction, squaring and addition of nonnegative numbers
+are monotone, so term by term and sum by sum the computed bound never exceeds the computed distance
+to a point of the box. A box is skipped only if (bound, key with the smallest id in the box) is not
+below the best pair known; the key grows with the other point's id, so no pair that the order prefers
+is ever lost, and a heap of equal points is settled by one descent per point.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust._components import find, union
+from ptclust._kernel import inlined, kernel
 from ptclust.errors import InputError
-from ptclust.graph import Topology
-from ptclust.trees import _emst_kernel as kernels
+from ptclust.graph.topology import Topology
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
@@ -20,15 +36,41 @@ if TYPE_CHECKING:
 
 __all__ = ["euclidean_spanning_edges", "euclidean_spanning_tree"]
 
-#: Leaves that search in one call of a kernel, after which an interrupt is heard.
+#: No leaf holds more points than this. Affects speed, never the result.
+LEAF_SIZE = 32
+#: Leaves that search in one call of a kernel, after which an interrupt is handled.
 _LEAVES_A_CALL = 1 << 11
+#: The component of a node whose points belong to several.
+_MIXED = -1
+#: Larger than every key.
+_NO_KEY = np.iinfo(np.int64).max
+
+
+class _KdTree(NamedTuple):
+    starts: NDArray[np.int64]
+    """A node owns the points at the positions from its start to its end."""
+    ends: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    """Of shape (nodes, 2, dimensions): lower and upper corner."""
+    smallest_id: NDArray[np.int64]
+    blocks: NDArray[np.float64]
+    """The points leaf by leaf, transposed within each leaf."""
+    ids: NDArray[np.int64]
+    """Which point is at a position."""
+
+
+class _Pairs(NamedTuple):
+    """One pair of points for every component, point or edge of the tree."""
+
+    squares: NDArray[np.float64]
+    keys: NDArray[np.int64]
 
 
 def euclidean_spanning_tree(points: NDArray[np.float64]) -> Tree:
     """Return the minimum spanning tree of ``points`` under the Euclidean distance.
 
-    It equals the minimum spanning tree of ``Graph.from_points(points)``, edge ids included, but needs only memory in
-    proportion to the points.
+    It equals the minimum spanning tree of ``Graph.from_points(points)``, edge ids included, but
+    needs only memory in proportion to the points.
 
     Examples
     --------
@@ -83,7 +125,6 @@ def euclidean_spanning_edges(
 
     Examples
     --------
-    >>> import numpy as np
     >>> points = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 1.0], [5.0, 2.0]])
     >>> sources, targets, weights, pair_ids = euclidean_spanning_edges(points)
     >>> list(zip(sources.tolist(), targets.tolist(), weights.tolist(), pair_ids.tolist()))
@@ -121,54 +162,306 @@ def _check_points(points: NDArray[np.float64]) -> None:
             )
 
 
-def _boruvka(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return squared length and key (smaller index * n + larger index) of the tree's edges."""
+def _boruvka(points: NDArray[np.float64]) -> _Pairs:
+    """Return the pairs that are the tree's edges."""
+    n_points = len(points)
+    tree = _kd_tree(points)
+    n_nodes = len(tree.starts)
+    positions = np.empty_like(tree.ids)
+    positions[tree.ids] = np.arange(n_points)
+    component, parent = np.arange(n_points), np.arange(n_points)
+    node_component = np.empty(n_nodes, dtype=np.int64)
+    floor = _Pairs(np.full(n_points, -1.0), np.full(n_points, -1))
+    best = _Pairs(np.empty(n_points), np.empty(n_points, dtype=np.int64))
+    edges = _Pairs(np.empty(n_points - 1), np.empty(n_points - 1, dtype=np.int64))
+    n_edges = 0
+    while n_edges < n_points - 1:
+        _seed_components(component, positions, floor, best)
+        _label_nodes(tree, component, node_component)
+        for home in range(n_nodes // 2, n_nodes, _LEAVES_A_CALL):
+            last = min(home + _LEAVES_A_CALL, n_nodes)
+            _find_best_pairs(home, last, tree, component, node_component, floor, best)
+        n_edges = _merge_components(component, positions, best, parent, edges, n_edges)
+    return edges
+
+
+# --- kd-tree ---------------------------------------------------------------------------------
+
+
+def _kd_tree(points: NDArray[np.float64]) -> _KdTree:
     n_points, n_dimensions = points.shape
     n_leaves = 1
-    while n_leaves * kernels.LEAF_SIZE < n_points:
+    while n_leaves * LEAF_SIZE < n_points:
         n_leaves *= 2
     n_nodes = 2 * n_leaves - 1
-
-    ids = np.arange(n_points)
     starts, ends, smallest_id = np.empty((3, n_nodes), dtype=np.int64)
     boxes = np.empty((n_nodes, 2, n_dimensions))
-    blocks = np.empty(points.size)
-    rows = np.array(points, order="C")
-    kernels.build_tree(rows, ids, starts, ends, boxes, smallest_id, blocks)
-    del rows
-    positions = np.empty_like(ids)
-    positions[ids] = np.arange(n_points)
+    tree = _KdTree(starts, ends, boxes, smallest_id, np.empty(points.size), np.arange(n_points))
+    _build_tree(np.array(points, order="C"), tree)
+    return tree
 
-    component = np.arange(n_points)
-    parent = np.arange(n_points)
-    node_component = np.empty(n_nodes, dtype=np.int64)
-    floor_square, floor_key = np.full(n_points, -1.0), np.full(n_points, -1)
-    best_square, best_key = np.empty(n_points), np.empty(n_points, dtype=np.int64)
-    tree_square, tree_key = np.empty(n_points - 1), np.empty(n_points - 1, dtype=np.int64)
-    n_tree = 0
-    while n_tree < n_points - 1:
-        kernels.seed_components(
-            component, positions, floor_square, floor_key, best_square, best_key
-        )
-        kernels.label_nodes(starts, ends, component, node_component)
-        for home in range(n_leaves - 1, n_nodes, _LEAVES_A_CALL):
-            kernels.find_best_pairs(
-                home,
-                min(home + _LEAVES_A_CALL, n_nodes),
-                starts,
-                ends,
-                boxes,
-                smallest_id,
-                blocks,
-                ids,
-                component,
-                node_component,
-                floor_square,
-                floor_key,
-                best_square,
-                best_key,
-            )
-        n_tree = kernels.merge_components(
-            component, positions, best_square, best_key, parent, tree_square, tree_key, n_tree
-        )
-    return tree_square, tree_key
+
+@kernel
+def _build_tree(rows: NDArray[np.float64], tree: _KdTree) -> None:
+    """Permute ``rows`` and the ids in place into kd order and fill the arrays of the nodes."""
+    starts, ends, boxes, smallest_id, blocks, ids = tree
+    n_dimensions = rows.shape[1]
+    n_nodes = len(starts)
+    first_leaf = n_nodes // 2
+    starts[0], ends[0] = 0, len(rows)
+    for node in range(n_nodes):
+        start, end = starts[node], ends[node]
+        _bound_rows(rows, start, end, boxes[node])
+        if node < first_leaf:
+            widest = 0
+            for d in range(1, n_dimensions):
+                extent = boxes[node, 1, d] - boxes[node, 0, d]
+                if extent > boxes[node, 1, widest] - boxes[node, 0, widest]:
+                    widest = d
+            middle = (start + end) // 2
+            _select(rows, ids, start, end, middle, widest)
+            starts[2 * node + 1], ends[2 * node + 1] = start, middle
+            starts[2 * node + 2], ends[2 * node + 2] = middle, end
+        else:
+            cell = start * n_dimensions
+            for d in range(n_dimensions):
+                for i in range(start, end):
+                    blocks[cell] = rows[i, d]
+                    cell += 1
+    for node in range(n_nodes - 1, -1, -1):
+        if node < first_leaf:
+            smallest_id[node] = min(smallest_id[2 * node + 1], smallest_id[2 * node + 2])
+        else:
+            smallest_id[node] = ids[starts[node] : ends[node]].min()
+
+
+@kernel
+def _bound_rows(rows: NDArray[np.float64], start: int, end: int, box: NDArray[np.float64]) -> None:
+    for d in range(rows.shape[1]):
+        low = high = rows[start, d]
+        for i in range(start + 1, end):
+            low = min(low, rows[i, d])
+            high = max(high, rows[i, d])
+        box[0, d], box[1, d] = low, high
+
+
+@kernel
+def _select(
+    rows: NDArray[np.float64], ids: NDArray[np.int64], start: int, end: int, rank: int, d: int
+) -> None:
+    """Reorder positions ``start`` to ``end`` so that none before ``rank`` exceeds one after it.
+
+    Hoare's quickselect. Pivots are pseudo-random, so no order of the input makes it quadratic;
+    swapping equal values too keeps it linear when most values are equal.
+    """
+    state = 1
+    low, high = start, end - 1
+    while low < high:
+        state = (state * 1103515245 + 12345) % 2147483648
+        pivot = rows[low + state % (high - low + 1), d]
+        i, j = low, high
+        while i <= j:
+            while rows[i, d] < pivot:
+                i += 1
+            while rows[j, d] > pivot:
+                j -= 1
+            if i <= j:
+                for k in range(rows.shape[1]):
+                    rows[i, k], rows[j, k] = rows[j, k], rows[i, k]
+                ids[i], ids[j] = ids[j], ids[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            return
+
+
+# --- Boruvka ---------------------------------------------------------------------------------
+
+
+@inlined
+def _key(a: int, b: int, n_points: int) -> int:
+    """Name the pair of ids so that names compare as (smaller id, larger id)."""
+    return a * n_points + b if a < b else b * n_points + a
+
+
+@inlined
+def _improve(best: _Pairs, component: int, square: float, key: int) -> None:
+    known = best.squares[component]
+    if square < known or (square == known and key < best.keys[component]):
+        best.squares[component] = square
+        best.keys[component] = key
+
+
+@kernel
+def _seed_components(
+    component: NDArray[np.int64], positions: NDArray[np.int64], floor: _Pairs, best: _Pairs
+) -> None:
+    """Start every component from the best of the pairs seen so far that leave it."""
+    n_points = len(component)
+    best.squares[:] = np.inf
+    best.keys[:] = _NO_KEY
+    for i in range(n_points):
+        key = floor.keys[i]
+        if key >= 0:
+            a = component[positions[key // n_points]]
+            b = component[positions[key % n_points]]
+            if a != b:
+                _improve(best, a, floor.squares[i], key)
+                _improve(best, b, floor.squares[i], key)
+
+
+@kernel
+def _label_nodes(
+    tree: _KdTree, component: NDArray[np.int64], node_component: NDArray[np.int64]
+) -> None:
+    """Write for every node the component that owns all its points, or ``_MIXED``."""
+    n_nodes = len(tree.starts)
+    first_leaf = n_nodes // 2
+    for node in range(n_nodes - 1, -1, -1):
+        if node < first_leaf:
+            owner = node_component[2 * node + 1]
+            if owner != node_component[2 * node + 2]:
+                owner = _MIXED
+        else:
+            owner = component[tree.starts[node]]
+            for i in range(tree.starts[node] + 1, tree.ends[node]):
+                if component[i] != owner:
+                    owner = _MIXED
+                    break
+        node_component[node] = owner
+
+
+@inlined
+def _box_bound(boxes: NDArray[np.float64], node: int, query: NDArray[np.float64]) -> float:
+    """Return the squared distance from ``query`` to its clipped image in the box of ``node``."""
+    total = 0.0
+    for d in range(len(query)):
+        gap = max(max(boxes[node, 0, d] - query[d], query[d] - boxes[node, 1, d]), 0.0)
+        total += gap * gap
+    return total
+
+
+@kernel
+def _find_best_pairs(
+    first_home: int,
+    last_home: int,
+    tree: _KdTree,
+    component: NDArray[np.int64],
+    node_component: NDArray[np.int64],
+    floor: _Pairs,
+    best: _Pairs,
+) -> None:
+    """Let the points of the leaves from ``first_home`` up to ``last_home`` (excluded) search.
+
+    Once all leaves have had their turn, ``best`` holds the best pair that leaves each component.
+    ``floor`` holds for every point a pair such that no pair from this point out of its component
+    comes before it. The floor stays true as components grow, so a point whose floor is not below
+    its component's best need not search. A search that ends moves the floor to that best.
+    """
+    starts, ends, boxes, smallest_id, blocks, ids = tree
+    n_points, n_dimensions = len(ids), boxes.shape[2]
+    first_leaf = len(starts) // 2
+    query = np.empty(n_dimensions)
+    squares = np.empty(LEAF_SIZE)
+    stack_node = np.empty(64, dtype=np.int64)
+    stack_bound = np.empty(64)
+    for home in range(first_home, last_home):
+        size = ends[home] - starts[home]
+        for i in range(starts[home], ends[home]):
+            own, own_id = component[i], ids[i]
+            square, key = best.squares[own], best.keys[own]
+            lowest = floor.squares[i]
+            if lowest > square or (lowest == square and floor.keys[i] >= key):
+                continue
+            for d in range(n_dimensions):
+                query[d] = blocks[starts[home] * n_dimensions + d * size + i - starts[home]]
+            partner = -1
+            depth = 1
+            stack_node[0], stack_bound[0] = 0, 0.0
+            while depth > 0:
+                depth -= 1
+                node, bound = stack_node[depth], stack_bound[depth]
+                while node_component[node] != own and (
+                    bound < square
+                    or (bound == square and _key(own_id, smallest_id[node], n_points) < key)
+                ):
+                    if node >= first_leaf:
+                        start, end = starts[node], ends[node]
+                        _leaf_squares(blocks, start, end, query, squares)
+                        for j in range(start, end):
+                            found = squares[j - start]
+                            if found <= square and component[j] != own:
+                                found_key = _key(own_id, ids[j], n_points)
+                                if found < square or found_key < key:
+                                    square, key, partner = found, found_key, j
+                        break
+                    near, far = 2 * node + 1, 2 * node + 2
+                    bound = _box_bound(boxes, near, query)
+                    far_bound = _box_bound(boxes, far, query)
+                    if far_bound < bound or (
+                        far_bound == bound and smallest_id[far] < smallest_id[near]
+                    ):
+                        near, far, bound, far_bound = far, near, far_bound, bound
+                    if far_bound <= square and node_component[far] != own:
+                        stack_node[depth], stack_bound[depth] = far, far_bound
+                        depth += 1
+                    node = near
+            floor.squares[i], floor.keys[i] = square, key
+            if partner >= 0:
+                best.squares[own], best.keys[own] = square, key
+                _improve(best, component[partner], square, key)
+
+
+@kernel
+def _leaf_squares(
+    blocks: NDArray[np.float64],
+    start: int,
+    end: int,
+    query: NDArray[np.float64],
+    squares: NDArray[np.float64],
+) -> None:
+    """Write the squared distances from ``query`` to the points of a leaf."""
+    size = end - start
+    squares = squares[:size]
+    squares[:] = 0.0
+    for d in range(len(query)):
+        strip = blocks[start * len(query) + d * size :][:size]
+        coordinate = query[d]
+        for j in range(size):
+            difference = coordinate - strip[j]
+            squares[j] += difference * difference
+
+
+@kernel
+def _merge_components(
+    component: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    best: _Pairs,
+    parent: NDArray[np.int64],
+    edges: _Pairs,
+    n_edges: int,
+) -> int:
+    """Take the best pair of every component into the tree and return its new number of edges.
+
+    The order of pairs being strict, the pairs taken form no cycle, except that two components may
+    have chosen the same pair: it is taken once.
+    """
+    n_points = len(component)
+    for root in range(n_points):
+        if component[root] != root:
+            continue
+        key = best.keys[root]
+        a = find(parent, positions[key // n_points])
+        b = find(parent, positions[key % n_points])
+        if a != b:
+            union(parent, a, b)
+            edges.squares[n_edges], edges.keys[n_edges] = best.squares[root], key
+            n_edges += 1
+    for i in range(n_points):  # a parent never lies behind its child, so one sweep flattens all
+        parent[i] = parent[parent[i]]
+        component[i] = parent[i]
+    return n_edges

@@ -1,27 +1,42 @@
-"""The exact minimum spanning tree: what the private trees are compared with."""
+"""The exact minimum spanning tree, by Filter-Kruskal (Osipov, Sanders and Singler 2009).
+
+Only the edges that may still matter are sorted.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ptclust.trees._mst_kernel import minimum_spanning_edges
+import numpy as np
+
+from ptclust._components import find, union
+from ptclust._kernel import kernel
+from ptclust.graph.topology import index_dtype
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ptclust.graph import Graph
 
-__all__ = ["minimum_spanning_tree"]
+__all__ = ["minimum_spanning_edges", "minimum_spanning_tree"]
+
+#: Edges sorted at a time, in multiples of the number of nodes; most others are never sorted.
+CHUNK_PER_NODE = 1.25
+_SMALLEST_CHUNK = 1 << 14
+_SAMPLE = 1 << 10
 
 
 def minimum_spanning_tree(graph: Graph) -> Tree:
-    """Return the minimum spanning tree of a graph; of a disconnected graph, the minimum spanning forest.
+    """Return the minimum spanning tree of a graph; of a disconnected graph, the spanning forest.
 
-    Weights may be zero or negative. Edges of equal weight are taken in the order of the graph's edges, so the tree is
-    unique. It lists its edges by ascending edge id.
+    Weights may be zero or negative. Edges of equal weight are taken in the order of the graph's
+    edges, so the tree is unique. It lists its edges by ascending edge id.
 
     Notes
     -----
-    *Privacy.* None: the tree reveals the order of the weights and carries their values. For the curator's own eyes.
+    *Privacy.* None: the tree reveals the order of the weights and carries their values. It is for
+    the curator only.
 
     Examples
     --------
@@ -30,7 +45,110 @@ def minimum_spanning_tree(graph: Graph) -> Tree:
     >>> tree.edge_ids
     array([0, 1], dtype=int32)
     """
-    edge_ids = minimum_spanning_edges(graph.sources, graph.targets, graph.weights, graph.n_nodes)
-    return Tree(
-        graph.topology.restricted_to(edge_ids), graph.weights[edge_ids], edge_ids, private=True
-    )
+    edges = minimum_spanning_edges(graph.sources, graph.targets, graph.weights, graph.n_nodes)
+    return Tree(graph.topology.restricted_to(edges), graph.weights[edges], edges, private=True)
+
+
+def minimum_spanning_edges(
+    sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[np.float64], n_nodes: int
+) -> NDArray[Any]:
+    """Return the ids, ascending, of the edges of the minimum spanning forest.
+
+    Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal
+    takes them in that order, one chunk of light edges at a time; what a chunk has connected filters
+    the heavier edges before they are ever sorted.
+    """
+    remaining = np.arange(len(weights), dtype=index_dtype(len(weights)))
+    parent = np.arange(n_nodes, dtype=sources.dtype)
+    forest = np.empty(max(n_nodes - 1, 0), dtype=remaining.dtype)
+    n_forest = 0
+    chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
+    random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
+    while len(remaining) and n_forest < len(forest):
+        if len(remaining) <= 2 * chunk:
+            light, pivot = remaining, remaining[-1]
+        else:
+            sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
+            by_weight = np.argsort(weights[sample], kind="stable")
+            pivot = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
+            buffer = np.empty_like(remaining)  # only the pages that are written cost memory
+            light = buffer[: _collect_light(remaining, weights, pivot, buffer)]
+        light = light[np.argsort(weights[light])]
+        _order_ties(light, weights)
+        n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
+        if len(light) == len(remaining):
+            break
+        remaining = remaining[: _filter(remaining, sources, targets, weights, parent, pivot)]
+    return np.sort(forest[:n_forest])
+
+
+@kernel
+def _is_light(edge: int, weights: NDArray[np.float64], pivot: int) -> bool:
+    difference = weights[edge] - weights[pivot]
+    return difference < 0.0 or (difference == 0.0 and edge <= pivot)
+
+
+@kernel
+def _collect_light(
+    remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int, light: NDArray[Any]
+) -> int:
+    """Write the edges up to ``pivot`` into ``light`` and return how many there are."""
+    count = 0
+    for edge in remaining:
+        light[count] = edge
+        count += _is_light(edge, weights, pivot)
+    return count
+
+
+@kernel
+def _order_ties(edges: NDArray[Any], weights: NDArray[np.float64]) -> None:
+    """Put edges of equal weight in the order of their ids: numpy's fastest sort is not stable."""
+    begin = 0
+    for i in range(1, len(edges) + 1):
+        if i == len(edges) or weights[edges[i]] != weights[edges[begin]]:
+            if i - begin > 1:
+                edges[begin:i].sort()
+            begin = i
+
+
+@kernel
+def _kruskal(
+    edges: NDArray[Any],
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    parent: NDArray[Any],
+    forest: NDArray[Any],
+    n_forest: int,
+) -> int:
+    """Append the sorted ``edges`` that join two components to ``forest``; return its new length."""
+    for edge in edges:
+        a = find(parent, sources[edge])
+        b = find(parent, targets[edge])
+        if a != b:
+            union(parent, a, b)
+            forest[n_forest] = edge
+            n_forest += 1
+            if n_forest == len(forest):
+                break
+    return n_forest
+
+
+@kernel
+def _filter(
+    remaining: NDArray[Any],
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[np.float64],
+    parent: NDArray[Any],
+    pivot: int,
+) -> int:
+    """Move the heavy edges that still join two components to the front; return how many there are."""
+    # Roots have the smallest index, so one ascending sweep flattens every path.
+    for node in range(len(parent)):
+        parent[node] = parent[parent[node]]
+    kept = 0
+    for edge in remaining:
+        if not _is_light(edge, weights, pivot) and parent[sources[edge]] != parent[targets[edge]]:
+            remaining[kept] = edge
+            kept += 1
+    return kept

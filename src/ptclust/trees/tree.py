@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ptclust._components import find, union
+from ptclust._frames import data_frame, package
+from ptclust._kernel import kernel
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph._edges import edge_number
-from ptclust.graph._weights import as_weights
-from ptclust.graph.convert import data_frame, package
-from ptclust.graph.topology import HasTopology
-from ptclust.trees import _tree_kernel as kernel
+from ptclust.graph._checks import as_weights, edge_number
+from ptclust.graph.topology import HasTopology, frozen
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, NDArray
 
-    from ptclust.graph import Topology
+    from ptclust.graph.topology import Topology
 
 __all__ = ["Tree"]
 
 
 class Tree(HasTopology):
-    """A spanning forest: edges without cycles, one tree for every component of the graph it came from.
+    """A spanning forest: edges without cycles, one tree for every component of its graph.
 
     Parameters
     ----------
     topology : Topology
-        All nodes, and the edges of the forest: as many as there are nodes, less the number of components.
+        All nodes, and the edges of the forest.
     weights : array_like of float, optional
         One finite weight per edge, in the same order. A privately chosen tree has none.
     edge_ids : array_like of int, optional
-        The number of every edge in the graph the tree came from, ascending; by default 0, 1, 2, ... This order decides
-        between equally good cuts in DBMSTClu.
+        The number of every edge in the graph the tree came from, ascending; by default 0, 1, 2, ...
+        This order decides between equally good cuts in DBMSTClu.
     private : bool, default False
         Whether the weights are a curator's raw weights; such a tree refuses to be pickled.
 
@@ -68,11 +68,8 @@ class Tree(HasTopology):
         self.private = private
         self._weights = None if weights is None else _as_weights(weights, topology)
         self.edge_ids = _as_edge_ids(edge_ids, topology)
-        edge = kernel.first_edge_closing_cycle(
-            topology.sources,
-            topology.targets,
-            np.arange(topology.n_nodes, dtype=topology.sources.dtype),
-        )
+        parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
+        edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
         if edge >= 0:
             raise GraphError(
                 f"{topology.describe_edge(edge)} closes a cycle, so these edges are no tree; "
@@ -98,20 +95,21 @@ class Tree(HasTopology):
         """
         if self.n_edges != self.n_nodes - 1:
             raise GraphError(
-                f"a linkage matrix needs one connected tree, and this forest has {self.n_nodes - self.n_edges} "
-                "components; build the linkage of each component"
+                "a linkage matrix needs one connected tree, and this forest has "
+                f"{self.n_nodes - self.n_edges} components; build the linkage of each component"
             )
         if np.any(self.weights < 0):
             raise WeightError(
-                "scipy's linkage matrix does not admit negative weights; add a constant to the weights first"
+                "scipy's linkage matrix does not admit negative weights; add a constant to the "
+                "weights first"
             )
         linkage = np.empty((self.n_edges, 4))
         order = np.argsort(self.weights, kind="stable")
-        kernel.fill_linkage(self.sources, self.targets, self.weights, order, linkage)
+        _fill_linkage(self.sources, self.targets, self.weights, order, linkage)
         return linkage
 
     def to_networkx(self) -> nx.Graph:
-        """Return the tree as a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
+        """Return a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
         graph = package("networkx", "Tree.to_networkx").Graph()
         names = self.names.tolist()
         graph.add_nodes_from(names)
@@ -123,7 +121,7 @@ class Tree(HasTopology):
         return graph
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table with the columns ``edge_id``, ``source``, ``target`` and, if there are any, ``weight``."""
+        """Return a table of ``edge_id``, ``source``, ``target`` and, if there are any, ``weight``."""
         columns: dict[str, NDArray[Any]] = {
             "edge_id": self.edge_ids,
             "source": self.names[self.sources],
@@ -139,7 +137,8 @@ class Tree(HasTopology):
     def __getstate__(self) -> dict[str, Any]:
         if self.private:
             raise TypeError(
-                "a Tree computed from private weights refuses to be pickled; publish a Release instead"
+                "a Tree computed from private weights refuses to be pickled; publish a Release "
+                "instead"
             )
         return self.__dict__
 
@@ -151,8 +150,7 @@ def _as_weights(weights: ArrayLike, topology: Topology) -> NDArray[np.float64]:
     if not np.isfinite(values).all():
         edge = int(np.argmin(np.isfinite(values)))
         raise WeightError(f"the weight of {topology.describe_edge(edge)} is not a finite number")
-    values.setflags(write=False)
-    return values
+    return frozen(values)
 
 
 def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]:
@@ -161,5 +159,45 @@ def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]
         raise GraphError(f"{ids.size} edge ids were given for {topology.n_edges} edges")
     if np.any(ids[1:] <= ids[:-1]):
         raise GraphError("edge_ids must ascend: a tree lists its edges in the order of its graph")
-    ids.setflags(write=False)
-    return ids
+    return frozen(ids)
+
+
+@kernel
+def _first_edge_closing_cycle(
+    sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
+) -> int:
+    """Return the first edge whose endpoints are connected already, or -1; ``parent`` is ``arange``."""
+    for edge in range(len(sources)):
+        a = find(parent, sources[edge])
+        b = find(parent, targets[edge])
+        if a == b:
+            return edge
+        union(parent, a, b)
+    return -1
+
+
+@kernel
+def _fill_linkage(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[np.float64],
+    order: NDArray[Any],
+    linkage: NDArray[np.float64],
+) -> None:
+    """Merge along the edges in ``order``; row i of ``linkage`` is the i-th merge as scipy has it."""
+    n_nodes = len(sources) + 1
+    parent = np.arange(n_nodes)
+    cluster = np.arange(n_nodes)
+    size = np.ones(n_nodes)
+    for step in range(len(order)):
+        edge = order[step]
+        a = find(parent, sources[edge])
+        b = find(parent, targets[edge])
+        low, high = min(a, b), max(a, b)
+        linkage[step, 0] = min(cluster[a], cluster[b])
+        linkage[step, 1] = max(cluster[a], cluster[b])
+        linkage[step, 2] = weights[edge]
+        size[low] += size[high]
+        linkage[step, 3] = size[low]
+        parent[high] = low
+        cluster[low] = n_nodes + step

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._components import find
 from ptclust._kernel import inlined, kernel
-from ptclust._union_find import find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ptclust._numbering import number_by_first_appearance
+from ptclust._components import number_by_first_appearance
 from ptclust.clustering.clusterer import (
     Clusterer,
     Clustering,

@@ -1,8 +1,7 @@
 """Sparse matrices as graphs, from memory and from npz files.
 
-An entry is an edge, an entry of zero included: a stored zero is a weight of zero, and only what is not
-stored is not joined. A symmetric matrix stores every edge twice and is read once; a matrix that stores
-one triangle is read as it is.
+An entry is an edge, a stored zero an edge of weight zero. A symmetric matrix stores every edge twice
+and is read once; a matrix that stores one triangle is read as it is.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
-from ptclust.graph._bounds import check_declared, check_expansion
-from ptclust.graph._edges import Edges, Say, edge_number, numbered
+from ptclust.graph._checks import Say, edge_number, numbered
+from ptclust.graph._edges import Edges
+from ptclust.graph.readers.bounds import check_declared, check_expansion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,8 +79,8 @@ class _ObjectsError(Exception):
 def read_npz(path: Path) -> Edges:
     """Return the edges of a matrix saved by ``scipy.sparse.save_npz``, or of named arrays.
 
-    Not read by ``numpy.load`` and ``scipy.sparse.load_npz``: the one allocates what a header declares, and a
-    matrix whose pointers are damaged makes the other write outside its arrays.
+    Not read by ``numpy.load`` and ``scipy.sparse.load_npz``: the one allocates what a header
+    declares, and a matrix whose pointers are damaged makes the other write outside its arrays.
     """
     say = numbered("edge", f" of {path}")
     arrays: dict[str, Any] = {}
@@ -97,8 +97,8 @@ def read_npz(path: Path) -> Edges:
         raise
     except _ObjectsError:
         problem = (
-            "holds arrays of Python objects, which are not read for safety; save names as an array of "
-            "strings or integers"
+            "holds arrays of Python objects, which are not read for safety; save names as an array "
+            "of strings or integers"
         )
     except Exception:  # noqa: S110 - damaged bytes make zipfile and numpy raise nearly anything
         pass
@@ -110,7 +110,7 @@ def read_npz(path: Path) -> Edges:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Return an array after its header was found to agree with the number of bytes that there are."""
+    """Return an array whose header agrees with the number of bytes that there are."""
     read_header = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -130,7 +130,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 
 def _matrix_of(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
-    """Return the matrix that scipy saved as these arrays; any exception means that they do not fit together."""
+    """Return the matrix that scipy saved as these arrays; any exception means that they do not fit."""
     from scipy.sparse import coo_array
 
     form = arrays["format"].item()
@@ -139,7 +139,14 @@ def _matrix_of(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
         return coo_array((1, 1)).asformat(form)  # to be refused as such
     n_rows, n_columns = (int(size) for size in arrays["shape"])
     data = arrays["data"]
-    rows, columns = {"coo": _of_coo, "csr": _of_csr, "csc": _of_csc}[form](arrays)
+    if form == "coo":
+        rows, columns = arrays["row"], arrays["col"]
+    elif form == "csr":
+        rows, columns = _uncompressed(arrays["indptr"], arrays["indices"])
+    elif form == "csc":
+        columns, rows = _uncompressed(arrays["indptr"], arrays["indices"])
+    else:
+        raise ValueError("the format is not one of scipy's")
     lengths = {len(part) for part in (rows, columns, data)}
     if len(lengths) > 1 or data.ndim != 1 or data.dtype.kind not in "biufc":
         raise ValueError("the arrays are not those of a matrix")
@@ -148,21 +155,11 @@ def _matrix_of(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
     return coo_array((values, (rows, columns)), shape=(n_rows, n_columns))
 
 
-def _of_coo(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    return arrays["row"], arrays["col"]
-
-
-def _of_csr(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    pointers, along = arrays["indptr"], arrays["indices"]
-    whole = pointers[0] == 0 and pointers[-1] == len(along)
-    if not whole or np.any(pointers[1:] < pointers[:-1]):
+def _uncompressed(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    whole = indptr[0] == 0 and indptr[-1] == len(indices)
+    if not whole or np.any(indptr[1:] < indptr[:-1]):
         raise ValueError("the pointers are not those of a matrix")
-    return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers)), along
-
-
-def _of_csc(arrays: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    columns, rows = _of_csr(arrays)
-    return rows, columns
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), indices
 
 
 def _edges_of_arrays(path: Path, arrays: dict[str, Any], there: list[str], say: Say) -> Edges:
@@ -178,17 +175,11 @@ def _edges_of_arrays(path: Path, arrays: dict[str, Any], there: list[str], say: 
         raise FileError(f"the array 'n_nodes' of {path} must be a single integer")
     if names is not None and names.ndim != 1:
         raise FileError(f"the array 'names' of {path} must be one-dimensional, a name a node")
-    numbers = [
-        arrays[name] for name in _ENDS[:2] if arrays[name].size and arrays[name].dtype.kind in "iu"
-    ]
+    sources, targets, weights = (arrays[name] for name in _ENDS)
+    count = None if n_nodes is None else int(n_nodes)
+    numbers = [ends for ends in (sources, targets) if ends.size and ends.dtype.kind in "iu"]
     highest = max((int(ends.max()) for ends in numbers), default=-1)
-    declared = max(highest + 1, 0 if n_nodes is None else int(n_nodes))
-    check_declared(declared, arrays["sources"].size, path)
-    return Edges(
-        arrays["sources"],
-        arrays["targets"],
-        arrays["weights"],
-        None if n_nodes is None else int(n_nodes),
-        None if names is None else names.tolist() if names.dtype.kind in "US" else names,
-        say,
-    )
+    check_declared(max(highest + 1, count or 0), sources.size, path)
+    if names is not None and names.dtype.kind in "US":
+        names = names.tolist()
+    return Edges(sources, targets, weights, count, names, say)

@@ -1,7 +1,7 @@
 """Edge tables as text: comma- or tab-separated, with or without a header, plain or gzip.
 
-polars reads the file. Python's csv module reads the first line, to tell a header, and on the way to an
-error message finds the line that is to blame; both agree on what a record is, blank lines included.
+polars reads the file. Python's csv module reads the first line, to recognise a header, and finds the
+line that an error is about; both agree on what a record is, blank lines included.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, WeightError
-from ptclust.graph._bounds import open_plain
-from ptclust.graph._edges import Edges, numbered, shown
-from ptclust.graph._ids import number_texts
-from ptclust.graph._tables import Columns, choose_columns, choose_ends, ends_are_named
+from ptclust.graph._checks import numbered, shown
+from ptclust.graph._edges import Edges
+from ptclust.graph.readers.bounds import open_plain
+from ptclust.graph.readers.ids import Numbered, number_texts
+from ptclust.graph.readers.tables import Columns, choose_columns, choose_ends, ends_are_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     import polars as pl
     from numpy.typing import NDArray
+
+    _Records = Sequence[int] | NDArray[Any]
 
 __all__ = ["read_csv", "read_csv_ends"]
 
@@ -39,7 +42,7 @@ _WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
 
 
 class _Layout(NamedTuple):
-    """What the first line that is not blank tells of the file."""
+    """What the first line that is not blank says of the file."""
 
     path: Path
     separator: str
@@ -47,59 +50,58 @@ class _Layout(NamedTuple):
     first: list[str]
     has_header: bool
 
+    @property
+    def n_before(self) -> int:
+        """Records before the first edge."""
+        return self.n_blank + self.has_header
+
 
 def read_csv(path: Path, separator: str, asked: Columns) -> Edges:
     """Return the edges of a text table; ids are read as text."""
-    layout = _layout(path, separator, named=any(name is not None for name in asked))
-    chosen = _choose(layout, asked)
+    layout = _layout(path, separator, asked)
+    names = _column_names(layout)
+    chosen = choose_columns(names, asked, str(path), _shown(names))
     frame, records = _frame(layout, chosen)
     if not len(frame):
         raise FileError(f"{path} has no edges")
     sources, targets, weights = frame.get_columns()
-    for role, ids in (("source", sources), ("target", targets)):
-        if ids.null_count():
-            _raise_missing_id(layout, records[_first(ids.is_null())], role)
+    _check_ids(layout, sources.is_null(), targets.is_null(), records)
     if weights.null_count():
         record = records[_first(weights.is_null())]
         _raise_bad_weight(layout, record, chosen[2], weights.null_count())
     found = number_texts(sources, targets)
-    for role, nodes in (("source", found.sources), ("target", found.targets)):
-        nameless = _is_empty(found.names)[nodes] if found.names.dtype == object else None
-        if nameless is not None and nameless.any():
-            _raise_missing_id(layout, records[int(nameless.argmax())], role)
-
-    def say(edges: Iterable[int]) -> str:
-        return numbered("line", f" of {path}")(_lines(layout, [int(records[e]) for e in edges]))
-
-    return Edges(found.sources, found.targets, weights.to_numpy(), None, found.names, say)
+    if found.names.dtype == object:
+        nameless = found.names == ""
+        _check_ids(layout, nameless[found.sources], nameless[found.targets], records)
+    return _edges(layout, found, weights.to_numpy(), records)
 
 
 def read_csv_ends(path: Path, separator: str, asked: Columns) -> Edges:
-    """Return the edges of a text table without reading a weight: there may be no such column."""
-    layout = _layout(path, separator, named=any(name is not None for name in asked))
-    names = [name.strip() for name in layout.first]
-    if len(names) == len(asked) - 1 and not ends_are_named(names, asked):
+    """Return the edges of a text table with weights of zero; there may be no column of weights."""
+    layout = _layout(path, separator, asked)
+    names = _column_names(layout)
+    if layout.has_header and len(names) == len(asked) - 1 and not ends_are_named(names, asked):
         layout = layout._replace(has_header=False)
-    if not layout.has_header:
-        names = [f"column #{i}" for i in range(1, len(names) + 1)]
+        names = _column_names(layout)
     frame = _scan(layout, choose_ends(names, asked, str(path), _shown(names)), None)
-    n_before = layout.n_blank + layout.has_header
-    records = np.flatnonzero(~(frame[:, 0].is_null() & frame[:, 1].is_null()).to_numpy())
-    sources, targets = frame[records].get_columns()
-    for role, ids in (("source", sources), ("target", targets)):
-        if ids.null_count():
-            _raise_missing_id(layout, int(records[_first(ids.is_null())]) + n_before, role)
-    found = number_texts(sources, targets)
+    rows = np.flatnonzero(~(frame[:, 0].is_null() & frame[:, 1].is_null()).to_numpy())
+    records = rows + layout.n_before
+    sources, targets = frame[rows].get_columns()
+    _check_ids(layout, sources.is_null(), targets.is_null(), records)
+    return _edges(layout, number_texts(sources, targets), np.zeros(len(rows)), records)
 
+
+def _edges(layout: _Layout, found: Numbered, weights: Any, records: _Records) -> Edges:
     def say(edges: Iterable[int]) -> str:
-        lines = _lines(layout, [int(records[edge]) + n_before for edge in edges])
-        return numbered("line", f" of {path}")(lines)
+        lines = _lines(layout, [int(records[edge]) for edge in edges])
+        return numbered("line", f" of {layout.path}")(lines)
 
-    return Edges(found.sources, found.targets, (), None, found.names, say)
+    return Edges(found.sources, found.targets, weights, None, found.names, say)
 
 
-def _layout(path: Path, separator: str, *, named: bool) -> _Layout:
+def _layout(path: Path, separator: str, asked: Columns) -> _Layout:
     """Read the first line; it is a header if columns are named or if its weight is no number."""
+    named = any(name is not None for name in asked)
     for n_blank, (line, fields) in enumerate(_records(path, separator)):
         if any(field.strip() for field in fields):
             _check_utf8(path, line, fields)
@@ -123,41 +125,36 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _choose(layout: _Layout, asked: Columns) -> tuple[int, int, int]:
+def _column_names(layout: _Layout) -> list[str]:
     if layout.has_header:
-        names = [name.strip() for name in layout.first]
-    else:  # not the fields themselves: the third is a weight
-        names = [f"column #{i}" for i in range(1, len(layout.first) + 1)]
-    return choose_columns(names, asked, str(layout.path), _shown(names))
+        return [name.strip() for name in layout.first]
+    # not the fields themselves: the third is a weight
+    return [f"column #{i}" for i in range(1, len(layout.first) + 1)]
 
 
 def _shown(names: list[str]) -> list[str]:
-    """Return column names fit for a message: what is taken for a header may be an edge and its weight."""
+    """Return column names for a message: what is taken for a header may be an edge and its weight."""
     return ["<number>" if _may_hold_weight(name) else name for name in names]
 
 
 def _may_hold_weight(name: str) -> bool:
     parts = re.split(r"[\s;:|,]+", name)
-    return (
-        any(map(_is_number, parts)) or bool(re.search(r"\d{5}", name)) or shown(name) != repr(name)
-    )
+    long_number = bool(re.search(r"\d{5}", name))
+    return long_number or any(map(_is_number, parts)) or shown(name) != repr(name)
 
 
-def _frame(
-    layout: _Layout, chosen: tuple[int, int, int]
-) -> tuple[pl.DataFrame, Sequence[int] | NDArray[Any]]:
+def _frame(layout: _Layout, chosen: tuple[int, int, int]) -> tuple[pl.DataFrame, _Records]:
     """Return source, target and weight of every edge, and the number of its record in the file."""
     import polars as pl
 
-    n_before = layout.n_blank + layout.has_header
     frame = _scan(layout, chosen, pl.Float64)
     if not frame[:, 2].null_count():
-        return frame, range(n_before, n_before + len(frame))
+        return frame, range(layout.n_before, layout.n_before + len(frame))
     # The exception: blank lines, blanks after a weight, or weights that are wrong.
     stripped = _scan(layout, chosen, pl.String).select(pl.all().str.strip_chars().replace("", None))
     records = np.flatnonzero(~stripped.select(pl.all_horizontal(pl.all().is_null())).to_series())
     frame = frame.with_columns(stripped[:, 2].cast(pl.Float64, strict=False))
-    return frame[records], records + n_before
+    return frame[records], records + layout.n_before
 
 
 def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.DataFrame:
@@ -190,8 +187,8 @@ def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.Data
 def _source(layout: _Layout) -> Path | bytes:
     """Return what polars is to read: the file, or its text from its first line on that is not blank.
 
-    polars versions differ in skipping blank lines. polars also takes a text that begins like a zlib stream, say with
-    the id "x^2", for one; it does not if the text begins with a byte order mark, and that it skips.
+    polars versions differ in skipping blank lines. polars also takes a text that begins like a zlib
+    stream, say with the id "x^2", for one; it does not if the text begins with a byte order mark.
     """
     with layout.path.open("rb") as file:
         magic = file.read(2)
@@ -244,13 +241,15 @@ def _check_utf8(path: Path, line: int, fields: list[str]) -> None:
         raise FileError(f"line {line} of {path} is not UTF-8 text; save the file as UTF-8")
 
 
-def _raise_missing_id(layout: _Layout, record: int, role: str) -> NoReturn:
-    line, fields = _record(layout, record)
-    _check_utf8(layout.path, line, fields)
-    raise GraphError(
-        f"line {line} of {layout.path} has no {role}; every edge needs two node ids: complete the "
-        "line or remove it"
-    )
+def _check_ids(layout: _Layout, no_source: Any, no_target: Any, records: _Records) -> None:
+    for role, missing in (("source", no_source), ("target", no_target)):
+        if missing.any():
+            line, fields = _record(layout, records[_first(missing)])
+            _check_utf8(layout.path, line, fields)
+            raise GraphError(
+                f"line {line} of {layout.path} has no {role}; every edge needs two node ids: "
+                "complete the line or remove it"
+            )
 
 
 def _raise_bad_weight(layout: _Layout, record: int, column: int, n_bad: int) -> NoReturn:
@@ -270,15 +269,11 @@ def _raise_malformed(layout: _Layout) -> NoReturn:
         _check_utf8(layout.path, line, fields)
         if len(fields) > width:
             raise FileError(
-                f"line {line} of {layout.path} has {len(fields)} fields, more than the {width} of the "
-                "first line; put fields that contain the separator in double quotes"
+                f"line {line} of {layout.path} has {len(fields)} fields, more than the {width} of "
+                "the first line; put fields that contain the separator in double quotes"
             )
     raise FileError(f"{layout.path} cannot be read as a table; check its separator and quotes")
 
 
-def _first(mask: pl.Series) -> int:
-    return int(np.argmax(mask.to_numpy()))
-
-
-def _is_empty(names: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.fromiter((name == "" for name in names.tolist()), dtype=bool, count=len(names))
+def _first(mask: Any) -> int:
+    return int(np.argmax(np.asarray(mask)))

@@ -1,6 +1,6 @@
 """GraphML files, read as a stream with the XML parser of the standard library.
 
-A document type declaration is refused: GraphML needs none, and entities in it can blow up without bound.
+A document type declaration is refused: GraphML needs none, and its entities can grow without bound.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from xml.parsers import expat
 import numpy as np
 
 from ptclust.errors import FileError, InputError, WeightError
-from ptclust.graph._bounds import open_plain
-from ptclust.graph._edges import Edges, numbered, shown
+from ptclust.graph._checks import numbered, shown
+from ptclust.graph._edges import Edges
+from ptclust.graph.readers.bounds import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,7 @@ _DEEPEST = 100
 
 
 def read_graphml(path: Path, weight: str | None) -> Edges:
-    """Return the edges of a GraphML file; nodes keep the order of the file, with or without edges."""
+    """Return the edges of a GraphML file; nodes, with edges or without, keep the file's order."""
     reader = _Reader(path, weight or "weight")
     with open_plain(path) as document:
         reader.parse(document)
@@ -63,7 +64,7 @@ class _Reader:
             line = self.parser.CurrentLineNumber
         else:
             line = 0
-        if line:
+        if line:  # raised out here, without a context that may quote the file
             raise FileError(f"{self.path} is not well-formed XML at line {line}; write it again")
         if not self.graphs:
             raise FileError(f"{self.path} has no <graph> element, so it is no GraphML file")
@@ -128,8 +129,10 @@ class _Reader:
                     f"line {line} of {self.path} declares node {shown(node)} a second time"
                 )
         elif name == "edge":
-            ends = (self._attribute(attributes, end, name) for end in ("source", "target"))
-            self.ends.append((next(ends), next(ends)))
+            source, target = (
+                self._attribute(attributes, end, name) for end in ("source", "target")
+            )
+            self.ends.append((source, target))
             self.weights.append(self.default)
             self.lines.append(line)
         elif name == "hyperedge":
@@ -170,8 +173,8 @@ class _Reader:
         self.text = None
         if value is None:
             raise WeightError(
-                f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path} is not a "
-                "number; give every edge one, or name another attribute: weight="
+                f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path} is not "
+                "a number; give every edge one, or name another attribute: weight="
             )
         if tag.rpartition(" ")[2] == "data":
             self.weights[-1] = value
@@ -181,7 +184,8 @@ class _Reader:
     def _attribute(self, attributes: dict[str, str], wanted: str, name: str) -> str:
         if wanted not in attributes:
             raise FileError(
-                f"the <{name}> at line {self.parser.CurrentLineNumber} of {self.path} has no {wanted!r}"
+                f"the <{name}> at line {self.parser.CurrentLineNumber} of {self.path} "
+                f"has no {wanted!r}"
             )
         return attributes[wanted]
 

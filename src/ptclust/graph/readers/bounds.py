@@ -1,7 +1,7 @@
 """What a file may ask for: memory in proportion to its size, never on its word alone.
 
-Nodes without an edge, runs of equal values and compressed zeros take next to no room in a file and any amount of
-memory. The bounds leave alone whatever is small, and beyond that what no file of edges comes near to.
+Nodes without an edge, runs of equal values and compressed zeros take next to no space in a file and
+any amount of memory. Nothing small is refused, and nothing that a file of edges comes near to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-__all__ = ["check_declared", "check_expansion", "check_rows", "is_gzip", "open_plain"]
+__all__ = ["check_declared", "check_expansion", "check_rows", "open_plain"]
 
 _FEW = 10_000_000
 _NODES_PER_EDGE = 100
@@ -33,8 +33,8 @@ def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
     """
     if n_nodes > max(_FEW, _NODES_PER_EDGE * n_edges):
         raise FileError(
-            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes a file needs "
-            f"an edge for every {_NODES_PER_EDGE} of them: number only the nodes that have edges"
+            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes a file "
+            f"needs an edge for every {_NODES_PER_EDGE} of them: number only the nodes that have edges"
         )
 
 
@@ -42,8 +42,8 @@ def check_rows(n_rows: int, path: Path) -> None:
     """Refuse a table of far more rows than its bytes can tell apart."""
     if n_rows > max(_FEW, _ROWS_PER_BYTE * path.stat().st_size):
         raise FileError(
-            f"{path} declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file, and so many "
-            "distinct edges take more room; write it again"
+            f"{path} declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file, and "
+            "so many distinct edges take more space; write it again"
         )
 
 
@@ -56,15 +56,11 @@ def check_expansion(expanded: int, path: Path) -> None:
         )
 
 
-def is_gzip(path: Path) -> bool:
-    """Whether a file begins as gzip files do."""
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressed if need be, and no further than `check_expansion` lets it."""
-    return io.BufferedReader(_Expanding(path)) if is_gzip(path) else path.open("rb")
+    """Open a file for reading, decompressed if need be as far as `check_expansion` allows."""
+    with path.open("rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    return io.BufferedReader(_Expanding(path)) if is_gzip else path.open("rb")
 
 
 class _Expanding(io.RawIOBase):

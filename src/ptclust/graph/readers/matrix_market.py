@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, WeightError
-from ptclust.graph._bounds import check_declared, open_plain
-from ptclust.graph._edges import Edges, numbered
-from ptclust.graph._matrix import edges_of_matrix
+from ptclust.graph._checks import numbered
+from ptclust.graph.readers.bounds import check_declared, open_plain
+from ptclust.graph.readers.npz import edges_of_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from ptclust.graph._edges import Edges
 
 __all__ = ["read_matrix_market"]
 
@@ -52,6 +54,8 @@ def _check_banner(path: Path, line: bytes) -> None:
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise FileError(f"{path} does not begin with %%MatrixMarket matrix, so it is no such file")
     _, _, layout, field, symmetry = words
+    # Words that the format does not know are not quoted: one may be a weight, strayed there.
+    known = {word: word for word in ("complex", "skew-symmetric", "hermitian")}
     if layout != "coordinate":
         raise FileError(
             f"{path} holds a dense matrix; write it in coordinate format, an edge a line"
@@ -61,18 +65,11 @@ def _check_banner(path: Path, line: bytes) -> None:
             f"{path} is a pattern matrix, without weights; write it as real or integer"
         )
     if field not in ("real", "double", "integer", "unsigned-integer"):
-        raise WeightError(
-            f"{path} has entries of type {_known(field)}, but weights are real numbers"
-        )
+        kind = known.get(field, "unknown")
+        raise WeightError(f"{path} has entries of type {kind}, but weights are real numbers")
     if symmetry not in ("general", "symmetric"):
-        raise FileError(
-            f"{path} is {_known(symmetry)}; the matrix of a graph is symmetric or general"
-        )
-
-
-def _known(word: str) -> str:
-    """Return a word of the format; any other may be a weight, strayed there in a damaged file."""
-    return word if word in ("complex", "skew-symmetric", "hermitian") else "unknown"
+        kind = known.get(symmetry, "unknown")
+        raise FileError(f"{path} is {kind}; the matrix of a graph is symmetric or general")
 
 
 def _read_size(path: Path, file: Iterable[bytes]) -> _Size:
@@ -101,8 +98,8 @@ def _read_entries(path: Path, file: Iterable[bytes], size: _Size) -> NDArray[Any
         wrong = f"entry {int(outside.argmax()) + 1}" if outside.any() else None
     if wrong is not None:
         raise FileError(
-            f"{wrong} of {path} is not a row and a column of the matrix and a number; "
-            "write the file again"
+            f"{wrong} of {path} is not a row and a column of the matrix and a number; write the file "
+            "again"
         )
     if len(entries) != size.n_entries:
         raise FileError(

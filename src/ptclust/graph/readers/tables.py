@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
-from ptclust.graph._bounds import check_rows
-from ptclust.graph._edges import Edges, Say, numbered
-from ptclust.graph._ids import Numbered, number_hashables, number_integers, number_strings
+from ptclust.graph._checks import Say, numbered
+from ptclust.graph._edges import Edges
+from ptclust.graph.readers.bounds import check_rows
+from ptclust.graph.readers.ids import (
+    Numbered,
+    number_hashables,
+    number_integers,
+    number_strings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import polars as pl
+    from numpy.typing import NDArray
 
 __all__ = [
     "Columns",
+    "check_ids",
+    "check_weights",
     "choose_columns",
     "choose_ends",
     "edges_of_frame",
@@ -45,8 +54,9 @@ def choose_columns(
 ) -> tuple[int, int, int]:
     """Return the positions of source, target and weight among the columns there are.
 
-    Columns not asked for are those called source, target and weight, in upper or lower case, if all of them
-    are there; otherwise the first, second and third column. Errors list the names ``shown``, by default all.
+    Columns not asked for are those called source, target and weight, in upper or lower case, if all
+    of them are there; otherwise the first, second and third column. Errors list the names ``shown``,
+    by default all.
 
     >>> choose_columns(["weight", "source", "target"], Columns(), "the file")
     (1, 2, 0)
@@ -118,13 +128,15 @@ def read_parquet(path: Path, asked: Columns) -> Edges:
 
 
 def read_parquet_ends(path: Path, asked: Columns) -> Edges:
-    """Return the edges of a Parquet file without reading a weight: there may be no such column."""
+    """Return the edges of a Parquet file with weights of zero; there may be no column of weights."""
     frame = _read_columns(path, lambda there: choose_ends(there, asked, str(path)))
     say = numbered("row", f" (counted from 0) of {path}")
     sources, targets = frame.get_columns()
-    _check_ids(sources, targets, say)
+    for ids in (sources, targets):
+        check_ids(ids.name, ids.is_null().to_numpy(), say)
     found = _number(sources, targets, str(path), loose=False)
-    return Edges(found.sources, found.targets, (), None, found.names, say)
+    zeros = np.zeros(len(frame))
+    return Edges(found.sources, found.targets, zeros, None, found.names, say)
 
 
 def _read_columns(path: Path, choose: Callable[[list[str]], tuple[int, ...]]) -> pl.DataFrame:
@@ -154,40 +166,42 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
 
     ``loose`` allows ids of any hashable type; otherwise they are integers or strings.
     """
-    sources, targets, weights = frame.get_columns()
-    _check_ids(sources, targets, say)
-    values = _numbers(weights, where, say)
-    found = _number(sources, targets, where, loose=loose)
-    return Edges(found.sources, found.targets, values, None, found.names, say)
-
-
-def _check_ids(sources: pl.Series, targets: pl.Series, say: Say) -> None:
-    for ids in (sources, targets):
-        if ids.null_count():
-            raise GraphError(
-                f"column {ids.name!r} has no node id in {say([_first_null(ids)])}; every edge needs "
-                "two of them: complete the row or remove it"
-            )
-
-
-def _numbers(weights: pl.Series, where: str, say: Say) -> Any:
     import polars as pl
 
+    sources, targets, weights = frame.get_columns()
+    for ids in (sources, targets):
+        check_ids(ids.name, ids.is_null().to_numpy(), say)
     if not weights.dtype.is_numeric():
         raise WeightError(
             f"column {weights.name!r} of {where} is of type {weights.dtype}, so it cannot be the "
             "weight; name a column of numbers: weight="
         )
-    if weights.null_count():
+    check_weights(weights.is_null().to_numpy(), say)
+    found = _number(sources, targets, where, loose=loose)
+    values = weights.cast(pl.Float64).to_numpy()
+    return Edges(found.sources, found.targets, values, None, found.names, say)
+
+
+def check_ids(column: object, missing: NDArray[np.bool_], say: Say) -> None:
+    """Refuse a column in which the id of a node is missing."""
+    if missing.any():
+        raise GraphError(
+            f"column {column!r} has no node id in {say([int(missing.argmax())])}; every edge needs "
+            "two of them: complete the row or remove it"
+        )
+
+
+def check_weights(missing: NDArray[np.bool_], say: Say) -> None:
+    """Refuse a column in which a weight is missing."""
+    if missing.any():
         raise WeightError(
-            f"the weight of {say([_first_null(weights)])} is missing ({weights.null_count()} such "
+            f"the weight of {say([int(missing.argmax())])} is missing ({int(missing.sum())} such "
             "weights in all); remove those edges or give them a weight"
         )
-    return weights.cast(pl.Float64).to_numpy()
 
 
 def _number(sources: pl.Series, targets: pl.Series, where: str, *, loose: bool) -> Numbered:
-    """Give numbers to the ids in the way of their type."""
+    """Give numbers to the ids, by their type."""
     import polars as pl
 
     if sources.dtype.is_integer() and targets.dtype.is_integer():
@@ -215,7 +229,3 @@ def _as_int64(ids: pl.Series, where: str) -> pl.Series:
             "store source and target both as strings"
         )
     return cast
-
-
-def _first_null(series: pl.Series) -> int:
-    return int(np.argmax(series.is_null().to_numpy()))

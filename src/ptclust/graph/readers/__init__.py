@@ -1,4 +1,4 @@
-"""Reading a graph from a file."""
+"""Reading a graph from a file: one module a format, and what they share in ids and bounds."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ptclust.errors import FileError, UsageError
-from ptclust.graph._tables import Columns
 from ptclust.graph.graph import Graph
+from ptclust.graph.readers.csv import read_csv, read_csv_ends
+from ptclust.graph.readers.graphml import read_graphml
+from ptclust.graph.readers.matrix_market import read_matrix_market
+from ptclust.graph.readers.npz import read_npz
+from ptclust.graph.readers.tables import Columns, read_parquet, read_parquet_ends
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from ptclust.graph._edges import Edges
-    from ptclust.graph._weights import Merge
+    from ptclust.graph._edges import Edges, Merge
     from ptclust.graph.topology import Topology
 
 __all__ = ["FORMATS", "read_graph", "read_topology"]
 
 FORMATS = ("csv", "tsv", "parquet", "graphml", "mtx", "npz")
 _WITH_GZIP = ("csv", "tsv", "graphml", "mtx")
+_SEPARATOR = {"csv": ",", "tsv": "\t"}
 
 
 def read_graph(
@@ -41,31 +43,30 @@ def read_graph(
     Parameters
     ----------
     path : str or path
-        The file. Its ending tells the format: ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``, ``.mtx``
-        (MatrixMarket) or ``.npz``; the text formats may be compressed (``.csv.gz``).
+        The file. Its ending gives the format: ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``,
+        ``.mtx`` (MatrixMarket) or ``.npz``; the text formats may be compressed (``.csv.gz``).
     source, target, weight : str, optional
-        Names of the columns of a table; ``weight`` also names the edge attribute of a GraphML file. By
-        default the columns called source, target and weight, or else the first three. A text table has
-        a header if columns are named here, or if the weight in its first line is not a number.
+        Names of the columns of a table; ``weight`` also names the edge attribute of a GraphML file.
+        By default the columns called source, target and weight, or else the first three. A text
+        table has a header if columns are named here, or if its first weight is not a number.
     format : {"csv", "tsv", "parquet", "graphml", "mtx", "npz"}, optional
-        The format, if the ending does not tell it.
+        The format, if the ending does not give it.
     merge : {"min", "max", "sum"}, optional
-        How to make one weight of several when two nodes are joined more than once; without it that is
-        an error.
+        One weight of several when two nodes are joined more than once, which is an error without.
     similarity_cap : float, optional
         The weights are similarities s of at most this public value C; they become C - s.
 
     Returns
     -------
     Graph
-        Nodes are numbered by first appearance, row by row and the source before the target, and named
-        by their ids: as integers if every id is one, as strings otherwise ("007" is not 7). GraphML
-        and matrices number the nodes themselves, and may have nodes without an edge.
+        Nodes are numbered by first appearance, row by row and the source before the target, and
+        named by their ids: as integers if every id is one, as strings otherwise ("007" is not 7).
+        GraphML and matrices number the nodes themselves, and may have nodes without an edge.
 
     Raises
     ------
     FileError
-        If the file cannot be found, opened or understood, or holds no graph: no edges, and no nodes named either.
+        If the file cannot be found, opened or understood, or has neither edges nor named nodes.
     GraphError
         If an edge is a self-loop or given twice, or lacks a node.
     WeightError
@@ -112,8 +113,8 @@ def read_topology(
 ) -> Topology:
     """Read the public half of a graph; of a table only the two columns of the nodes.
 
-    The parameters are those of `read_graph`. A table needs no weights; in other formats they are dropped at once. Edges
-    between the same two nodes are an error unless ``merge`` says that they are one.
+    The parameters are those of `read_graph`. A table needs no weights; in other formats they are
+    dropped at once. Edges between the same two nodes are an error unless ``merge`` makes them one.
     """
     file = Path(path)
     kind = _format_of(file, format)
@@ -121,13 +122,16 @@ def read_topology(
         return read_graph(file, weight=weight, format=format, merge=merge).topology
     _check_readable(file)
     asked = Columns(source, target, weight)
-    return _graph(file, lambda: _read_ends(file, kind, asked), merge, None).topology
+    if kind == "parquet":
+        return _graph(file, lambda: read_parquet_ends(file, asked), merge, None).topology
+    separator = _SEPARATOR[kind]
+    return _graph(file, lambda: read_csv_ends(file, separator, asked), merge, None).topology
 
 
 def _graph(
     file: Path, read: Callable[[], Edges], merge: Merge | None, similarity_cap: float | None
 ) -> Graph:
-    """Return the graph of the edges that ``read`` finds; what damage makes of a file becomes a FileError."""
+    """Return the graph of the edges that ``read`` finds; damage to the file becomes a FileError."""
     graph, problem = None, ""
     try:
         graph = Graph._of(read(), merge, similarity_cap)
@@ -143,40 +147,14 @@ def _graph(
     return graph
 
 
-def _read_ends(file: Path, kind: str, asked: Columns) -> Edges:
-    """Return the edges of a table with weights of zero, whatever those of the table."""
-    if kind == "parquet":
-        from ptclust.graph._tables import read_parquet_ends
-
-        edges = read_parquet_ends(file, asked)
-    else:
-        from ptclust.graph._csv import read_csv_ends
-
-        edges = read_csv_ends(file, "," if kind == "csv" else "\t", asked)
-    return edges._replace(weights=np.zeros(np.size(edges.sources)))
-
-
 def _read(file: Path, kind: str, asked: Columns) -> Edges:
-    """Call the reader of the format; each is imported only when it is needed."""
-    if kind in ("csv", "tsv"):
-        from ptclust.graph._csv import read_csv
-
-        return read_csv(file, "," if kind == "csv" else "\t", asked)
+    if kind in _SEPARATOR:
+        return read_csv(file, _SEPARATOR[kind], asked)
     if kind == "parquet":
-        from ptclust.graph._tables import read_parquet
-
         return read_parquet(file, asked)
     if kind == "graphml":
-        from ptclust.graph._graphml import read_graphml
-
         return read_graphml(file, asked.weight)
-    if kind == "mtx":
-        from ptclust.graph._matrix_market import read_matrix_market
-
-        return read_matrix_market(file)
-    from ptclust.graph._matrix import read_npz
-
-    return read_npz(file)
+    return read_matrix_market(file) if kind == "mtx" else read_npz(file)
 
 
 def _format_of(file: Path, given: str | None) -> str:

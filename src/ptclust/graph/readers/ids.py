@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust.graph import _ids_kernel as kernel
+from ptclust._kernel import inlined, kernel
 from ptclust.graph.topology import index_dtype
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
     Numbered(sources=array([0, 2]...), targets=array([1, 0]...), names=array([ 7,  5, -2]))
     """
     wide = np.uint64 if sources.dtype == np.uint64 else np.int64
-    keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False), wide)
+    keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False))
     codes, firsts = _first_appearances(keys.view(np.uint64))
     return Numbered(codes[0::2].copy(), codes[1::2].copy(), keys[firsts])
 
@@ -56,7 +56,8 @@ def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
 def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     """Give numbers to ids from a text file, where a type has to be guessed.
 
-    Blanks around an id do not count, and if every id is an integer as Python writes it, names are integers.
+    Blanks around an id do not count. If every id is an integer as Python writes it, names are
+    integers.
 
     >>> import polars as pl
     >>> number_texts(pl.Series(["2", "10"]), pl.Series([" 10", "3"])).names.tolist()
@@ -101,7 +102,7 @@ def _number_strings(
     Several times faster than a polars Categorical, which numbers one string at a time.
     """
     for seed in count():
-        keys = _interleaved(_hashes(sources, seed), _hashes(targets, seed), np.uint64)
+        keys = _interleaved(_hashes(sources, seed), _hashes(targets, seed))
         codes, firsts = _first_appearances(keys)
         a, b = codes[0::2].copy(), codes[1::2].copy()
         names = _picked(sources, targets, firsts)
@@ -132,19 +133,55 @@ def _first_appearances(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[
         firsts = np.empty(size // 2, dtype=np.int64)
         slot_key = np.empty(size, dtype=np.uint64)
         slot_code = np.full(size, -1, dtype=dtype)
-        n_distinct = kernel.number_keys(keys, codes, firsts, slot_key, slot_code)
+        n_distinct = _number_keys(keys, codes, firsts, slot_key, slot_code)
         if n_distinct >= 0:
             return codes, firsts[:n_distinct].copy()
         size *= 8
 
 
-def _interleaved(sources: NDArray[Any], targets: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    both = np.empty(2 * len(sources), dtype=dtype)
-    both[0::2] = sources
-    both[1::2] = targets
-    return both
+def _interleaved(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
+    return np.stack([sources, targets], axis=1).ravel()
 
 
 def _objects(names: Iterable[Any]) -> NDArray[Any]:
     listed = list(names)
     return np.fromiter(listed, dtype=object, count=len(listed))
+
+
+@inlined
+def _scattered(key: np.uint64) -> np.uint64:
+    """Return the key with its bits mixed (the finalizer of splitmix64), so that none cluster."""
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+@kernel
+def _number_keys(
+    keys: NDArray[np.uint64],
+    codes: NDArray[Any],
+    firsts: NDArray[np.int64],
+    slot_key: NDArray[np.uint64],
+    slot_code: NDArray[Any],
+) -> int:
+    """Write the number of every key into ``codes``, and where each first appears into ``firsts``.
+
+    A hash table: its slots are a power of two in number, ``slot_code`` filled with -1 on entry.
+    Returns how many distinct keys there are, or -1 if there are more than ``firsts`` can hold.
+    """
+    mask = np.uint64(len(slot_key) - 1)
+    count = 0
+    for i in range(len(keys)):
+        key = keys[i]
+        slot = _scattered(key) & mask
+        while slot_code[slot] >= 0 and slot_key[slot] != key:
+            slot = (slot + np.uint64(1)) & mask
+        if slot_code[slot] < 0:
+            if count == len(firsts):
+                return -1
+            slot_key[slot] = key
+            slot_code[slot] = count
+            firsts[count] = i
+            count += 1
+        codes[i] = slot_code[slot]
+    return count

@@ -1,0 +1,95 @@
+"""Kernels about labels and components: union-find, numbering by first appearance, adjacency."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ptclust._kernel import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@kernel
+def find(parent: NDArray[Any], node: int) -> int:
+    """Return the root of ``node``, halving the path on the way."""
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@kernel
+def union(parent: NDArray[Any], a: int, b: int) -> None:
+    """Join the components of the roots ``a`` and ``b``: the larger index below the smaller.
+
+    That is random enough for shallow trees, needs no rank array, and leaves every parent at most
+    its child, so that one ascending sweep flattens all paths.
+    """
+    parent[max(a, b)] = min(a, b)
+
+
+@kernel
+def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]) -> int:
+    """Turn ``parent``, ``arange`` on entry, into components by first appearance; return how many."""
+    for edge in range(len(sources)):
+        a = find(parent, sources[edge])
+        b = find(parent, targets[edge])
+        if a != b:
+            union(parent, a, b)
+    count = 0
+    for node in range(len(parent)):
+        if parent[node] == node:
+            parent[node] = count
+            count += 1
+        else:
+            parent[node] = parent[parent[node]]
+    return count
+
+
+@kernel
+def number_by_first_appearance(codes: NDArray[Any], new_code: NDArray[Any]) -> int:
+    """Renumber ``codes`` in place as 0, 1, 2, ... in order of first appearance; negative ones stay.
+
+    ``new_code`` has a place for every code and is filled with -1 on entry; on return it maps old
+    codes to new ones. Returns how many distinct codes there are.
+    """
+    count = 0
+    for i in range(len(codes)):
+        code = codes[i]
+        if code >= 0:
+            if new_code[code] < 0:
+                new_code[code] = count
+                count += 1
+            codes[i] = new_code[code]
+    return count
+
+
+class Adjacency(NamedTuple):
+    """The edges at every node; those at node v have the places indptr[v] to indptr[v + 1]."""
+
+    indptr: NDArray[np.int64]
+    neighbours: NDArray[Any]
+    edges: NDArray[np.int64]
+
+
+@kernel
+def adjacency(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> Adjacency:
+    """Return the neighbours of every node and the edges to them, in the order of the edges."""
+    n_edges = len(sources)
+    indptr = np.zeros(n_nodes + 1, np.int64)
+    for edge in range(n_edges):
+        indptr[sources[edge] + 1] += 1
+        indptr[targets[edge] + 1] += 1
+    indptr = np.cumsum(indptr)
+    place = indptr[:-1].copy()
+    neighbours, edges = np.empty(2 * n_edges, sources.dtype), np.empty(2 * n_edges, np.int64)
+    for edge in range(n_edges):
+        a, b = sources[edge], targets[edge]
+        neighbours[place[a]], edges[place[a]] = b, edge
+        place[a] += 1
+        neighbours[place[b]], edges[place[b]] = a, edge
+        place[b] += 1
+    return Adjacency(indptr, neighbours, edges)
