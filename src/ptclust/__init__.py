@@ -60,7 +60,7 @@ _HOME = {
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_SUBMODULES = ("audit", "errors", "experiments", "prediction", "theory")
+_SUBMODULES = ("audit", "datasets", "errors", "prediction", "theory")
 
 __all__ = [
     "Budget",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ptclust._agreement import agreement
 from ptclust.clustering import _evidence, contract
 from ptclust.clustering._contraction_kernel import contract_greedily
 from ptclust.clustering._evidence import (
@@ -36,9 +37,8 @@ from ptclust.clustering._partition_kernel import (
     search_partition,
     walk_down,
 )
+from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError, WeightError
-from ptclust.experiments.planted import planted_graph
-from ptclust.experiments.utility import agreement
 from ptclust.privacy import Noise
 from tests.clustering import partitions
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptclust._agreement import agreement
 from ptclust.clustering.excess_of_mass import default_cluster_size, excess_of_mass
 from ptclust.errors import UsageError
-from ptclust.experiments.utility import agreement
 from ptclust.graph import Topology
 from ptclust.privacy import Noise
 from ptclust.trees import Tree

@@ -16,10 +16,10 @@ def demo(
     delta: Annotated[float, typer.Option(help="0 for a pure guarantee.")] = 1e-6,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the example, not of the noise.")] = 8,
 ) -> None:
-    """Publish the clusters of a built-in graph: plan, clusters, pictures and the privacy statement."""
+    """Publish the clusters of a built-in graph: plan, clusters, pictures, privacy statement."""
     from ptclust.cli._terminal import stages
-    from ptclust.experiments.demo import run_demo
+    from ptclust.demo import run_demo
 
     with stages() as stage:
-        told = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, stage=stage)
-    typer.echo(told)
+        text = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, stage=stage)
+    typer.echo(text)

@@ -1,0 +1,264 @@
+"""What ``run_bounds`` measured, as tables to read, as JSON, and as a figure."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from experiments._summary import aligned, wrapped
+from experiments.bounds import DELTA, GAMMA, L1, LINF, N_SUBTREE_EDGES, SUBTREES
+from ptclust._files import written_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["BoundsReport", "interval"]
+
+_GRAPHS = {
+    "moons": "two moons, 30 nodes",
+    "paths": "two paths of 8 nodes with one light edge each, joined all to all",
+}
+_METHODS = {
+    "pamst": "PAMST",
+    "kruskal": "Kruskal",
+    "laplace": "graph perturbation, Laplace",
+    "gaussian": "graph perturbation, Gaussian",
+}
+_TICKS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0)
+_COLOURS = {
+    "printed": "#D55E00",
+    "supplement": "#E69F00",
+    "corrected": "#0072B2",
+    "sound": "#0072B2",
+    "pamst": "#000000",
+    "kruskal": "#009E73",
+    "release": "#000000",
+    "worst": "#777777",
+    "laplace": "#D55E00",
+    "gaussian": "#0072B2",
+}
+
+
+class BoundsReport:
+    """Bounds beside frequencies and quantiles.
+
+    Parameters
+    ----------
+    records : list of dict
+        From ``run_bounds``.
+    command : str
+        What to type to get the same again.
+    """
+
+    def __init__(self, records: Sequence[dict[str, Any]], command: str) -> None:
+        self._records, self._command = list(records), command
+
+    def of(self, part: str, case: str) -> list[dict[str, Any]]:
+        """Return the records of one part and case, by ascending epsilon or noise."""
+        found = [r for r in self._records if (r["part"], r["case"]) == (part, case)]
+        return sorted(found, key=lambda record: float(record["x"]))
+
+    def to_json(self) -> str:
+        """Return all records as JSON."""
+        return json.dumps(
+            {"gamma": GAMMA, "linf": LINF, "l1": L1, "delta": DELTA, "records": self._records},
+            indent=2,
+        )
+
+    def to_markdown(self) -> str:
+        """Return a table for every part and case."""
+        lines = [
+            "# Bounds against what happens",
+            "",
+            *wrapped(
+                f"Made by `{self._command}`. Proofs are in [proofs/bounds.md](proofs/bounds.md).",
+                "Frequencies have their 99 % Clopper-Pearson interval in brackets. A lower bound",
+                "above the interval of what it bounds is marked *false*; one of 0 or less says",
+                "nothing and is shown as a dash.",
+            ),
+            "",
+            "## Theorem D: the tree has a partitioning topology",
+            "",
+            *wrapped(
+                f"PAMST with the paper's exponent for linf = {LINF:g}, and Kruskal with the same.",
+                "The bounds are for PAMST; the corrected one holds for Kruskal, too.",
+            ),
+        ]
+        for case, title in _GRAPHS.items():
+            lines += ["", f"### {title}", "", *aligned(self._partitioning_rows(case))]
+        lines += [
+            "",
+            "## Trade-off: noise leaves the separation of a cluster intact",
+            "",
+            *wrapped(
+                f"A subtree of {N_SUBTREE_EDGES} edges whose weights are spread evenly, tau = 0, p",
+                "= 1. *Release* is how often H survives noise on those weights, *at worst* how",
+                "often it does with the same noise on the least weight for the minimum and on the",
+                "largest for the maximum: what the sound bound bounds.",
+            ),
+        ]
+        for case, (low, high, out) in SUBTREES.items():
+            title = f"### weights {low:g} to {high:g}, cut edge {out:g}"
+            lines += ["", title, "", *aligned(self._trade_off_rows(case))]
+        most = next(record["most"] for record in self._records if record["part"] == "weight")
+        lines += [
+            "",
+            "## Weight of the tree above the minimum",
+            "",
+            *wrapped(
+                f"Two moons, 100 nodes; linf = {LINF:g}, l1 = {L1:g}; delta = {DELTA:g} for",
+                f"Gaussian noise and 0 elsewhere. Simulated is the {1 - GAMMA:.0%} quantile; its",
+                f"bound fails with probability {GAMMA:g} at most. The bounds are for any weights",
+                "whatever, and these are kind ones. No spanning tree of this graph exceeds the",
+                f"minimum by more than {most:.1f}: a larger bound says nothing.",
+            ),
+            "",
+            *aligned(self._weight_rows()),
+        ]
+        return "\n".join(lines)
+
+    def _partitioning_rows(self, case: str) -> list[list[str]]:
+        rows = [["epsilon", "printed", "supplement", "corrected", "PAMST", "Kruskal"]]
+        for record in self.of("partitioning", case):
+            limit = interval(record["pamst"], record["draws"])[1]
+            cells = [_bound(record[name], limit) for name in ("printed", "supplement", "corrected")]
+            frequencies = [
+                _frequency(record[name], record["draws"]) for name in _METHODS if name in record
+            ]
+            rows.append([f"{record['x']:g}", *cells, *frequencies])
+        return rows
+
+    def _trade_off_rows(self, case: str) -> list[list[str]]:
+        rows = [["noise scale", "printed", "corrected", "sound", "at worst", "release"]]
+        for record in self.of("trade-off", case):
+            release, worst = (
+                interval(record[name], record["draws"])[1] for name in ("release", "worst")
+            )
+            cells = [
+                _bound(record["printed"], release),
+                _bound(record["corrected"], release),
+                _bound(record["sound"], worst),
+            ]
+            frequencies = [
+                _frequency(record[name], record["draws"]) for name in ("worst", "release")
+            ]
+            rows.append([f"{record['x']:g}", *cells, *frequencies])
+        return rows
+
+    def _weight_rows(self) -> list[list[str]]:
+        rows = [["method", "epsilon", "simulated", "bound", "mean", "bound on the mean"]]
+        for method, title in _METHODS.items():
+            for record in self.of("weight", method):
+                mean = f"{record['mean']:.2f} ± {1.96 * record['error']:.2f}"
+                cells = [f"{record['quantile']:.2f}", f"{record['bound']:.1f}", mean]
+                rows.append([title, f"{record['x']:g}", *cells, f"{record['mean_bound']:.1f}"])
+        return rows
+
+    def draw(self, *paths: Path) -> None:
+        """Draw bounds and frequencies: a panel a graph and subtree, two for weights of trees."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(14.0, 7.5), layout="constrained")
+        panels = figure.subplots(2, 3)
+        for axes, case in zip(panels[:, 0], _GRAPHS, strict=True):
+            bounds = ["printed", "supplement", "corrected"]
+            self._draw_probabilities(axes, "partitioning", case, bounds, ["pamst", "kruskal"])
+            axes.set_title(f"Theorem D: {_GRAPHS[case]}", fontsize=8)
+            axes.set_xlabel("epsilon of the paper's PAMST")
+        for axes, (case, (low, high, out)) in zip(panels[:, 1], SUBTREES.items(), strict=True):
+            bounds = ["printed", "sound"]
+            self._draw_probabilities(axes, "trade-off", case, bounds, ["worst", "release"])
+            axes.set_title(f"Trade-off: weights {low:g} to {high:g}, cut edge {out:g}", fontsize=8)
+            axes.set_xlabel("scale of the noise")
+        for axes, name, bound, title in (
+            (panels[0, 2], "quantile", "bound", f"{1 - GAMMA:.0%} quantile of the excess weight"),
+            (panels[1, 2], "mean", "mean_bound", "mean excess weight"),
+        ):
+            self._draw_weights(axes, name, bound)
+            axes.set_title(f"{title} (lines) and its bound (dashed)", fontsize=8)
+        for path in paths:
+            with written_at_once(path) as temporary:
+                figure.savefig(temporary, dpi=130, metadata=_undated(path))
+
+    def _draw_probabilities(
+        self, axes: Any, part: str, case: str, bounds: Sequence[str], measured: Sequence[str]
+    ) -> None:
+        records = self.of(part, case)
+        x = [record["x"] for record in records]
+        for name in bounds:
+            values = [max(record[name], -1.0) for record in records]
+            axes.plot(x, values, "--", color=_COLOURS[name], linewidth=1.4, label=f"bound, {name}")
+        for name in measured:
+            frequencies = [record[name] / record["draws"] for record in records]
+            label = {"worst": "at worst"}.get(name, _METHODS.get(name, name))
+            axes.plot(x, frequencies, "o-", color=_COLOURS[name], markersize=3, label=label)
+        _log_axis(axes, x)
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_ylabel("probability")
+        axes.legend(fontsize=7)
+
+    def _draw_weights(self, axes: Any, name: str, bound: str) -> None:
+        x = [record["x"] for record in self.of("weight", next(iter(_METHODS)))]
+        for method, title in _METHODS.items():
+            records = self.of("weight", method)
+            colour = _COLOURS[method]
+            axes.plot(
+                x,
+                [record[name] for record in records],
+                "o-",
+                color=colour,
+                markersize=3,
+                label=title,
+            )
+            axes.plot(x, [record[bound] for record in records], "--", color=colour, linewidth=1.2)
+        _log_axis(axes, x)
+        axes.set_yscale("log")
+        axes.set_xlabel("epsilon")
+        axes.legend(fontsize=7)
+
+    def save(self, directory: Path) -> None:
+        """Write ``bounds.md``, ``.json``, ``.png`` and ``.svg`` to a directory."""
+        for name, text in (("bounds.md", self.to_markdown()), ("bounds.json", self.to_json())):
+            with written_at_once(directory / name) as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8")
+        self.draw(directory / "bounds.png", directory / "bounds.svg")
+
+
+def interval(hits: int, draws: int, level: float = 0.99) -> tuple[float, float]:
+    """Return the Clopper-Pearson interval of a probability, from ``hits`` of ``draws``.
+
+    >>> [round(end, 4) for end in interval(0, 1000)]
+    [0.0, 0.0053]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1.0 - level) / 2.0
+    low = float(betaincinv(hits, draws - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, draws - hits, 1.0 - tail)) if hits < draws else 1.0
+    return low, high
+
+
+def _bound(value: float, limit: float) -> str:
+    if value <= 0 or not math.isfinite(value):
+        return "-"
+    return f"{value:.4f}" + " *false*" * (value > limit)
+
+
+def _frequency(hits: int, draws: int) -> str:
+    low, high = interval(hits, draws)
+    return f"{hits / draws:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _log_axis(axes: Any, x: Sequence[float]) -> None:
+    """Make the horizontal axis logarithmic, its ticks at some of the values themselves."""
+    axes.set_xscale("log")
+    ticks = [value for value in x if value in _TICKS]
+    axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
+    axes.set_xticks([], minor=True)
+
+
+def _undated(path: Path) -> dict[str, None]:
+    """Return what keeps the date out of a picture, so that a second run gives the same file."""
+    return {"Date": None} if path.suffix == ".svg" else {}

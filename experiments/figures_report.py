@@ -1,0 +1,207 @@
+"""What is to be seen in the figures of the paper, in words and numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments._summary import aligned, wrapped
+from experiments.tables_report import GOOD
+from ptclust._files import written_at_once
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from experiments.figures import Figure, Run
+    from experiments.tables import Grid
+    from experiments.tables_report import Mean, TablesReport
+
+__all__ = ["FiguresReport"]
+
+
+class FiguresReport:
+    """The figures, and how they depend on the number of cross edges.
+
+    Parameters
+    ----------
+    figures : dict of Figure
+        By family.
+    tables : TablesReport
+        Published scales for several numbers of cross edges.
+    grid : Grid
+        That of the tables.
+    command : str
+        What to type to get the same again.
+    """
+
+    def __init__(
+        self, figures: dict[Any, Figure], tables: TablesReport, grid: Grid, command: str
+    ) -> None:
+        self.figures, self._tables, self._grid, self._command = figures, tables, grid, command
+
+    def mean(self, family: str, cross_edges: int, epsilon: float) -> Mean:
+        """Return the mean over new graphs with this number of cross edges."""
+        (mu,), (method,) = self._grid.mus, self._grid.methods
+        return self._tables.mean(family, cross_edges, mu, method.name, epsilon)
+
+    def to_json(self) -> str:
+        """Return the numbers as JSON."""
+        panels = [
+            {
+                "family": family,
+                "cross_edges": figure.cross_edges,
+                "dbmstclu": figure.plain.score,
+                "epsilon": epsilon,
+                "median": figure.median(epsilon).score,
+                "best": figure.best(epsilon).score,
+                **asdict(figure.means[epsilon]),
+            }
+            for family, figure in self.figures.items()
+            for epsilon in figure.runs
+        ]
+        by_density = json.loads(self._tables.to_json())["means"]
+        document = {"command": self._command, "panels": panels, "cross_edges": by_density}
+        return json.dumps(document, indent=2)
+
+    def to_markdown(self) -> str:
+        """Return the report."""
+        figure = next(iter(self.figures.values()))
+        repetitions = self._grid.repetitions
+        lines = [
+            "# Figures 1 and 2 of the paper",
+            "",
+            f"Made by `{self._command}`.",
+            "",
+            *wrapped(
+                "Two circles and two moons of 100 nodes. Of the complete graph those pairs of a",
+                "cluster are kept whose distance is between $w_{min}=0.1$ and $w_{max}=0.3$ (the",
+                "largest distance is 1), with the distance as weight; this is how close nodes come",
+                "not to be connected, as the paper says they may. Of the edges across, with",
+                f"weights above $w_{{max}}^2/w_{{min}}=0.9$, {figure.cross_edges:,} random ones",
+                "were left. The paper does not say how many there were, only that PTClust took not",
+                "always the same: so there were two at least.",
+            ),
+            "",
+            *wrapped(
+                "(a) is the graph, (b) DBMSTClu with the minimum spanning tree, (c) to (e) PTClust",
+                "with $\\mu=0.1$ and the scales the paper prints. Behind each of these are",
+                f"{repetitions} runs on the same graph. The figure shows the run of median ARI",
+                "(the adjusted Rand index: 1 for the right clusters, about 0 for unrelated ones),",
+                "a second figure the best. Edges have the colours of the original weights, not of",
+                "the released ones, as in the paper; a cross is a node that is a cluster of its",
+                "own.",
+            ),
+        ]
+        for number, (family, each) in enumerate(self.figures.items(), 1):
+            lines += [
+                "",
+                f"## Figure {number}: {family}",
+                "",
+                f"![{family}, median runs]({family}.png)",
+                "",
+                *aligned(_panel_rows(each)),
+                "",
+                f"The best of {repetitions} runs for every epsilon:",
+                "",
+                f"![{family}, best runs]({family}-best.png)",
+            ]
+        return "\n".join([*lines, "", *self._on_cross_edges(), "", *self._on_privacy()])
+
+    def _on_cross_edges(self) -> list[str]:
+        epsilons = self._grid.epsilons
+        rows = [["", "cross edges", *(f"epsilon = {epsilon:g}" for epsilon in epsilons)]]
+        for family in self.figures:
+            for cross_edges in self._grid.cross_edges:
+                means = [self.mean(family, cross_edges, epsilon) for epsilon in epsilons]
+                cells = (f"{mean.ari}, {mean.good:.0%} good" for mean in means)
+                rows.append([family, f"{cross_edges:,}", *cells])
+        return [
+            "## How much depends on the number of cross edges",
+            "",
+            *wrapped(
+                f"Mean ARI over {self._grid.repetitions} repetitions, with a new graph each, and",
+                f"its 95 % interval; *good* are runs of an ARI of {GOOD:g} or more, which look as",
+                "the paper's panels do: both shapes, and a stray node or two.",
+            ),
+            "",
+            *aligned(rows),
+            "",
+            *self._verdict(),
+        ]
+
+    def _verdict(self) -> list[str]:
+        """Return which numbers of cross edges make figures such as the paper's."""
+        first, second = self._grid.epsilons[:2]
+
+        def share(cross_edges: int, epsilon: float) -> float:
+            return float(np.mean([self.mean(f, cross_edges, epsilon).good for f in self.figures]))
+
+        both = {c: share(c, first) * share(c, second) for c in self._grid.cross_edges}
+        most = max(both, key=lambda cross_edges: both[cross_edges])
+        never = [c for c in both if share(c, first) < 0.05]
+        words = [
+            f"The paper's panels for epsilon = {first:g} and {second:g} show both shapes and at",
+            f"most one singleton. That is likeliest with {_edges(most)}, where",
+            f"{share(most, first):.0%} and {share(most, second):.0%} of the runs are good, and so",
+            f"are both of two runs in {both[most]:.0%} of all cases. The look of the paper's",
+            "panels is that of a handful of cross edges, and of fortunate runs.",
+        ]
+        if never:
+            words += [
+                f"With {never[0]:,} cross edges or more, fewer than 5 % of the runs are good even",
+                f"at epsilon = {first:g}: PAMST then draws almost uniformly among the edges at",
+                "hand, and crosses too often whatever the weights are.",
+            ]
+        return wrapped(*words)
+
+    def _on_privacy(self) -> list[str]:
+        n = self._grid.n_nodes
+        rows = [["epsilon of the paper", "truly spent"]]
+        figure = next(iter(self.figures.values()))
+        rows += [
+            [f"{epsilon:g}", f"{mean.true_epsilon:.4g}"] for epsilon, mean in figure.means.items()
+        ]
+        return [
+            "## What the published scales guarantee",
+            "",
+            *wrapped(
+                "One person may move every weight by $\\mu$, hence all weights of the tree at",
+                "once. Laplace noise of scale $2\\mu/\\varepsilon$ on each then costs",
+                "$\\varepsilon/2$ for each, and the tree $\\varepsilon/4$, together",
+            ),
+            "",
+            f"$$\\frac{{\\varepsilon}}{{4}} + \\frac{{({n} - 1)\\,\\varepsilon}}{{2}}$$",
+            "",
+            *aligned(rows),
+            "",
+            "These are the statements of the releases behind the figures.",
+        ]
+
+    def save(self, directory: Path) -> None:
+        """Write ``README.md`` and ``figures.json`` to a directory."""
+        for name, text in (("README.md", self.to_markdown()), ("figures.json", self.to_json())):
+            with written_at_once(directory / name) as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _panel_rows(figure: Figure) -> list[list[str]]:
+    rows = [["panel", "ARI", "clusters", "singletons", "mean ARI", "good runs", "truly spent"]]
+    rows.append(["(b) DBMSTClu", *_scores(figure.plain), "", "", "no privacy"])
+    for letter, (epsilon, mean) in zip("cde", figure.means.items(), strict=False):
+        spent = f"epsilon = {mean.true_epsilon:.4g}"
+        shown = _scores(figure.median(epsilon))
+        title = f"({letter}) PTClust, epsilon = {epsilon:g}"
+        rows.append([title, *shown, str(mean.ari), f"{mean.good:.0%}", spent])
+    return rows
+
+
+def _scores(run: Run) -> list[str]:
+    ari = f"{run.score['ari']:.2f}".replace("-0.00", "0.00")
+    return [ari, str(run.score["n_clusters"]), str(run.score["n_singletons"])]
+
+
+def _edges(number: int) -> str:
+    return "1 cross edge" if number == 1 else f"{number:,} cross edges"
