@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test test-long check format fuzz bench ledger-stress clean
+EXPERIMENTS := figures tables bounds certificates utility shift bench ledger-stress crossings
+
+.PHONY: demo test test-long check format fuzz $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -27,11 +29,11 @@ format: .venv/ready-dev
 fuzz: .venv/ready-dev
 	$(BIN)/python -m tests.robustness.fuzz --count $(or $(COUNT),12000)
 
-bench: .venv/ready
-	$(BIN)/ptclust bench --output build/bench.json
+# Options go into ARGS, as in: make utility ARGS="--quick --repetitions 2"
+$(EXPERIMENTS): .venv/ready
+	$(BIN)/python -m experiments $@ $(ARGS)
 
-ledger-stress: .venv/ready
-	$(BIN)/python -m ptclust.experiments.ledger_stress
+utility: .venv/ready-dev  # networkx has some of its graphs
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

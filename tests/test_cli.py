@@ -245,13 +245,6 @@ class TestUsage:
         assert done.stdout == "ptclust 0.1.0\n"
 
 
-@pytest.mark.parametrize("command", ["utility", "shift"])
-def test_reproduce_is_there(run, command):
-    code, out, _ = run("reproduce", command, "--help")
-    assert code == 0
-    assert "--repetitions" in out
-
-
 class TestInterruption:
     def test_ctrl_c_while_writing_keeps_the_old_file_and_leaves_no_other(
         self, run, monkeypatch, tmp_path
@@ -421,15 +414,6 @@ class TestCluster:
         code, _, err = run("cluster", "missing.csv", *BUDGET)
         assert code == 2
         assert "--output" in err
-
-
-def test_bench_measures_ratios(run):
-    code, out, _ = run("bench", "--nodes", 2000, "--edges", 10000, "--repeat", 1, "-o", "b.json")
-    assert code == 0
-    assert "scipy = 1" in out
-    tasks = json.loads(Path("b.json").read_text())["tasks"]
-    assert tasks["scipy_mst"]["time_ratio"] == 1.0
-    assert {"mst", "dbmstclu", "kruskal", "pamst"} <= tasks.keys()
 
 
 def test_a_second_run_compiles_nothing(tmp_path):

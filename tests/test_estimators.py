@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ptclust
+from ptclust.datasets import circles, moons
 from ptclust.errors import InputError, WeightError
-from ptclust.experiments import circles, moons
 from tests.clustering import paper
 
 #: Three weights of one cluster, a bridge, three of the other.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from experiments import ledger_stress as stress
+from experiments.ledger_stress import BrokenPromiseError
 from ptclust import Budget, Graph, Ledger, PTClust, Sensitivity
-from ptclust.experiments import ledger_stress as stress
-from ptclust.experiments.ledger_stress import BrokenPromiseError
 
 
 def test_processes_at_once_spend_no_more_than_there_is(tmp_path):

@@ -35,9 +35,8 @@ from ptclust.clustering.contraction._partition_kernel import (
     search_partition,
     walk_down,
 )
+from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError, WeightError
-from ptclust.experiments.planted import planted_graph
-from ptclust.experiments.utility import agreement
 from ptclust.privacy import Noise
 from tests.clustering import partitions
 

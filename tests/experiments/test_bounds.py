@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from scipy.stats import binomtest
 
-from ptclust.experiments import bounds
-from ptclust.experiments.bounds import Effort, light_and_heavy_paths, run_bounds
-from ptclust.experiments.bounds_report import BoundsReport, interval
+from experiments import bounds
+from experiments.bounds import Effort, light_and_heavy_paths, run_bounds
+from experiments.bounds_report import BoundsReport, interval
 from ptclust.theory.homogeneity import strong_homogeneity
 
 EFFORT = Effort((0.5, 1.5, 2.0), (0.0005, 0.05), tree_draws=800, noise_draws=4000)
@@ -26,7 +26,7 @@ def records(directory):
 
 @pytest.fixture(scope="module")
 def report(records):
-    return BoundsReport(records, "ptclust reproduce bounds")
+    return BoundsReport(records, "make bounds")
 
 
 def test_every_case_has_a_record(records):
@@ -56,7 +56,7 @@ def test_the_counterexample_shows(report):
     assert paths["supplement"] > 0.99 > 0.9 > interval(paths["pamst"], paths["draws"])[1]
     text = report.to_markdown()
     assert "0.9946 *false*" in text
-    assert "`ptclust reproduce bounds`" in text
+    assert "`make bounds`" in text
     assert text.count("\n### ") == 4
 
 
@@ -94,16 +94,16 @@ def test_interval(hits, draws):
     assert interval(hits, draws) == pytest.approx((expected.low, expected.high))
 
 
-def test_the_command(run, monkeypatch, tmp_path):
+def test_the_command(run_experiment, monkeypatch, tmp_path):
     tiny = Effort((2.0,), (0.05,), tree_draws=40, noise_draws=100)
     monkeypatch.setattr(Effort, "quick", classmethod(lambda cls: tiny))
-    code, out, err = run("reproduce", "bounds", "--quick", "-o", "out", "--seed", "3", "--json")
+    code, out, err = run_experiment("bounds", "--quick", "-o", "out", "--seed", "3", "--json")
     assert code == 0
     assert len(json.loads(out)["records"]) == 8
     assert "8 cases; tables, figure and results are in out" in err
     names = ["bounds.json", "bounds.md", "bounds.png", "bounds.svg", "results.jsonl"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
-    assert "`ptclust reproduce bounds --quick --seed 3`" in (tmp_path / "out/bounds.md").read_text()
-    code, _, err = run("reproduce", "bounds", "--quick", "-o", "out")
+    assert '`make bounds ARGS="--quick --seed 3"`' in (tmp_path / "out/bounds.md").read_text()
+    code, _, err = run_experiment("bounds", "--quick", "-o", "out")
     assert code == 3
     assert "--restart" in err

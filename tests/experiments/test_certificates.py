@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ptclust.cli.reproduce import reproduce
+from experiments import certificates
+from experiments.__main__ import app
+from experiments.certificates import CertificatesReport, random_tree, run_certificates
 from ptclust.errors import FileError
-from ptclust.experiments import certificates
-from ptclust.experiments.certificates import CertificatesReport, random_tree, run_certificates
 from ptclust.theory import has_partitioning_topology
 
 
@@ -26,11 +26,11 @@ def test_shares_and_report(few, tmp_path):
     by_case = {(share.case, share.density): share for share in shares}
     assert by_case["moons", "default"].certified == by_case["moons", "default"].trees
     assert by_case["multiscale", "default"].reason in {"order", "preference"}
-    report = CertificatesReport(shares, "ptclust reproduce certificates --quick")
+    report = CertificatesReport(shares, "make certificates")
     report.save(tmp_path / "made")
     assert json.loads((tmp_path / "made" / "certificates.json").read_text())["shares"]
     text = (tmp_path / "made" / "certificates.md").read_text()
-    assert "Made by `ptclust reproduce certificates --quick`" in text
+    assert "Made by `make certificates`" in text
     assert "| 100.0% / 100.0%" in text
     (tmp_path / "file").touch()
     with pytest.raises(FileError, match="cannot be made"):
@@ -39,7 +39,7 @@ def test_shares_and_report(few, tmp_path):
 
 def test_command(few, tmp_path):
     result = CliRunner().invoke(
-        reproduce, ["certificates", "--quick", "--json", "--output", str(tmp_path)]
+        app, ["certificates", "--quick", "--json", "--output", str(tmp_path)]
     )
     assert result.exit_code == 0
     assert {share["part"] for share in json.loads(result.stdout)["shares"]} == {"planted", "trees"}

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptclust.errors import UsageError
-from ptclust.experiments.utility import agreement
 from ptclust.graph import Topology
 from ptclust.privacy import Noise
 from ptclust.trees import Tree

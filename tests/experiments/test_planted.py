@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from ptclust.errors import UsageError
-from ptclust.experiments.controls import CONTROLS
-from ptclust.experiments.planted import (
+from experiments.controls import CONTROLS
+from experiments.utility import agreement
+from ptclust.datasets import (
     _RECIPES,
     PAPER,
     Family,
@@ -19,7 +19,7 @@ from ptclust.experiments.planted import (
     draw_weights,
     planted_graph,
 )
-from ptclust.experiments.utility import agreement
+from ptclust.errors import UsageError
 from ptclust.graph import Graph
 
 FAMILIES = get_args(Family)

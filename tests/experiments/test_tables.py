@@ -8,17 +8,15 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
+from experiments import tables
+from experiments.__main__ import app
+from experiments._summary import aligned, wrapped
+from experiments.tables import METHODS, MU, Grid, run_tables, score
+from experiments.tables_report import Estimate, TablesReport, mean_of
+from experiments.utility import agreement
 from ptclust._agreement import margin_of
-from ptclust.cli import app
+from ptclust.datasets import PAPER, circles, homogeneous_graph, moons
 from ptclust.errors import FileError, UsageError
-from ptclust.experiments import tables
-from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.homogeneous import homogeneous_graph
-from ptclust.experiments.planted import PAPER
-from ptclust.experiments.points import circles, moons
-from ptclust.experiments.tables import METHODS, MU, Grid, run_tables, score
-from ptclust.experiments.tables_report import Estimate, TablesReport, mean_of
-from ptclust.experiments.utility import agreement
 
 GRID = Grid((1, 400), (0.1, 0.001), (1.0, 50.0), repetitions=8)
 
@@ -35,7 +33,7 @@ def records(directory):
 
 @pytest.fixture(scope="module")
 def report(records):
-    return TablesReport(records, GRID, "ptclust reproduce tables")
+    return TablesReport(records, GRID, "make tables")
 
 
 class TestHomogeneousGraph:
@@ -155,14 +153,14 @@ def test_a_mean_and_its_interval():
 
 def test_the_report(report, directory):
     text = report.to_markdown()
-    assert "Made by `ptclust reproduce tables`." in text
+    assert "Made by `make tables`." in text
     assert text.count("\n## ") == 4
     for title in ("ARI:", "Clusters:", "Singletons:"):
         assert text.count(f"\n{title}\n") == 4
     assert text.count("| sound ") == 4 * 3 * 2
     assert "$\\mu = 0.001$, sound, 1 cross edge: a mean ARI of 0.9 from epsilon = 50 on" in text
     assert "stays below 0.9 up to epsilon = 50" in text
-    assert max(map(len, (line for line in text.splitlines() if line[:1] != "|"))) <= 120
+    assert max(map(len, (line for line in text.splitlines() if line[:1] != "|"))) <= 100
     report.save(directory)
     assert (directory / "tables.md").read_text() == text + "\n"
     document = json.loads((directory / "tables.json").read_text())
@@ -173,7 +171,7 @@ def test_lines():
     assert aligned([["a", "bc"], ["def", "g"]]) == ["| a   | bc |", "| --- | -- |", "| def | g  |"]
     lines = wrapped(*["word"] * 60, bullet=True)
     assert lines[0].startswith("- word")
-    assert all(line.startswith("  word") and len(line) <= 118 for line in lines[1:])
+    assert all(line.startswith("  word") and len(line) <= 100 for line in lines[1:])
 
 
 class TestResume:
@@ -227,10 +225,10 @@ class TestResume:
 
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(Grid, "quick", lambda: GRID)
-    arguments = ["reproduce", "tables", "--quick", "--repetitions", "2", "-o", str(tmp_path)]
+    arguments = ["tables", "--quick", "--repetitions", "2", "-o", str(tmp_path)]
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
-    assert "`ptclust reproduce tables --quick --repetitions 2`" in shown.stdout
+    assert '`make tables ARGS="--quick --repetitions 2"`' in shown.stdout
     assert (tmp_path / "tables.md").read_text() == shown.stdout
     again = CliRunner().invoke(app, [*arguments, "--json"])
     assert json.loads(again.stdout)["means"][0]["repetitions"] == 2

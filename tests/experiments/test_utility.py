@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments import _code, real, utility, utility_words
+from experiments.controls import CONTROLS, EQUAL, with_equal_weights
+from experiments.means import Means
+from experiments.methods import METHODS, Plans
+from experiments.real import REAL, real_graph
+from experiments.scores import agreement, information
+from experiments.settings import BENCHMARK, SETTINGS, SHAPES, Effort, drawn
+from experiments.shift import DEFAULT, RULES, compare_shifts
+from experiments.targets import TARGETS, Outcome, Target, failures, outcomes
+from experiments.utility import CONTROLLED, Case, equal_name, run_utility
+from experiments.utility_report import UtilityReport
 from ptclust import PTClust, plan
+from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, MissingDependencyError, UsageError
-from ptclust.experiments import _code, real, utility, utility_words
-from ptclust.experiments.controls import CONTROLS, EQUAL, with_equal_weights
-from ptclust.experiments.means import Means
-from ptclust.experiments.methods import METHODS, Plans
-from ptclust.experiments.planted import planted_graph
-from ptclust.experiments.real import REAL, real_graph
-from ptclust.experiments.scores import agreement, information
-from ptclust.experiments.settings import BENCHMARK, SETTINGS, SHAPES, Effort, drawn
-from ptclust.experiments.shift import DEFAULT, RULES, compare_shifts
-from ptclust.experiments.targets import TARGETS, Outcome, Target, failures, outcomes
-from ptclust.experiments.utility import CONTROLLED, Case, equal_name, run_utility
-from ptclust.experiments.utility_report import UtilityReport
 from ptclust.graph import Graph
 from ptclust.pipeline import publish
 
@@ -50,7 +50,7 @@ def records(directory):
 
 @pytest.fixture(scope="module")
 def report(records):
-    return UtilityReport(records, "ptclust reproduce utility", SMALL)
+    return UtilityReport(records, "make utility", SMALL)
 
 
 class TestScores:
@@ -212,12 +212,12 @@ class TestMethods:
             *map(equal_name, CONTROLLED),
         }
 
-    def test_the_way_is_the_one_asked_for(self, records):
+    def test_the_clusterer_is_the_one_asked_for(self, records):
         for record in records:
             if record["method"] in ("contraction", "levels"):
-                assert record["way"] == record["method"]
+                assert record["clusterer"] == record["method"]
             if record["method"] in ("kruskal", "pamst", "sound", "published", "perturbation"):
-                assert record["way"] == "dbmstclu"
+                assert record["clusterer"] == "dbmstclu"
             if record["method"] == "contraction":
                 assert record["mechanism"] in ("gaussian", "laplace")
 
@@ -239,7 +239,7 @@ class TestMethods:
             and (record["epsilon"], record["repetition"]) == (1.0, 1)
         )
         assert record["ari"] == agreement(truth, model.labels_)
-        assert record["way"] == model.release_.clusterer
+        assert record["clusterer"] == model.release_.clusterer
         assert record["n_clusters"] == model.n_clusters_
 
     def test_a_plan_is_not_taken_from_another_graph(self):
@@ -281,8 +281,8 @@ def test_clustering_a_release_reads_no_private_weight(monkeypatch, tree):
         tree=tree,
     )
     release = publish(planted.graph, chosen, clusterer="dbmstclu", random_state=5)
-    ways = ["dbmstclu", "levels", "auto", *["contraction"] * (tree == "gaussian")]
-    before = [release.recluster(way).labels for way in ways]
+    clusterers = ["dbmstclu", "levels", "auto", *["contraction"] * (tree == "gaussian")]
+    before = [release.recluster(name).labels for name in clusterers]
 
     def refuse(self):
         raise AssertionError("a private weight was read")
@@ -293,15 +293,15 @@ def test_clustering_a_release_reads_no_private_weight(monkeypatch, tree):
     monkeypatch.setattr(Graph, "weights", property(refuse), raising=False)
     with pytest.raises(AssertionError, match="private"):
         _ = planted.graph.weights
-    for way, labels in zip(ways, before, strict=True):
-        np.testing.assert_array_equal(release.recluster(way).labels, labels)
+    for name, labels in zip(clusterers, before, strict=True):
+        np.testing.assert_array_equal(release.recluster(name).labels, labels)
 
 
 class TestNeeded:
     @staticmethod
     def means(*curve, method="sound"):
         key = {"setting": "linf-100", "family": "moons", "method": method, "repetition": 0}
-        scores = {"nmi": 0.5, "n_clusters": 2, "mechanism": "pamst", "way": "dbmstclu"}
+        scores = {"nmi": 0.5, "n_clusters": 2, "mechanism": "pamst", "clusterer": "dbmstclu"}
         return Means(
             [{**key, "epsilon": e, "ari": ari, "true_epsilon": 3 * e, **scores} for e, ari in curve]
         )
@@ -311,7 +311,7 @@ class TestNeeded:
 
     def test_it_is_where_the_mean_stays_above_the_goal(self):
         found = self.needed((1.0, 0.95), (2.0, 0.5), (4.0, 1.0), (8.0, 0.95))
-        # ARI is linear in log epsilon: 0.9 is 0.8 of the way from 0.5 to 1.
+        # ARI is linear in log epsilon: 0.9 is four fifths between 0.5 and 1.
         assert found.epsilon == pytest.approx(2.0 * 2**0.8)
         assert found.true_epsilon == pytest.approx(3 * found.epsilon)
         assert not found.at_most
@@ -365,25 +365,27 @@ class TestReport:
         assert replace(found, spectral=0.7).missed == ["less than 0.3 above the spectral control"]
 
     def test_the_table_shows_targets_met_and_missed(self, records, monkeypatch):
-        from ptclust.experiments import targets
+        from experiments import targets
 
         asked = (Target("linf-100", "moons", 1.0, 0.9), Target("linf-100", "blobs-10", 0.2, 1.01))
         monkeypatch.setattr(targets, "TARGETS", asked)
-        report = UtilityReport(records, "ptclust reproduce utility", SMALL)
+        report = UtilityReport(records, "make utility", SMALL)
         text = report.to_markdown()
         assert "1 of 2 are met, 1 missed" in text
         assert "**missed**: ARI below 1.01; " in text
         assert [bool(found.missed) for found in outcomes(report.means)] == [False, True]
 
-    def test_failures_are_told(self, report):
-        told = list(failures(report.means, SMALL))
-        assert any(words.startswith("karate club") and "never reach 0.9" in words for words in told)
+    def test_failures_are_reported(self, report):
+        found = list(failures(report.means, SMALL))
+        assert any(
+            words.startswith("karate club") and "never reach 0.9" in words for words in found
+        )
         text = " ".join(report.to_markdown().split())
-        assert all(words in text for words in told)
+        assert all(words in text for words in found)
 
     def test_a_topology_that_gives_the_clusters_away_is_a_failure(self, records):
         words = "blobs-10, n = 100, linf = 0.001: the topology gives the clusters away"
-        assert not any(told.startswith(words) for told in failures(Means(records), SMALL[:1]))
+        assert not any(found.startswith(words) for found in failures(Means(records), SMALL[:1]))
         # Ten clusters of ten nodes among random edges would: decoys are what hides them.
         without = [
             planted_graph("blobs", 100, n_clusters=10, cross_edges=400, seed=seed)
@@ -395,14 +397,14 @@ class TestReport:
             {**record, "ari": given} if record["method"] == "spectral" else record
             for record in records
         ]
-        assert any(told.startswith(words) for told in failures(Means(spoilt), SMALL[:1]))
+        assert any(found.startswith(words) for found in failures(Means(spoilt), SMALL[:1]))
 
     def test_a_better_method_is_a_failure_of_the_defaults(self, records):
         spoilt = [
             {**record, "ari": 0.0} if record["method"] == "auto" else record for record in records
         ]
-        told = list(failures(Means(spoilt), SMALL[:1]))
-        assert any("whole graph + contraction stays at 0.9 from" in words for words in told)
+        found = list(failures(Means(spoilt), SMALL[:1]))
+        assert any("whole graph + contraction stays at 0.9 from" in words for words in found)
 
     def test_more_epsilon_that_does_harm_is_a_failure(self, records):
         spoilt = [
@@ -411,8 +413,8 @@ class TestReport:
             else {**record, "ari": 0.9}
             for record in records
         ]
-        told = list(failures(Means(spoilt), SMALL[:1]))
-        assert any("worse with more epsilon: 0.90 at epsilon = 0.2, 0.50 at 1" in t for t in told)
+        found = list(failures(Means(spoilt), SMALL[:1]))
+        assert any("worse with more epsilon: 0.90 at epsilon = 0.2, 0.50 at 1" in t for t in found)
         assert not any("worse" in words for words in failures(Means(records), SMALL[:1]))
 
     def test_all_methods_and_controls_are_in_the_tables(self, report):
@@ -420,7 +422,7 @@ class TestReport:
             for title in [*(m.title for m in METHODS), *(c.title for c in CONTROLS)]:
                 assert f"| {title} " in text
             assert "| topology only: ptclust's defaults " in text
-            assert "`ptclust reproduce utility`" in text
+            assert "`make utility`" in text
         assert report.to_details().count("\n## ") == N_COLUMNS
 
     def test_files(self, report, directory):
@@ -437,17 +439,12 @@ class TestReport:
         assert document["failures"]
 
 
-def test_command_line(directory, records, monkeypatch, capsys):
-    from ptclust.cli import main
-
+def test_command_line(directory, records, monkeypatch, run_experiment):
     monkeypatch.setattr(Effort, "quick", classmethod(lambda cls: EFFORT))
-    arguments = ["reproduce", "utility", "--quick", "--nodes", "100", "--repetitions", "2"]
-    monkeypatch.setattr("sys.argv", ["ptclust", *arguments, "-o", str(directory)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    out, err = capsys.readouterr()
-    assert not end.value.code
-    assert "`ptclust reproduce utility --quick --repetitions 2 --nodes 100`" in out
+    options = ["--quick", "--nodes", "100", "--repetitions", "2"]
+    code, out, err = run_experiment("utility", *options, "-o", directory)
+    assert not code
+    assert '`make utility ARGS="--quick --repetitions 2 --nodes 100"`' in out
     assert "n = 100, linf = 0.001 (2 repetitions)" in out
     assert "Real graphs" not in out
     assert f"{3 * N_LINES * 2:,} runs" in err  # found where the records of the other tests are
@@ -510,10 +507,10 @@ class TestResume:
     def test_comments_are_no_code(self):
         meaning = _code._meaning
         plain = "def f(x):\n    return x + 1\n"
-        told = 'def f(x):\n    """Add one."""\n\n    return x + 1  # or so\n'
-        assert meaning(plain) == meaning(told)
+        commented = 'def f(x):\n    """Add one."""\n\n    return x + 1  # or so\n'
+        assert meaning(plain) == meaning(commented)
         assert meaning(plain) != meaning(plain.replace("1", "2"))
-        assert _code.code_digest() == _code.code_digest()
+        assert _code.code_digest() == _code.code_digest.__wrapped__()
 
     def test_a_foreign_file_is_refused_and_kept(self, tmp_path):
         file = tmp_path / "results.jsonl"

@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 import ptclust
 from ptclust.clustering.contraction import contract
 from ptclust.clustering.level_cuts import cut_levels
+from ptclust.datasets import planted_graph
 from ptclust.errors import InputError, UsageError
-from ptclust.experiments.planted import planted_graph
 from ptclust.pipeline import publish
 from ptclust.release import Release
 from ptclust.trees import Tree

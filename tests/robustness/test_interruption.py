@@ -204,11 +204,12 @@ def test_a_full_disk_on_the_command_line(folder, command):
 
 @pytest.mark.parametrize("limit", [0, 400])
 def test_a_full_disk_while_results_are_recorded(tmp_path, limit):
-    """`reproduce` appends records; what was written before the disk was full is read again."""
+    """Experiments append records; what was written before the disk was full is read again."""
     program = f"""
-import resource, signal
+import resource, signal, sys
 from pathlib import Path
-from ptclust.experiments._records import Records
+sys.path.insert(0, {str(ROOT)!r})
+from experiments._records import Records
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
 with Records(Path("r.jsonl"), {{"seed": 0}}, ["i"], resume=True) as records:
@@ -218,7 +219,8 @@ with Records(Path("r.jsonl"), {{"seed": 0}}, ["i"], resume=True) as records:
 """
     assert "File too large" in run(["-c", program], tmp_path).stderr
     again = (
-        "from pathlib import Path; from ptclust.experiments._records import Records\n"
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from pathlib import Path; from experiments._records import Records\n"
         "with Records(Path('r.jsonl'), {'seed': 0}, ['i'], resume=True) as records:\n"
         "    print(sum(records.get(i) is not None for i in range(1000)))"
     )

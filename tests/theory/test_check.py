@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ptclust
+from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, GraphError, InputError
-from ptclust.experiments.planted import planted_graph
 from ptclust.graph.labels import read_labels
 from ptclust.theory.check import check_clusters
 from ptclust.theory.promise import recovery_promise

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError, WeightError
-from ptclust.experiments.planted import planted_graph
 from ptclust.graph import Graph
 from ptclust.theory import cluster_verdict, clusters_verdict, connected_in
 from ptclust.trees import Tree, minimum_spanning_tree

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError, WeightError
-from ptclust.experiments.planted import planted_graph
 from ptclust.graph import Graph, Topology
 from ptclust.theory.homogeneity import (
     _is_separable,

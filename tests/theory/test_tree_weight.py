@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError
-from ptclust.experiments.planted import planted_graph
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
 from ptclust.privacy.exponential import calibrate_tree

@@ -10,7 +10,6 @@ import typer
 from ptclust._version import __version__
 from ptclust.cli import (
     audit,
-    bench,
     check,
     cluster,
     dbmstclu,
@@ -18,7 +17,6 @@ from ptclust.cli import (
     ledger,
     plan,
     recluster,
-    reproduce,
 )
 from ptclust.errors import PtclustError
 
@@ -37,8 +35,6 @@ app.command("recluster")(recluster.recluster)
 app.command("check")(check.check)
 app.command("dbmstclu")(dbmstclu.dbmstclu)
 app.add_typer(ledger.ledger, name="ledger")
-app.add_typer(reproduce.reproduce, name="reproduce")
-app.command("bench")(bench.bench)
 app.command("audit")(audit.audit)
 
 
@@ -63,14 +59,14 @@ def _main(
     """
 
 
-def main() -> None:
-    """Run the command line; turn errors raised on purpose into one line on stderr and an exit code."""
+def main(commands: typer.Typer = app, name: str = "ptclust") -> None:
+    """Run the command line; an error raised on purpose is one line on stderr and an exit code."""
     try:
-        app()
+        commands()
     except PtclustError as error:
-        sys.stderr.write(f"ptclust: {error}\n")
+        sys.stderr.write(f"{name}: {error}\n")
         raise SystemExit(error.exit_code) from None
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
-            sys.stderr.write("ptclust: interrupted; no file was left half-written\n")
+            sys.stderr.write(f"{name}: interrupted; no file was left half-written\n")
         raise

@@ -16,10 +16,10 @@ def demo(
     delta: Annotated[float, typer.Option(help="0 for a pure guarantee.")] = 1e-6,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the example, not of the noise.")] = 8,
 ) -> None:
-    """Publish the clusters of a built-in graph: plan, clusters, pictures and the privacy statement."""
-    from ptclust.cli._terminal import progress_display
-    from ptclust.experiments.demo import run_demo
+    """Publish the clusters of a built-in graph: plan, clusters, pictures, privacy statement."""
+    from ptclust.cli._terminal import stages
+    from ptclust.demo import run_demo
 
-    with progress_display() as progress:
-        told = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, progress=progress)
-    typer.echo(told)
+    with stages() as stage:
+        text = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, stage=stage)
+    typer.echo(text)

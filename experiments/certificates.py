@@ -1,4 +1,4 @@
-"""How often recovery is certain, and how often it happens: on planted graphs, and on random trees of many clusters."""
+"""How often recovery is certified, and how often it happens, on planted graphs and random trees."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from experiments._summary import aligned, wrapped
 from ptclust._files import make_directory, written_at_once
-from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.planted import ACROSS, PAPER, WITHIN, Family, planted_graph
+from ptclust.datasets import ACROSS, PAPER, WITHIN, Family, planted_graph
 from ptclust.graph import Topology
 from ptclust.theory import certify_recovery, recovered
 from ptclust.trees import Tree, minimum_spanning_tree
@@ -56,7 +56,7 @@ class Share:
 def run_certificates(
     *, quick: bool = False, seed: int = 0, stage: Callable[[str], None] = lambda _: None
 ) -> list[Share]:
-    """Certify and cluster the minimum spanning trees of planted graphs, and random trees with planted clusters.
+    """Certify and cluster minimum spanning trees of planted graphs, and random trees.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def run_certificates(
         A tenth of the trees.
     seed : int, default 0
     stage : callable
-        Hears what is being done.
+        Progress callback.
     """
     return [*_planted_shares(quick, seed, stage), *_tree_shares(quick, seed, stage)]
 
@@ -72,7 +72,7 @@ def run_certificates(
 def random_tree(
     sizes: tuple[int, int], n_clusters: int, random: np.random.Generator
 ) -> tuple[Tree, NDArray[np.int64]]:
-    """Return clusters of random size, each a random tree, randomly joined, with the weights of planted graphs.
+    """Return randomly joined random trees, one a cluster, with the weights of planted graphs.
 
     Parameters
     ----------
@@ -192,11 +192,12 @@ class CertificatesReport:
         return "\n".join(
             [
                 *wrapped(
-                    f"Made by `{self._command}`. *Certified* is the share of trees on which `certify_recovery` holds,",
-                    "*recovered* the share on which DBMSTClu returns exactly the planted clusters, *fails* the",
-                    "condition that most often fails first. Weights are",
-                    f"{low:g} to {high:g} within and {ACROSS[0]:g} to {ACROSS[1]:g} across (`multiscale` multiplies",
-                    "them), so that all clusters are strongly homogeneous.",
+                    f"Made by `{self._command}`. *Certified* is the share of trees on which",
+                    "`certify_recovery` holds, *recovered* the share on which DBMSTClu returns",
+                    "exactly the planted clusters, *fails* the condition that most often fails",
+                    f"first. Weights are {low:g} to {high:g} within and {ACROSS[0]:g} to",
+                    f"{ACROSS[1]:g} across (`multiscale` multiplies them), so that all clusters",
+                    "are strongly homogeneous.",
                 ),
                 "",
                 "Minimum spanning trees of planted graphs, certified / recovered:",

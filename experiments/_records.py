@@ -1,4 +1,4 @@
-"""Results that survive an interruption: one JSON object a line, and a run goes on where the last one stopped."""
+"""Results that survive an interruption: one JSON object a line; a run goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Records"]
 class Records:
     """The records of an experiment, in memory and in a file.
 
-    The first line of the file holds the ``settings`` under which all others were made; going on under other settings
-    is refused. A last line that was cut off by an interruption is dropped.
+    The first line of the file holds the ``settings`` under which all others were made; going on
+    under other settings is refused. A last line that was cut off by an interruption is dropped.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Records:
     settings : dict
         What makes records comparable: seed, version.
     key : sequence of str
-        The fields that tell records apart.
+        The fields that identify a record.
     resume : bool
         Keep what the file has; otherwise start anew.
     """
@@ -52,7 +52,7 @@ class Records:
     def of(
         cls, directory: Path, experiment: str, key: Sequence[str], *, resume: bool, **settings: Any
     ) -> Records:
-        """Return the records of an experiment, in ``results.jsonl`` of a directory that is made if need be."""
+        """Return the records in ``results.jsonl`` of a directory, which is made if need be."""
         make_directory(directory)
         settings = {"experiment": experiment, "version": __version__, **settings}
         return cls(directory / "results.jsonl", settings, key, resume=resume)
@@ -67,12 +67,13 @@ class Records:
             self._records = {self._key_of(record): record for record in records}
         except (ValueError, KeyError, TypeError):
             raise FileError(
-                f"{path} is no file of results of this experiment; give another directory, or --restart to replace it"
+                f"{path} is no file of results of this experiment; give another directory, or "
+                "--restart to replace it"
             ) from None
         if found != settings:
             raise FileError(
-                f"{path} was made under {found}, and this run is under {settings}; give another directory, or "
-                "--restart to replace it"
+                f"{path} was made under {found}, and this run is under {settings}; "
+                "give another directory, or --restart to replace it"
             )
         return len(whole) + 1
 

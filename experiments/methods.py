@@ -1,4 +1,4 @@
-"""The private ways to clusters that experiments compare, and their plans."""
+"""The private methods that experiments compare, and their plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ptclust.privacy.plan import Plan, plan
 
 if TYPE_CHECKING:
-    from ptclust.experiments.settings import Setting
+    from experiments.settings import Setting
     from ptclust.graph import Graph
     from ptclust.privacy.plan import Clusterer
     from ptclust.privacy.plan import Method as Mechanism
@@ -18,12 +18,12 @@ __all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans"]
 
 @dataclass(frozen=True)
 class Method:
-    """A private way to clusters: a mechanism, its budget, its calibration, and how what it gave out is clustered."""
+    """A private method: a mechanism, its budget and calibration, and a clusterer of its output."""
 
     name: str
     title: str
     tree: Literal["auto", "whole", "kruskal", "pamst", "gaussian", "laplace"]
-    """The mechanism; ``whole`` perturbs all weights, by the noise of the smaller standard deviation."""
+    """The mechanism; ``whole`` perturbs all weights, by the noise of smaller deviation."""
     pure: bool
     """Whether it is run with delta = 0, whatever delta the setting allows."""
     calibration: Literal["sound", "published"] = "sound"
@@ -49,7 +49,7 @@ METHODS = (
 
 
 class Plans:
-    """The plans of a setting; drawing a tree takes the same calibration whatever the number of edges."""
+    """The plans of a setting; the calibration of drawn trees does not depend on the edges."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting

@@ -1,14 +1,15 @@
-"""The built-in example: a graph over two moons, its clusters published privately, a picture, the statement."""
+"""The built-in example: a graph over two moons, its clusters published, pictures, the statement."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from ptclust._files import make_directory
 from ptclust.clustering import dbmstclu
-from ptclust.experiments.planted import planted_graph
+from ptclust.datasets import planted_graph
 from ptclust.pipeline import publish
 from ptclust.privacy import Sensitivity
 from ptclust.privacy.plan import plan
@@ -34,7 +35,7 @@ def run_demo(
     seed: int = 8,
     stage: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Publish the clusters of a planted graph; leave release and pictures in ``directory`` and return what to tell.
+    """Publish the clusters of a planted graph; write release and pictures, return the text to show.
 
     ``seed`` fixes the example; the noise is fresh and secure every time.
     """
@@ -61,6 +62,10 @@ def run_demo(
         title=f"PTClust, epsilon = {epsilon:g}, delta = {delta:g}: {release.n_clusters} clusters",
     )
     by_paper = release.recluster("dbmstclu")
+
+    def agreement(labels: NDArray[np.int64]) -> str:
+        return f"{adjusted_rand_score(planted.truth, labels):.2f} against the truth"
+
     target = directory / f"release-{release.statement.id[:8]}.json"
     release.save(target)
     return f"""\
@@ -68,16 +73,10 @@ THE GRAPH, made up for this demo: two moons of {planted.graph.n_nodes} points, w
 {planned.to_text()}
 
 CLUSTERS
-  DBMSTClu, not private    {exact.n_clusters} clusters, ARI {_agreement(planted.truth, exact.labels)}
-  PTClust, published       {release.n_clusters} clusters, ARI {_agreement(planted.truth, release.labels)}
-  the same by DBMSTClu     {by_paper.n_clusters} clusters, ARI {_agreement(planted.truth, by_paper.labels)}
+  DBMSTClu, not private    {exact.n_clusters} clusters, ARI {agreement(exact.labels)}
+  PTClust, published       {release.n_clusters} clusters, ARI {agreement(release.labels)}
+  the same by DBMSTClu     {by_paper.n_clusters} clusters, ARI {agreement(by_paper.labels)}
   pictures                 {directory / "moons.png"}, {directory / "moons-private.png"}
   release                  {target}
 
 {release.statement.to_text()}"""
-
-
-def _agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> str:
-    from sklearn.metrics import adjusted_rand_score
-
-    return f"{adjusted_rand_score(truth, labels):.2f} against the truth"

@@ -49,10 +49,11 @@ def _equal_weights(graph: Graph, _: int) -> NDArray[np.int64]:
 
 
 def _hdbscan(graph: Graph, _: int) -> NDArray[np.int64]:
-    """Return the clusters of scikit-learn's HDBSCAN on the distances that there are, no pair invented.
+    """Return the clusters of scikit-learn's HDBSCAN on the distances that the graph has.
 
-    A core distance is that to the nearest neighbour, since nodes of sparse graphs have few; clusters have at least 5
-    nodes and 1 % of all. What it calls noise is a group of its own, label -1.
+    A core distance is that to the nearest neighbour, since nodes of sparse graphs have few;
+    clusters have at least 5 nodes and 1 % of all. Unclustered nodes are a group of their own,
+    label -1.
     """
     from scipy.sparse import csr_matrix
     from sklearn.cluster import HDBSCAN
@@ -68,7 +69,7 @@ def _hdbscan(graph: Graph, _: int) -> NDArray[np.int64]:
 
 
 def _spectral(graph: Graph, n_clusters: int) -> NDArray[np.int64]:
-    """Return k-means of the first eigenvectors of the normalised adjacency matrix, which sees no weight."""
+    """Return k-means of the first eigenvectors of the normalised adjacency matrix (no weights)."""
     from scipy.sparse import coo_array, diags_array
     from sklearn.cluster import KMeans
 
@@ -106,5 +107,5 @@ CONTROLS = (
     Control(
         "topology", "topology only: DBMSTClu, equal weights", _equal_weights, topology_only=True
     ),
-    Control("spectral", "topology only: spectral, K told", _spectral, topology_only=True),
+    Control("spectral", "topology only: spectral, K given", _spectral, topology_only=True),
 )

@@ -1,12 +1,11 @@
 """A ledger under stress: many processes at once, and processes killed at random instants.
 
-``python -m ptclust.experiments.ledger_stress`` runs everything in full and prints what docs/ledger.md tells; anything
-that must not happen raises.
+``make ledger-stress`` runs everything in full and prints what docs/ledger.md reports; anything that
+must not happen raises.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import subprocess
@@ -19,23 +18,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from ptclust.errors import BudgetError
+from ptclust.errors import BudgetError, UsageError
 from ptclust.privacy import Budget
 from ptclust.privacy.ledger import Ledger
 from ptclust.release import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["BrokenPromiseError", "Kills", "kill_chargers", "kill_releases", "race", "shares_fit"]
+__all__ = [
+    "PARTS",
+    "BrokenPromiseError",
+    "Kills",
+    "Numbers",
+    "kill_chargers",
+    "kill_releases",
+    "race",
+    "run_stress",
+    "shares_fit",
+]
 
 _DATASET = "stress"
-_MODULE = "ptclust.experiments.ledger_stress"
+_MODULE = "experiments.ledger_stress"
+_ROOT = Path(__file__).parents[1]  # where `python -m` finds this module
 _RUN = "import ptclust.cli; ptclust.cli.main()"
 
 
 class BrokenPromiseError(AssertionError):
     """The ledger did not keep a promise."""
+
+
+class Numbers(NamedTuple):
+    """How hard to try."""
+
+    processes: int = 8
+    attempts: int = 2000
+    admitted: int = 5000
+    kills: int = 200
+    seed: int = 0
 
 
 class Kills(NamedTuple):
@@ -47,7 +67,8 @@ class Kills(NamedTuple):
 
     def __str__(self) -> str:
         found = ", ".join(f"{count} {what}" for what, count in sorted(self.outcomes.items()))
-        return f"{self.outcomes.total()} kills: {found}; {self.journals} within a transaction of the ledger"
+        kills = f"{self.outcomes.total()} kills: {found}"
+        return f"{kills}; {self.journals} within a transaction of the ledger"
 
 
 def shares_fit(path: Path, parts: int) -> None:
@@ -69,14 +90,10 @@ def shares_fit(path: Path, parts: int) -> None:
 
 
 def race(path: Path, *, processes: int, attempts: int, admitted: int) -> list[int]:
-    """Let several processes charge at once against a budget for ``admitted`` charges; return what each got."""
+    """Let processes charge at once against a budget for ``admitted`` charges; return each's number."""
     ledger = Ledger.create(path)
     ledger.add_dataset(_DATASET, Budget.pure(1))
-    command = _command("charge", path, attempts, admitted)
-    runners = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
-        for _ in range(processes)
-    ]
+    runners = [_child("charge", path, attempts, admitted) for _ in range(processes)]
     for runner in runners:
         _line(runner)  # ready
     for runner in runners:
@@ -98,39 +115,37 @@ def race(path: Path, *, processes: int, attempts: int, admitted: int) -> list[in
 def kill_chargers(
     path: Path, kills: int, *, seed: int, stage: Callable[[str], None] = lambda _: None
 ) -> Kills:
-    """Kill processes that do nothing but charge; whatever they said was charged must be in the file."""
+    """Kill processes that do nothing but charge; every charge they reported must be in the file."""
     ledger = Ledger.create(path)
     ledger.add_dataset(_DATASET, Budget.pure(1))
     chance = random.Random(seed)  # noqa: S311  # instants, not noise
-    told: set[str] = set()
+    reported: set[str] = set()
     result = Kills(Counter(), 0)
     for number in range(kills):
         stage(f"Kill {number + 1} of {kills}")
-        runner = subprocess.Popen(  # noqa: S603
-            _command("tell", path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        runner = _child("report", path)
         _line(runner)
         _go(runner)
-        told.add(_line(runner))
+        reported.add(_line(runner))
         time.sleep(chance.uniform(0, 0.03))
         runner.kill()
         rest, _ = runner.communicate()
-        told |= {line for line in rest.split("\n") if len(line) == len(str(uuid4()))}
+        reported |= {line for line in rest.split("\n") if len(line) == len(str(uuid4()))}
         result = Kills(result.outcomes, result.journals + _journal(path))
         ledger.verify()
         charged = {charge.statement_id for charge in ledger.history()}
-        if not told <= charged:
+        if not reported <= charged:
             raise BrokenPromiseError("a charge that had returned was lost")
         result.outcomes["with all its charges in the file"] += 1
-        if len(charged - told) > number + 1:
-            raise BrokenPromiseError("a process left more than one charge that it did not tell")
+        if len(charged - reported) > number + 1:
+            raise BrokenPromiseError("a process left more than one charge that it did not report")
     return result
 
 
 def kill_releases(
     folder: Path, kills: int, *, seed: int, stage: Callable[[str], None] = lambda _: None
 ) -> Kills:
-    """Kill ``ptclust cluster --ledger`` at instants spread over its run; every release left must be charged.
+    """Kill ``ptclust cluster --ledger`` at many instants; every release left must be charged.
 
     Half of the instants lie anywhere in the run, half between its charge and its end.
     """
@@ -205,7 +220,9 @@ class _Run:
         self._ledger = folder / "ledger"
         self._before = self._ledger.stat().st_mtime_ns
         self._start = time.monotonic()
-        self._process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)  # noqa: S603
+        self._process = subprocess.Popen(  # noqa: S603
+            command, cwd=folder, stderr=subprocess.DEVNULL
+        )
 
     def until_charged(self) -> float:
         """Wait until the ledger changes, or the run ends; return the seconds since the start."""
@@ -220,7 +237,7 @@ class _Run:
         return time.monotonic() - self._start
 
     def killed_after(self, seconds: float) -> int:
-        """Kill the run after some more seconds; return its exit code, which is negative if it had not ended."""
+        """Kill the run after some more seconds; return its exit code, negative if it was killed."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -242,8 +259,11 @@ def _journal(path: Path) -> bool:
     return journal.exists() and journal.stat().st_size > 0
 
 
-def _command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", _MODULE, *map(str, arguments)]
+def _child(job: str, path: Path, *numbers: int) -> subprocess.Popen[str]:
+    """Start this module as a process that waits for a line before it works on the ledger."""
+    command = [sys.executable, "-m", _MODULE, job, str(path.resolve()), *map(str, numbers)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=_ROOT, stdin=pipe, stdout=pipe, text=True)  # noqa: S603
 
 
 def _line(runner: subprocess.Popen[str]) -> str:
@@ -264,7 +284,7 @@ def _say(text: str) -> None:
 
 
 def _charge(path: Path, attempts: int, admitted: int) -> None:
-    """Charge as often as it goes, within a process of `race`."""
+    """Charge as often as it goes (child of `race`)."""
     ledger, part, got = Ledger.open(path), Budget.pure(Fraction(1, admitted)), 0
     _say("ready")
     sys.stdin.readline()
@@ -277,8 +297,8 @@ def _charge(path: Path, attempts: int, admitted: int) -> None:
     _say(str(got))
 
 
-def _tell(path: Path) -> None:
-    """Charge until killed, and tell every charge that has returned, within a process of `kill_chargers`."""
+def _report(path: Path) -> None:
+    """Charge until killed, and report every charge that has returned (child of `kill_chargers`)."""
     ledger, part = Ledger.open(path), Budget.pure(Fraction(1, 10**9))
     _say("ready")
     sys.stdin.readline()
@@ -288,57 +308,47 @@ def _tell(path: Path) -> None:
         _say(statement_id)
 
 
-def _shares(folder: Path, _: argparse.Namespace) -> str:
+def _shares(folder: Path, _: Numbers) -> str:
     parts = (3, 7, 10, 11, 49, 1000)
     for count in parts:
         shares_fit(folder / f"shares-{count}", count)
     return f"a budget in {', '.join(map(str, parts))} parts: all of them fit, and no more"
 
 
-def _race(folder: Path, given: argparse.Namespace) -> str:
-    counts = given.processes, given.attempts, given.admitted
+def _race(folder: Path, numbers: Numbers) -> str:
+    processes, attempts, admitted, *_ = numbers
     start = time.monotonic()
-    got = race(folder / "race", processes=counts[0], attempts=counts[1], admitted=counts[2])
+    got = race(folder / "race", processes=processes, attempts=attempts, admitted=admitted)
     return (
-        f"{counts[0]} processes, {counts[1]:,} attempts each, a budget for {counts[2]:,}: {sum(got):,} charged "
-        f"({min(got):,} to {max(got):,} a process) in {time.monotonic() - start:.0f} s"
+        f"{processes} processes, {attempts:,} attempts each, a budget for {admitted:,}: "
+        f"{sum(got):,} charged ({min(got):,} to {max(got):,} a process) "
+        f"in {time.monotonic() - start:.0f} s"
     )
 
 
-def _chargers(folder: Path, given: argparse.Namespace) -> str:
-    return f"charging, {kill_chargers(folder / 'chargers', given.kills, seed=given.seed)}"
+def _chargers(folder: Path, numbers: Numbers) -> str:
+    return f"charging, {kill_chargers(folder / 'chargers', numbers.kills, seed=numbers.seed)}"
 
 
-def _releases(folder: Path, given: argparse.Namespace) -> str:
+def _releases(folder: Path, numbers: Numbers) -> str:
     (folder / "releases").mkdir()
-    return f"releasing, {kill_releases(folder / 'releases', given.kills, seed=given.seed)}"
+    return f"releasing, {kill_releases(folder / 'releases', numbers.kills, seed=numbers.seed)}"
 
 
-def main() -> None:
-    """Run everything in full, or the parts and numbers given."""
-    parts = {"shares": _shares, "race": _race, "chargers": _chargers, "releases": _releases}
-    parser = argparse.ArgumentParser(description="A ledger under stress.")
-    parser.add_argument("part", nargs="*", help=f"of {', '.join(parts)}; all of them if left out")
-    for name, number in {
-        "processes": 8,
-        "attempts": 2000,
-        "admitted": 5000,
-        "kills": 200,
-        "seed": 0,
-    }.items():
-        parser.add_argument(f"--{name}", type=int, default=number)
-    given = parser.parse_args()
-    if unknown := set(given.part) - set(parts):
-        parser.error(f"no part is called {min(unknown)}; there are {', '.join(parts)}")
+PARTS = {"shares": _shares, "race": _race, "chargers": _chargers, "releases": _releases}
+
+
+def run_stress(parts: Sequence[str], numbers: Numbers) -> Iterator[str]:
+    """Run the named parts, or all of them, and yield a sentence for each."""
+    if unknown := set(parts) - set(PARTS):
+        raise UsageError(f"no part is called {min(unknown)}; there are {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory() as folder:
-        for name in given.part or parts:
-            _say(parts[name](Path(folder), given))
+        for name in parts or PARTS:
+            yield PARTS[name](Path(folder), numbers)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["charge"]:
+    if sys.argv[1] == "charge":
         _charge(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
-    elif sys.argv[1:2] == ["tell"]:
-        _tell(Path(sys.argv[2]))
     else:
-        main()
+        _report(Path(sys.argv[2]))

@@ -1,8 +1,8 @@
 """CPU time and memory beside scipy's minimum spanning tree, from the same edge arrays, in one run.
 
-Every task runs in a process of its own, so that its peak memory is its own. A process loads the arrays, warms up on
-a small graph (imports, compiled kernels from the cache), then repeats the task on the large one. Ratios are what
-counts: seconds differ from machine to machine.
+Every task runs in a process of its own, so that its peak memory is its own. A process loads the
+arrays, warms up on a small graph (imports, compiled kernels from the cache), then repeats the task
+on the large one. Ratios are what counts: seconds differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Report", "random_edges", "run_benchmark"]
+
+_ROOT = Path(__file__).parents[1]  # where `python -m` finds this module
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class Report:
     def to_table(self) -> str:
         """Return the ratios as a table to read."""
         lines = [
-            f"Random graph, {self.n_nodes:,} nodes, {self.n_edges:,} edges; CPU time and peak memory, scipy = 1",
-            f"{'':60s}{'time':>6s} {'(goal)':>7s}{'memory':>9s} {'(goal)':>7s}",
+            f"Random graph, {self.n_nodes:,} nodes, {self.n_edges:,} edges; CPU time and peak",
+            f"memory, scipy = 1 {'':60s}{'time':>6s} {'(goal)':>7s}{'memory':>9s} {'(goal)':>7s}",
         ]
         for name in self.measurements:
             task = TASKS[name]
@@ -124,7 +126,9 @@ def run_benchmark(
         for task in TASKS:
             stage(f"Measuring {task}")
             command = [sys.executable, "-m", __name__, task, folder, str(n_nodes), str(repeat)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+            done = subprocess.run(  # noqa: S603
+                command, cwd=_ROOT, check=True, capture_output=True, text=True
+            )
             measurements[task] = json.loads(done.stdout)
     return Report(n_nodes, len(arrays[0]), measurements)
 
@@ -174,7 +178,7 @@ def _measure(task: str, folder: Path, n_nodes: int, repeat: int) -> dict[str, fl
 
 
 def _peak_bytes() -> int:
-    """Return the largest resident memory of this process; on Linux ru_maxrss may still count the parent's."""
+    """Return the peak memory of this process; on Linux ru_maxrss may still count the parent's."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))

@@ -1,4 +1,4 @@
-"""How well two partitions agree; the values of scikit-learn, whose functions take far longer for small graphs."""
+"""How well two partitions agree: scikit-learn's values, in far less time for small graphs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ __all__ = ["agreement", "information"]
 
 
 def information(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
-    """Return the normalised mutual information (NMI): shared information over the mean entropy of the two.
+    """Return the normalised mutual information (NMI): shared information over the mean entropy.
 
-    It is not corrected for chance: many small clusters have some with any partition, and singletons a lot.
+    It is not corrected for chance: many small clusters have some with any partition, and singletons
+    a lot.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def wrapped(*sentences: str, bullet: bool = False) -> list[str]:
     text = " ".join(sentences)
     return textwrap.wrap(
         f"- {text}" if bullet else text,
-        width=118,
+        width=100,
         subsequent_indent="  " * bullet,
         break_long_words=False,
         break_on_hyphens=False,

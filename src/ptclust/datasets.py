@@ -1,4 +1,10 @@
-"""Graphs with planted clusters: the paper's homogeneity condition, on topologies that do not give the clusters away."""
+"""Point sets and graphs whose clusters are known, drawn from a seed.
+
+Point sets (`moons`, `circles`, `blobs`, `chains`) are scaled so that the largest distance is 1.
+`planted_graph` makes graphs that meet the paper's homogeneity condition on topologies that do not
+give the clusters away; `homogeneous_graph` those of the paper's experiments (section 4), whose
+topologies do.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +16,27 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ptclust.errors import UsageError
-from ptclust.experiments.points import blobs, chains, circles, moons
 from ptclust.graph import Graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PAPER", "Family", "PlantedGraph", "cross_pairs", "draw_weights", "planted_graph"]
+__all__ = [
+    "ACROSS",
+    "CROSS_EDGES",
+    "PAPER",
+    "WITHIN",
+    "Family",
+    "PlantedGraph",
+    "blobs",
+    "chains",
+    "circles",
+    "cross_pairs",
+    "draw_weights",
+    "homogeneous_graph",
+    "moons",
+    "planted_graph",
+]
 
 Family = Literal["circles", "moons", "blobs", "chains", "multiscale", "blocks"]
 PAPER: tuple[Family, ...] = ("circles", "moons")
@@ -27,7 +47,102 @@ WITHIN = (0.1, 0.3)
 ACROSS = (0.9, 1.0)
 """Weights across clusters lie above w_max^2 / w_min, so the clusters are strongly homogeneous."""
 SPREAD = 6.0
-"""How many times heavier and, apart from that, larger one cluster of ``multiscale`` is than another."""
+"""The range of scales in ``multiscale``: of the weights of clusters, and of their sizes."""
+CROSS_EDGES = 2
+"""Of the paper's graphs: the edge that it shows between clusters differs from run to run."""
+
+
+def moons(
+    n_points: int = 100, *, noise: float = 0.09, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return two interleaved half moons and which of them each point belongs to.
+
+    >>> points, truth = moons(seed=2)
+    >>> points.shape, truth.sum().item()
+    ((100, 2), 50)
+    """
+    from sklearn.datasets import make_moons
+
+    return _scaled(*make_moons(n_points, noise=noise, random_state=seed))
+
+
+def circles(
+    n_points: int = 100, *, noise: float = 0.05, factor: float = 0.5, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return two concentric circles and which of them each point belongs to.
+
+    >>> points, truth = circles(seed=0)
+    >>> points.shape, truth.sum().item()
+    ((100, 2), 50)
+    """
+    from sklearn.datasets import make_circles
+
+    return _scaled(*make_circles(n_points, noise=noise, factor=factor, random_state=seed))
+
+
+def blobs(
+    n_points: int = 100,
+    n_clusters: int = 3,
+    *,
+    spread: float = 1.0,
+    seed: int = 0,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return round clusters on a grid and which of them each point belongs to.
+
+    The widest cluster is ``spread`` times as wide as the narrowest, and, in an order of its own,
+    the largest beyond its first four points ``spread`` times as large as the smallest. Clusters are
+    numbered from wide to narrow.
+
+    >>> points, truth = blobs(100, 10, seed=0)
+    >>> points.shape, np.bincount(truth).tolist()
+    ((100, 2), [10, 10, 10, 10, 10, 10, 10, 10, 10, 10])
+    """
+    random = np.random.default_rng(seed)
+    widths = np.geomspace(1.0, 1.0 / spread, n_clusters)
+    truth = random.permutation(np.repeat(np.arange(n_clusters), _sizes(n_points, widths, random)))
+    side = int(np.ceil(np.sqrt(n_clusters)))
+    centres = np.stack(np.divmod(random.permutation(side**2)[:n_clusters], side), axis=1)
+    scatter = 0.15 * random.standard_normal((n_points, 2))
+    return _scaled(centres[truth] + widths[truth, None] * scatter, truth)
+
+
+def chains(
+    n_points: int = 100, n_clusters: int = 4, *, noise: float = 0.002, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return waves above each other, long and thin, and which of them each point belongs to.
+
+    >>> points, truth = chains(100, 4, seed=0)
+    >>> points.shape, np.bincount(truth).tolist()
+    ((100, 2), [25, 25, 25, 25])
+    """
+    random = np.random.default_rng(seed)
+    truth = random.permutation(np.arange(n_points) % n_clusters)
+    along = random.random(n_points)
+    height = truth / n_clusters + 0.06 * np.sin(2.0 * np.pi * (3.0 * along + truth / n_clusters))
+    points = np.stack([2.0 * along, height], axis=1)
+    return _scaled(points + noise * random.standard_normal(points.shape), truth)
+
+
+def _sizes(
+    n_points: int, shares: NDArray[np.float64], random: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return sizes that add up: four for every cluster, the rest by randomly ordered shares."""
+    shares = random.permutation(shares)
+    ends = np.rint((n_points - 4 * len(shares)) * np.cumsum(shares) / shares.sum())
+    sizes: NDArray[np.int64] = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
+    return sizes
+
+
+def _scaled(
+    points: NDArray[np.float64], truth: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Divide by the largest distance, which two corners of the convex hull have."""
+    from scipy.spatial import ConvexHull
+    from scipy.spatial.distance import pdist
+
+    corners = points[ConvexHull(points).vertices]
+    return points / pdist(corners).max(), truth
+
 
 _Layout = tuple["NDArray[np.float64] | None", "NDArray[np.int64]"]  # points, truth
 
@@ -38,7 +153,7 @@ def _blocks(n_nodes: int, n_clusters: int, *, seed: int) -> _Layout:
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What tells one family from another."""
+    """What distinguishes a family."""
 
     layout: Callable[..., _Layout]
     n_clusters: int
@@ -82,20 +197,23 @@ def planted_graph(
 ) -> PlantedGraph:
     """Return a connected graph whose clusters are known, with weights that separate them by far.
 
-    Within a cluster every node is joined to its nearest neighbours there, and the edges of the cluster's Euclidean
-    minimum spanning tree keep it in one piece. Edges across join random pairs. Weights within are uniform in 0.1 to
-    0.3, across uniform in (0.9, 1]. Edges come in random order, so that no rule of ties finds the clusters.
+    Within a cluster every node is joined to its nearest neighbours there, and the edges of the
+    cluster's Euclidean minimum spanning tree keep it in one piece. Edges across join random pairs.
+    Weights within are uniform in 0.1 to 0.3, across uniform in (0.9, 1]. Edges come in random
+    order, so that no rule of ties finds the clusters.
 
-    Where clusters are many and small, nearest neighbours stand out among random pairs, and the topology alone gives
-    the clusters away. With ``decoys`` the graph holds a second planting of the same family, drawn independently and
-    joined in the same way. Which of the two the weights follow is all that tells them apart: the topology is as
-    likely with their roles exchanged, so that nothing that sees the topology alone can know which one is real.
+    Where clusters are many and small, nearest neighbours stand out among random pairs, and the
+    topology alone gives the clusters away. With ``decoys`` the graph holds a second planting of the
+    same family, drawn independently and joined likewise. Which of the two the weights follow
+    is all that differs: the topology is as likely with their roles exchanged, so that
+    nothing that sees the topology alone can know which one is real.
 
-    - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains`` long and thin.
-    - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/6, by which its weights are
-      multiplied, and those to another cluster by the larger of the two scales. Every cluster is strongly homogeneous
-      all the same, but what separates two light clusters is lighter than what holds a heavy one together, so that
-      no threshold finds all.
+    - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains``
+      long and thin.
+    - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/6, by
+      which its weights are multiplied, and those to another cluster by the larger of the two
+      scales. Every cluster is strongly homogeneous all the same, but what separates two light
+      clusters is lighter than what holds a heavy one together, so that no threshold finds all.
     - ``blocks``: no geometry. The edges within are a random tree and random pairs, hubs among them.
 
     Parameters
@@ -103,19 +221,21 @@ def planted_graph(
     family : {"circles", "moons", "blobs", "chains", "multiscale", "blocks"}
     n_nodes : int, default 100
     n_clusters : int, optional
-        Two circles, two moons; by default three blobs or blocks, and four chains or clusters of ``multiscale``.
+        Two circles, two moons; by default three blobs or blocks, and four chains or clusters of
+        ``multiscale``.
     neighbours : int, optional
-        Nearest neighbours, of the same cluster, of every node; in ``blocks`` about the mean degree within. By default
-        8, and 2 in ``chains``.
+        Nearest neighbours, of the same cluster, of every node; in ``blocks`` about the mean degree
+        within. By default 8, and 2 in ``chains``.
     cross_edges : int, optional
-        Edges between clusters, 4 n by default. A handful makes the paper's trimmed graphs, whose topology alone all
-        but gives the clusters away. With decoys, all that the second planting has by default; if a number is given,
-        as many of these, and random pairs if they are too few, and then the two plantings are no longer alike.
+        Edges between clusters, 4 n by default. A handful makes the paper's trimmed graphs, whose
+        topology alone all but gives the clusters away. With decoys, all that the second planting
+        has by default; if a number is given, as many of these, and random pairs if they are too
+        few, and then the two plantings are no longer alike.
     complete : bool, default False
         Join every pair of nodes instead.
     decoys : bool, default False
-        Take the edges across from a second planting. Its pairs that lie in one cluster are edges within. Makes no
-        difference to complete graphs.
+        Take the edges across from a second planting. Its pairs that lie in one cluster are edges
+        within. Makes no difference to complete graphs.
     seed : int, default 0
         The same seed gives the same graph.
 
@@ -207,7 +327,7 @@ def _pairs_within(
 def _near_pairs(
     points: NDArray[np.float64], members: NDArray[np.int64], neighbours: int
 ) -> NDArray[np.int64]:
-    """Return the pairs of nearest neighbours among the members, and those of their minimum spanning tree."""
+    """Return the pairs of nearest neighbours among the members, and of their spanning tree."""
     from scipy.spatial import KDTree
 
     from ptclust.trees import euclidean_spanning_tree
@@ -227,9 +347,10 @@ def _near_pairs(
 def _random_pairs(
     members: NDArray[np.int64], degree: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return the pairs of a random tree of the members, and random pairs, as many as give about the mean degree.
+    """Return the pairs of a random tree of the members, and random pairs up to a mean degree.
 
-    Some members are far more likely to be in a pair than others (by a Pareto law): these become hubs.
+    Some members are far more likely to be in a pair than others (by a Pareto law): these become
+    hubs.
     """
     size = len(members)
     later = np.arange(1, size)
@@ -245,10 +366,10 @@ def _random_pairs(
 def cross_pairs(
     truth: NDArray[np.int64], wanted: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return ``wanted`` distinct random pairs of nodes of different clusters, or all if there are fewer.
+    """Return ``wanted`` distinct random pairs of nodes of different clusters, or all there are.
 
-    Nodes are sorted by cluster, and all pairs across numbered: those of the first node with the nodes of later
-    clusters, those of the second, and so on.
+    Nodes are sorted by cluster, and all pairs across numbered: those of the first node with the
+    nodes of later clusters, those of the second, and so on.
     """
     sizes = np.bincount(truth)
     ends = np.cumsum(sizes)
@@ -273,7 +394,7 @@ def _with_decoys(
     wanted: int | None,
     random: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Return the distinct pairs of both plantings, ``wanted`` of them across, and random pairs if these are too few."""
+    """Return the pairs of both plantings, ``wanted`` across, filled up with random pairs."""
     pairs = np.unique(np.sort(np.concatenate([within, decoy]), axis=1), axis=0)
     apart = truth[pairs[:, 0]] != truth[pairs[:, 1]]
     across = random.permutation(pairs[apart])
@@ -297,3 +418,57 @@ def _joining(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
     rank = coo_array((first + 1.0, tuple(distinct.T)), shape=(n_clusters, n_clusters))
     joining: NDArray[np.int64] = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
     return joining
+
+
+def homogeneous_graph(
+    family: Family, n_nodes: int = 100, *, cross_edges: int = CROSS_EDGES, seed: int = 0
+) -> PlantedGraph:
+    """Return two circles or two moons as the paper describes its graphs.
+
+    The largest distance is 1. Of the complete graph, those pairs of a cluster stay whose distance
+    lies between w_min = 0.1 and w_max = 0.3, and the distance is their weight. Closer pairs are
+    trimmed as well as farther ones, which is why, in the words of the paper, close nodes may not be
+    connected. Across, weights must be above w_max^2 / w_min = 0.9; few distances between the two
+    moons are, and none between the two circles, so distances cannot have been all there was to the
+    paper's weights. Here ``cross_edges`` random pairs stay, of weights uniform in (0.9, 1]. Edges
+    come in random order.
+
+    Parameters
+    ----------
+    family : {"circles", "moons"}
+    n_nodes : int, default 100
+    cross_edges : int, default 2
+        How many edges between the clusters were left by the trimming. The paper does not say, and
+        all depends on it.
+    seed : int, default 0
+
+    Examples
+    --------
+    >>> planted = homogeneous_graph("moons", cross_edges=5)
+    >>> across = planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
+    >>> across.sum().item()
+    5
+    """
+    from scipy.spatial.distance import pdist, squareform
+
+    if family not in PAPER:
+        raise UsageError(
+            f"the paper's graphs are {' and '.join(PAPER)}, not {family!r}; planted_graph has more"
+        )
+    if cross_edges < 1:
+        raise UsageError(f"at least one edge must join the clusters, not {cross_edges}")
+    points, truth = (circles if family == "circles" else moons)(n_nodes, seed=seed)
+    random = np.random.default_rng([seed, n_nodes])
+    distance = squareform(pdist(points))
+    kept = (distance >= WITHIN[0]) & (distance <= WITHIN[1]) & (truth[:, None] == truth)
+    pairs = np.concatenate([np.argwhere(np.triu(kept)), cross_pairs(truth, cross_edges, random)])
+    a, b = random.permutation(pairs).T
+    drawn = draw_weights(truth[a], truth[b], np.ones(2), random)
+    weights = np.where(truth[a] == truth[b], distance[a, b], drawn)
+    graph = Graph(a, b, weights, n_nodes=n_nodes)
+    if graph.topology.n_components > 1:
+        raise UsageError(
+            f"trimmed, {family} of {n_nodes} nodes fall into {graph.topology.n_components} pieces; "
+            "use more nodes, 100 say, or another seed"
+        )
+    return PlantedGraph(graph, truth, points, family)

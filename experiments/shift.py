@@ -1,6 +1,7 @@
-"""Does the rule for the shift tau matter? Several rules on the same releases, where methods begin to succeed.
+"""Does the rule for the shift tau matter? Several rules on the same releases.
 
-Every rule is post-processing: it sees the released weights and the public standard deviation of their noise.
+Every rule is post-processing: it sees the released weights and the public standard deviation of
+their noise.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.utility import SETTINGS, Case, Plans, agreement, number_of
 from ptclust.clustering import dbmstclu
+from ptclust.datasets import PAPER
 from ptclust.errors import PrivacyWarning
-from ptclust.experiments.planted import PAPER
-from ptclust.experiments.utility import SETTINGS, Case, Plans, agreement, number_of
 from ptclust.pipeline import publish
 from ptclust.trees import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ptclust.experiments.utility import Setting
+    from experiments.utility import Setting
 
 __all__ = ["RULES", "compare_shifts"]
 
@@ -49,7 +50,7 @@ _EPSILONS: dict[str, dict[str, tuple[float, ...]]] = {
 
 
 def _least(factor: float) -> Rule:
-    """Shift only if need be, so that the smallest weight ends at ``factor`` deviations of the noise."""
+    """Shift only if need be, so that the least weight ends at ``factor`` times the noise."""
     return lambda weights, noise: weights + max(0.0, factor * noise - weights.min())
 
 
@@ -74,7 +75,7 @@ RULES: dict[str, Rule] = {
 def compare_shifts(
     repetitions: int, *, seed: int = 0, stage: Callable[[str], None] = lambda _: None
 ) -> str:
-    """Return a markdown table: mean ARI of every rule in every setting, and the difference to the default rule.
+    """Return a markdown table: mean ARI of every rule in every setting, and against the default.
 
     Rules are compared on the same releases; differences have 95 % intervals.
     """

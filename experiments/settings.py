@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from experiments.methods import METHODS, PAPER_METHODS, Method
+from experiments.real import REAL
+from ptclust.datasets import Family, PlantedGraph, planted_graph
 from ptclust.errors import UsageError
-from ptclust.experiments.methods import METHODS, PAPER_METHODS, Method
-from ptclust.experiments.planted import Family, PlantedGraph, planted_graph
-from ptclust.experiments.real import REAL
 from ptclust.privacy import Sensitivity
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Shape(NamedTuple):
     n_clusters: int | None = None
     """By default the family's own number."""
     decoys: bool = False
-    """Whether the topology holds a second planting, since it would give the clusters away without."""
+    """Whether the topology holds a second planting; without, it would give the clusters away."""
 
 
 SHAPES = {
@@ -116,7 +116,7 @@ SETTINGS = (
         complete=True,
     ),
 )
-"""Of section 5 of the mathematics: DBMSTClu after every mechanism (decision 0006 and the paper's tables)."""
+"""DBMSTClu after every mechanism, for decision 0006 and the paper's tables."""
 
 
 def _planted(name: str, title: str, n_nodes: int, **choices: object) -> Setting:

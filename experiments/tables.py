@@ -1,7 +1,7 @@
-"""How good the paper's PTClust is, in numbers: the paper's graphs, many repetitions, published and sound noise.
+"""The paper's PTClust in numbers: its graphs, many repetitions, published and sound noise.
 
-The paper shows two figures and no numbers. Here every repetition draws a new homogeneous graph and new noise, both
-from the seed, so that a run can be repeated and resumed.
+The paper shows two figures and no numbers. Here every repetition draws a new homogeneous graph and
+new noise, both from the seed, so that a run can be repeated and resumed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments._records import Records
+from experiments.utility import SETTINGS, Method, Plans, Setting, agreement, number_of
+from ptclust.datasets import PAPER, Family, PlantedGraph, homogeneous_graph
 from ptclust.errors import PrivacyWarning
-from ptclust.experiments._records import Records
-from ptclust.experiments.homogeneous import homogeneous_graph
-from ptclust.experiments.planted import PAPER, Family, PlantedGraph
-from ptclust.experiments.utility import SETTINGS, Method, Plans, Setting, agreement, number_of
 from ptclust.pipeline import publish
 from ptclust.privacy import Sensitivity
 
@@ -33,7 +32,7 @@ __all__ = ["METHODS", "MU", "Grid", "paper_setting", "run_tables", "score"]
 MU = 0.1
 """The paper's bound on the change of a weight."""
 METHODS = tuple(method for method in SETTINGS[0].methods if method.pure)
-"""The paper's pipeline, PAMST and Laplace noise with delta = 0: as published, and soundly calibrated."""
+"""The paper's pipeline, PAMST and Laplace noise, delta = 0: as published, and sound."""
 _KEY = "family", "cross_edges", "mu", "method", "epsilon", "repetition"
 
 
@@ -73,11 +72,11 @@ def run_tables(
     resume: bool = True,
     stage: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Publish the clusters of homogeneous graphs all over the grid; return one record for each release.
+    """Publish the clusters of homogeneous graphs all over the grid; return a record a release.
 
-    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found there are not made
-    again unless ``resume`` is false. A record holds family, cross_edges, mu, method, epsilon, repetition, ari,
-    n_clusters, n_singletons and the epsilon that was truly spent.
+    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found
+    there are not made again unless ``resume`` is false. A record holds family, cross_edges, mu,
+    method, epsilon, repetition, ari, n_clusters, n_singletons and the epsilon that was truly spent.
 
     Parameters
     ----------
@@ -87,7 +86,7 @@ def run_tables(
     seed : int, default 0
     resume : bool, default True
     stage : callable
-        Hears what is being done.
+        Progress callback.
     """
     settings = {"seed": seed, "n_nodes": grid.n_nodes}
     plans = {mu: Plans(paper_setting(mu, grid.n_nodes)) for mu in grid.mus}
@@ -140,14 +139,14 @@ def _records(
 
 
 def paper_setting(mu: float, n_nodes: int = 100) -> Setting:
-    """Return the paper's neighbours, for which every weight may change by mu, and its pure guarantee."""
+    """Return the paper's neighbours, every weight of which may change by mu; delta = 0."""
     return Setting(
         f"mu-{mu:g}", f"mu = {mu:g}", n_nodes, Sensitivity(linf=mu), delta=0.0, methods=METHODS
     )
 
 
 def score(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
-    """Return how well the labels agree with the truth, and how many clusters and singletons they make."""
+    """Return the ARI of the labels, and the numbers of clusters and singletons."""
     sizes = np.unique(labels, return_counts=True)[1]
     return {
         "ari": agreement(truth, labels),

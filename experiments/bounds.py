@@ -1,7 +1,8 @@
-"""The bounds of the theory against what happens: drawn trees and drawn noise, on graphs whose clusters are known.
+"""The bounds of the theory against drawn trees and drawn noise, on graphs with known clusters.
 
-Three parts, as in docs/proofs/bounds.md: Theorem D (is every cluster in one piece?), the trade-off theorem (does noise
-leave a separation intact?), and how much heavier than the minimum spanning tree a private tree is.
+Three parts, as in docs/proofs/bounds.md: Theorem D (is every cluster in one piece?), the trade-off
+theorem (does noise leave a separation intact?), and how much heavier than the minimum spanning tree
+a private tree is.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.experiments._records import Records
-from ptclust.experiments.planted import planted_graph
-from ptclust.experiments.utility import number_of
+from experiments._records import Records
+from experiments.utility import number_of
+from ptclust.datasets import planted_graph
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity, gaussian_noise, laplace_noise
 from ptclust.privacy.exponential import calibrate_tree
@@ -52,7 +53,7 @@ __all__ = [
 ]
 
 GAMMA = 0.05
-"""With this probability the bounds on the weight of a tree may fail; the quantile simulated is the one above it."""
+"""The bounds on the weight of a tree may fail with this probability; the quantile is 1 - GAMMA."""
 LINF = 1e-3
 """One privacy unit moves every weight by this much at most ..."""
 L1 = 0.1
@@ -112,10 +113,10 @@ def run_bounds(
     resume: bool = True,
     stage: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Draw trees and noise, and set their frequencies and quantiles beside the bounds; return one record for each case.
+    """Draw trees and noise, and compare frequencies and quantiles with the bounds, case by case.
 
-    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found there are not made
-    again unless ``resume`` is false.
+    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found
+    there are not made again unless ``resume`` is false.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def run_bounds(
     seed : int, default 0
     resume : bool, default True
     stage : callable
-        Hears what is being done.
+        Progress callback.
     """
     graphs = {"moons": _moons(30), "paths": light_and_heavy_paths(8, 2, 1.2)}
     jobs: list[tuple[tuple[str, str, float, int], Callable[[int], dict[str, Any]]]] = []
@@ -156,9 +157,10 @@ def light_and_heavy_paths(
 ) -> tuple[Graph, NDArray[np.int64]]:
     """Return a graph on which Theorem D fails in both forms of the paper, and its clusters.
 
-    Clusters are paths of weight 1 but for one edge of weight 1 / alpha; all pairs across are joined by edges just
-    heavier than alpha, so that the clusters are strongly homogeneous. Most of the time the lightest edge that leads on
-    within a cluster is one of weight 1, and the gap to the edges across is only alpha - 1.
+    Clusters are paths of weight 1 but for one edge of weight 1 / alpha; all pairs across are joined
+    by edges just heavier than alpha, so that the clusters are strongly homogeneous. Most of the
+    time the lightest edge that leads on within a cluster is one of weight 1, and the gap to the
+    edges across is only alpha - 1.
 
     Examples
     --------
@@ -182,7 +184,7 @@ def _moons(n_nodes: int) -> tuple[Graph, NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class _Partitioning:
-    """How often PAMST, with the paper's exponent, and Kruskal, with the same, keep every cluster in one piece."""
+    """How often PAMST and Kruskal, with the paper's exponent, keep every cluster in one piece."""
 
     graph: Graph
     labels: NDArray[np.int64]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptclust.experiments.means import GOAL
+from experiments.means import GOAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ptclust.experiments.means import Means
-    from ptclust.experiments.methods import Method
-    from ptclust.experiments.settings import Setting
+    from experiments.means import Means
+    from experiments.methods import Method
+    from experiments.settings import Setting
 
 __all__ = ["TARGETS", "Target", "failures", "outcomes"]
 
@@ -56,7 +56,7 @@ class Outcome:
     equal: float
     """ARI of the same methods where all weights are equal, the best of them."""
     spectral: float
-    """ARI of the spectral clusters of the topology, K told."""
+    """ARI of the spectral clusters of the topology, K given."""
     sound: float
     """ARI of the paper's PTClust, soundly calibrated, at that epsilon."""
 
@@ -125,8 +125,8 @@ def _failures_at(means: Means, setting: Setting, family: str) -> Iterator[str]:
         )
     if best.ari > last.ari + _WORSE:
         yield (
-            f"the defaults do worse with more epsilon: {best.ari:.2f} at epsilon = {best.epsilon:g}, {last.ari:.2f} at "
-            f"{last.epsilon:g}"
+            f"the defaults do worse with more epsilon: {best.ari:.2f} at epsilon = "
+            f"{best.epsilon:g}, {last.ari:.2f} at {last.epsilon:g}"
         )
     others: list[tuple[float, Method]] = []
     for method in setting.methods:
@@ -138,10 +138,12 @@ def _failures_at(means: Means, setting: Setting, family: str) -> Iterator[str]:
         least, other = min(others, key=lambda pair: pair[0])
         if needed is None or least < 0.95 * needed.epsilon:
             ours = "do not" if needed is None else f"from {needed.epsilon:.2g}"
-            yield f"{other.title} stays at {GOAL:g} from epsilon = {least:.2g} on, the defaults {ours}"
+            theirs_from = f"stays at {GOAL:g} from epsilon = {least:.2g} on"
+            yield f"{other.title} {theirs_from}, the defaults {ours}"
     spectral = means.of(*where, "spectral", None).ari
     if spectral > max(ABOVE, last.ari - ABOVE):
         yield (
-            f"the topology gives the clusters away: spectral clustering of it, K told, has {spectral:.2f} without "
-            f"any weight, the defaults {last.ari:.2f} at epsilon = {last.epsilon:g}"
+            "the topology gives the clusters away: spectral clustering of it, K given, has "
+            f"{spectral:.2f} without any weight, the defaults {last.ari:.2f} at epsilon = "
+            f"{last.epsilon:g}"
         )

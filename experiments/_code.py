@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from functools import cache
 from pathlib import Path
+
+import ptclust
 
 __all__ = ["code_digest"]
 
-_ROOT = Path(__file__).parent.parent
-_MEASURED = ("privacy", "trees", "release", "clustering", "pipeline.py", "_agreement.py")
-_MEASURING = ("planted.py", "points.py", "real.py", "controls.py", "methods.py", "scores.py")
+_UNMEASURED = {"audit", "cli", "demo.py", "report", "theory"}
+"""Parts of the package on which no result depends."""
+_MEASURING = ("controls.py", "methods.py", "real.py", "scores.py")
 
 
+@cache
 def code_digest() -> str:
-    """Return a digest of all code that a result of the utility benchmark depends on, its comments left out."""
+    """Return a digest of the code, without comments, that results of the benchmark depend on."""
     found = hashlib.blake2b(digest_size=6)
-    places = [_ROOT / name for name in _MEASURED] + [Path(__file__).parent / n for n in _MEASURING]
-    for place in places:
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            found.update(_meaning(path.read_text(encoding="utf-8")).encode())
+    package = Path(ptclust.__file__).parent
+    paths = [
+        path
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).parts[0] not in _UNMEASURED
+    ]
+    for path in [*paths, *(Path(__file__).with_name(name) for name in _MEASURING)]:
+        found.update(_meaning(path.read_text(encoding="utf-8")).encode())
     return found.hexdigest()
 
 

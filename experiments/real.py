@@ -1,7 +1,7 @@
-"""Public graphs that ship inside other packages: networkx's weighted examples, and scikit-learn's tables.
+"""Public graphs that ship with networkx (weighted examples) and scikit-learn (tables).
 
-Weights are dissimilarities in (0, 1]. Where there is no truth, methods are compared with DBMSTClu without
-privacy.
+Weights are dissimilarities in (0, 1]. Where there is no truth, methods are compared with DBMSTClu
+without privacy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["REAL", "Real", "RealGraph", "available", "real_graph"]
 
 NEIGHBOURS = 10
 _MOST = {"karate": 7, "les-miserables": 31}
-"""The largest similarity of each; one more than it stands for "never seen together" at distance 1."""
+"""The largest similarity of each; one more is the cap, so that similarity 0 is distance 1."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _nearest(loader: str) -> RealGraph:
 
 
 def _networkx(name: str, attribute: str | None = None) -> RealGraph:
-    """Return an example of networkx; similarities s become (C - s) / C, with the public C = largest + 1."""
+    """Return an example of networkx; similarities s become (C - s) / C, C = largest + 1."""
     import networkx as nx
 
     makers: dict[str, Callable[[], Any]] = {

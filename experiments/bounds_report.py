@@ -6,9 +6,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from experiments._summary import aligned, wrapped
+from experiments.bounds import DELTA, GAMMA, L1, LINF, N_SUBTREE_EDGES, SUBTREES
 from ptclust._files import written_at_once
-from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.bounds import DELTA, GAMMA, L1, LINF, N_SUBTREE_EDGES, SUBTREES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,15 +74,16 @@ class BoundsReport:
             "",
             *wrapped(
                 f"Made by `{self._command}`. Proofs are in [proofs/bounds.md](proofs/bounds.md).",
-                "Frequencies have their 99 % Clopper-Pearson interval in brackets. A lower bound above the interval of",
-                "what it bounds is marked *false*; one of 0 or less says nothing and is shown as a dash.",
+                "Frequencies have their 99 % Clopper-Pearson interval in brackets. A lower bound",
+                "above the interval of what it bounds is marked *false*; one of 0 or less says",
+                "nothing and is shown as a dash.",
             ),
             "",
             "## Theorem D: the tree has a partitioning topology",
             "",
             *wrapped(
-                f"PAMST with the paper's exponent for linf = {LINF:g}, and Kruskal with the same. The bounds are for",
-                "PAMST; the corrected one holds for Kruskal, too.",
+                f"PAMST with the paper's exponent for linf = {LINF:g}, and Kruskal with the same.",
+                "The bounds are for PAMST; the corrected one holds for Kruskal, too.",
             ),
         ]
         for case, title in _GRAPHS.items():
@@ -92,9 +93,10 @@ class BoundsReport:
             "## Trade-off: noise leaves the separation of a cluster intact",
             "",
             *wrapped(
-                f"A subtree of {N_SUBTREE_EDGES} edges whose weights are spread evenly, tau = 0, p = 1. *Release* is",
-                "how often H survives noise on those weights, *at worst* how often it does with the same noise on the",
-                "least weight for the minimum and on the largest for the maximum: what the sound bound bounds.",
+                f"A subtree of {N_SUBTREE_EDGES} edges whose weights are spread evenly, tau = 0, p",
+                "= 1. *Release* is how often H survives noise on those weights, *at worst* how",
+                "often it does with the same noise on the least weight for the minimum and on the",
+                "largest for the maximum: what the sound bound bounds.",
             ),
         ]
         for case, (low, high, out) in SUBTREES.items():
@@ -106,10 +108,11 @@ class BoundsReport:
             "## Weight of the tree above the minimum",
             "",
             *wrapped(
-                f"Two moons, 100 nodes; linf = {LINF:g}, l1 = {L1:g}; delta = {DELTA:g} for Gaussian noise and 0",
-                f"elsewhere. Simulated is the {1 - GAMMA:.0%} quantile; its bound fails with probability {GAMMA:g} at",
-                "most. The bounds are for any weights whatever, and these are kind ones. No spanning tree of this",
-                f"graph exceeds the minimum by more than {most:.1f}: a larger bound says nothing.",
+                f"Two moons, 100 nodes; linf = {LINF:g}, l1 = {L1:g}; delta = {DELTA:g} for",
+                f"Gaussian noise and 0 elsewhere. Simulated is the {1 - GAMMA:.0%} quantile; its",
+                f"bound fails with probability {GAMMA:g} at most. The bounds are for any weights",
+                "whatever, and these are kind ones. No spanning tree of this graph exceeds the",
+                f"minimum by more than {most:.1f}: a larger bound says nothing.",
             ),
             "",
             *aligned(self._weight_rows()),
@@ -154,7 +157,7 @@ class BoundsReport:
         return rows
 
     def draw(self, *paths: Path) -> None:
-        """Draw bounds and frequencies, one panel for every graph and subtree, and two for the weight of trees."""
+        """Draw bounds and frequencies: a panel a graph and subtree, two for weights of trees."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(14.0, 7.5), layout="constrained")
@@ -216,7 +219,7 @@ class BoundsReport:
         axes.legend(fontsize=7)
 
     def save(self, directory: Path) -> None:
-        """Write ``bounds.md``, ``bounds.json``, ``bounds.png`` and ``bounds.svg`` to a directory."""
+        """Write ``bounds.md``, ``.json``, ``.png`` and ``.svg`` to a directory."""
         for name, text in (("bounds.md", self.to_markdown()), ("bounds.json", self.to_json())):
             with written_at_once(directory / name) as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
@@ -224,7 +227,7 @@ class BoundsReport:
 
 
 def interval(hits: int, draws: int, level: float = 0.99) -> tuple[float, float]:
-    """Return the Clopper-Pearson interval of a probability of which ``hits`` of ``draws`` were seen.
+    """Return the Clopper-Pearson interval of a probability, from ``hits`` of ``draws``.
 
     >>> [round(end, 4) for end in interval(0, 1000)]
     [0.0, 0.0053]

@@ -1,8 +1,8 @@
-"""How much epsilon the clusters cost: agreement with known clusters, method by method, control by control.
+"""How much epsilon the clusters cost: agreement with known clusters, for methods and controls.
 
-Every repetition draws a new graph (unless it is a real one) and new noise, both from the seed, so that a run can be
-repeated and resumed. Methods that cluster the output of the same mechanism get the same release: what tells them
-apart is the clustering alone.
+Every repetition draws a new graph (unless it is a real one) and new noise, both from the seed, so
+that a run can be repeated and resumed. Methods that cluster the output of the same mechanism get
+the same release: they differ in the clustering alone.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments._code import code_digest
+from experiments._records import Records
+from experiments.controls import CONTROLS, Control, with_equal_weights
+from experiments.methods import Method, Plans
+from experiments.real import available, real_graph
+from experiments.scores import agreement, information
+from experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
-from ptclust.experiments._code import code_digest
-from ptclust.experiments._records import Records
-from ptclust.experiments.controls import CONTROLS, Control, with_equal_weights
-from ptclust.experiments.methods import Method, Plans
-from ptclust.experiments.real import available, real_graph
-from ptclust.experiments.scores import agreement, information
-from ptclust.experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
 from ptclust.pipeline import publish, way_of
 from ptclust.trees import minimum_spanning_tree
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ptclust.experiments.planted import PlantedGraph
+    from ptclust.datasets import PlantedGraph
     from ptclust.graph import Graph
     from ptclust.privacy.plan import Plan
     from ptclust.release import Release
@@ -75,10 +75,11 @@ def run_utility(
 ) -> list[dict[str, Any]]:
     """Measure every method and control on every graph; return one record for each run.
 
-    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found there are not made
-    again unless ``resume`` is false; those of other code or another seed are refused. A record holds setting, family,
-    method, epsilon (None for controls without), repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the
-    mechanism and the way of clustering. Real graphs whose package is not installed are left out.
+    Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found
+    there are not made again unless ``resume`` is false; those of other code or another seed are
+    refused. A record holds setting, family, method, epsilon (None for controls without),
+    repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the mechanism and the
+    clusterer. Real graphs whose package is not installed are left out.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def run_utility(
     seed : int, default 1000
     resume : bool, default True
     stage : callable
-        Hears what is being done.
+        Progress callback.
     """
     settings = {"seed": seed, "code": code_digest()}
     wanted = []
@@ -187,7 +188,7 @@ class _Trial:
             **_scores(self._truth, labels),
             "true_epsilon": None,
             "mechanism": None,
-            "way": None,
+            "clusterer": None,
         }
 
     def measure(self, method: Method, epsilon: float, *, equal: bool) -> dict[str, Any]:
@@ -197,7 +198,7 @@ class _Trial:
             **_scores(self._truth, release.labels),
             "true_epsilon": float(planned.chosen.spent.epsilon),
             "mechanism": planned.chosen.method,
-            "way": release.clusterer,
+            "clusterer": release.clusterer,
         }
 
     @cached_property
@@ -212,15 +213,16 @@ class _Trial:
         planned = self._plans.get(graph, method, epsilon)
         case = self.case
         begins = planned.chosen.method, method.pure, method.calibration, epsilon, equal
-        way = way_of(planned, method.clusterer)
+        clusterer = way_of(planned, method.clusterer)
         if (begins, "dbmstclu") not in self._releases:
             state = number_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
             self._releases[begins, "dbmstclu"] = publish(
                 graph, planned, clusterer="dbmstclu", random_state=state
             )
-        if (begins, way) not in self._releases:
-            self._releases[begins, way] = self._releases[begins, "dbmstclu"].recluster(way)
-        return self._releases[begins, way], planned
+        if (begins, clusterer) not in self._releases:
+            drawn_once = self._releases[begins, "dbmstclu"]
+            self._releases[begins, clusterer] = drawn_once.recluster(clusterer)
+        return self._releases[begins, clusterer], planned
 
     def forget(self) -> None:
         """Drop the releases, of which no further method will make use."""

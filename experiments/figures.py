@@ -1,7 +1,7 @@
 """Figures 1 and 2 of the paper: circles and moons, DBMSTClu, and PTClust at three epsilons.
 
-The paper shows one run of each. What one run shows is luck, so behind every panel are many runs on the same graph: the
-one of median agreement is drawn, and the best in a figure of its own.
+The paper shows one run of each. A single run depends on chance, so behind every panel are many runs
+on the same graph: the one of median agreement is drawn, and the best in a figure of its own.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.figures_report import FiguresReport
+from experiments.tables import METHODS, MU, Grid, paper_setting, run_tables, score
+from experiments.tables_report import Mean, TablesReport, mean_of
+from experiments.utility import Plans, number_of
 from ptclust._files import make_directory
 from ptclust.clustering import dbmstclu
+from ptclust.datasets import CROSS_EDGES, PAPER, homogeneous_graph
 from ptclust.errors import PrivacyWarning
-from ptclust.experiments.figures_report import FiguresReport
-from ptclust.experiments.homogeneous import CROSS_EDGES, homogeneous_graph
-from ptclust.experiments.planted import PAPER
-from ptclust.experiments.tables import METHODS, MU, Grid, paper_setting, run_tables, score
-from ptclust.experiments.tables_report import Mean, TablesReport, mean_of
-from ptclust.experiments.utility import Plans, number_of
 from ptclust.pipeline import publish
 from ptclust.report import Panel, draw_panels
 from ptclust.trees import Tree, minimum_spanning_tree
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ptclust.experiments.planted import Family, PlantedGraph
+    from ptclust.datasets import Family, PlantedGraph
 
 __all__ = ["DENSITIES", "EPSILONS", "Figure", "Run", "run_figures"]
 
@@ -97,13 +96,13 @@ class Figure:
             panels.append(self._panel(f"{title}{{ari}} (mean {mean:.2f})", run))
         number = 1 + PAPER.index(self.planted.name)
         title = (
-            f"Figure {number} of the paper: {name}, n = {graph.n_nodes}, $\\mu$ = {MU:g}, published scales; "
-            f"{words} of {len(next(iter(self.runs.values())))} runs"
+            f"Figure {number} of the paper: {name}, n = {graph.n_nodes}, $\\mu$ = {MU:g}, "
+            f"published scales; {words} of {len(next(iter(self.runs.values())))} runs"
         )
         draw_panels(np.asarray(self.planted.points), panels, path=path, title=title)
 
     def _panel(self, title: str, run: Run) -> Panel:
-        """Return a clustered tree whose edges have the weights of the graph, not the released ones (as the paper)."""
+        """Return a clustered tree with the weights of the graph, not the released ones, as the paper."""
         ari = f"ARI {run.score['ari']:.2f}".replace("-0.00", "0.00")
         weights = self.planted.graph.weights[run.tree.edge_ids]
         labels = recoloured(run.labels, self.planted.truth)
@@ -117,10 +116,10 @@ def run_figures(
     repetitions: int = 100,
     seed: int = 0,
     densities: Sequence[int] = DENSITIES,
-    command: str = "ptclust reproduce figures",
+    command: str = "make figures",
     stage: Callable[[str], None] = lambda _: None,
 ) -> FiguresReport:
-    """Draw both figures to ``directory`` as PNG and SVG, with a report, README.md, and its numbers, figures.json.
+    """Draw both figures as PNG and SVG, with a report, README.md, and its numbers, figures.json.
 
     Parameters
     ----------
@@ -137,7 +136,7 @@ def run_figures(
     command : str
         What to type to get the same again.
     stage : callable
-        Hears what is being done.
+        Progress callback.
     """
     make_directory(directory)
     figures = {}
@@ -180,7 +179,7 @@ def make_figure(family: Family, *, cross_edges: int, repetitions: int, seed: int
 
 
 def recoloured(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number clusters by size, but so that the largest within each planted one has the same number in all panels."""
+    """Number clusters by size, the largest within each planted one the same in all panels."""
     sizes = np.bincount(labels)
     new = np.full(len(sizes), -1)
     for cluster in np.argsort(-sizes, kind="stable"):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.controls import CONTROLS
+from experiments.utility import CONTROLLED, equal_name
 from ptclust._agreement import margin_of
-from ptclust.experiments.controls import CONTROLS
-from ptclust.experiments.utility import CONTROLLED, equal_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ class Means:
         return (setting, family, CONTROLS[0].name, None) in self._means
 
     def get(self, setting: str, family: str, method: str, epsilon: float | None) -> Mean | None:
-        """Return the mean of one method, or None if there is none; controls have the epsilon None."""
+        """Return the mean of one method, or None; controls have the epsilon None."""
         return self._means.get((setting, family, method, epsilon))
 
     def of(self, setting: str, family: str, method: str, epsilon: float | None) -> Mean:
@@ -84,10 +84,10 @@ class Means:
         return [self.of(setting, family, method, epsilon) for epsilon in epsilons]
 
     def needed(self, setting: str, family: str, method: str, goal: float = GOAL) -> Needed | None:
-        """Return the epsilon from which on the mean ARI is at least the goal, or None if the grid ends below it.
+        """Return the epsilon from which on the mean ARI stays at the goal, or None.
 
-        It lies between the largest epsilon of the grid whose mean is below the goal and the next: there ARI is taken
-        to be linear in the logarithm of epsilon.
+        It lies between the largest epsilon of the grid whose mean is below the goal and the next:
+        there ARI is taken to be linear in the logarithm of epsilon.
         """
         curve = self.curve(setting, family, method)
         below = [i for i, mean in enumerate(curve) if mean.ari < goal]
@@ -103,7 +103,7 @@ class Means:
         return Needed(epsilon, epsilon * first.true_epsilon / first.epsilon, at_most=not below)
 
     def topology(self, setting: str, family: str, epsilon: float) -> float:
-        """Return the best ARI of the methods with equal weights, at the nearest epsilon at which these were run."""
+        """Return the best ARI of the methods with equal weights, at their nearest epsilon."""
         best = -math.inf
         for method in CONTROLLED:
             curve = self.curve(setting, family, equal_name(method))

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments._summary import aligned, wrapped
 from ptclust._agreement import margin_of
 from ptclust._files import written_at_once
-from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.planted import PAPER
+from ptclust.datasets import PAPER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ptclust.experiments.tables import Grid
+    from experiments.tables import Grid
 
 __all__ = ["GOOD", "Estimate", "Mean", "TablesReport", "mean_of"]
 
@@ -26,16 +26,18 @@ GOOD = 0.9
 """An ARI that both shapes and a few stray nodes have: a singleton costs about 0.02."""
 _NOTES = (
     (
-        "Only $\\mu/\\varepsilon$ matters: a hundredth of $\\mu$ at a hundredth of $\\varepsilon$ is the same",
-        "experiment.",
+        "Only $\\mu/\\varepsilon$ matters: a hundredth of $\\mu$ at a hundredth of $\\varepsilon$",
+        "is the same experiment.",
     ),
     (
-        "The fewer cross edges, the more the topology gives away, which is public: with one, no spanning tree can",
-        "cross twice, whatever the weights are, and only the noise on the tree's weights is left to do harm.",
+        "The fewer cross edges, the more the topology gives away, which is public: with one, no",
+        "spanning tree can cross twice, whatever the weights are, and only the noise on the tree's",
+        "weights is left to do harm.",
     ),
     (
-        "Clusters are too many where noise makes an edge heavy, or where the tree crosses more often than it need;",
-        "what is cut off is often a single node, since a singleton scores the best that a cluster can.",
+        "Clusters are too many where noise makes an edge heavy, or where the tree crosses more",
+        "often than it need; what is cut off is often a single node, since a singleton scores the",
+        "best that a cluster can.",
     ),
 )
 _QUANTITIES = {"ari": "ARI", "n_clusters": "Clusters", "n_singletons": "Singletons"}
@@ -129,17 +131,20 @@ class TablesReport:
             f"Made by `{self._command}`.",
             "",
             *wrapped(
-                f"Homogeneous circles and moons as in section 4 of the paper ($n = {grid.n_nodes}$, weights of 0.1 to",
-                "0.3 within and above 0.9 across), PAMST and Laplace noise, $\\delta = 0$, every weight private up to",
-                f"$\\mu$. Means over {grid.repetitions} repetitions, each with a new graph and new noise, with 95 %",
-                "intervals. 2 clusters and no singletons are planted. An ARI of 1 is the planted partition, about 0 an",
-                "unrelated one.",
+                "Homogeneous circles and moons as in section 4 of the paper ($n =",
+                f"{grid.n_nodes}$, weights of 0.1 to 0.3 within and above 0.9 across), PAMST and",
+                "Laplace noise, $\\delta = 0$, every weight private up to $\\mu$. Means over",
+                f"{grid.repetitions} repetitions, each with a new graph and new noise, with 95 %",
+                "intervals. 2 clusters and no singletons are planted. An ARI of 1 is the planted",
+                "partition, about 0 an unrelated one.",
             ),
             "",
             *wrapped(
-                "*As published* uses the scales that the paper prints. They spend more than the epsilon of the column:",
-                f"$\\varepsilon/4$ for the tree and ${grid.n_nodes - 1}\\,\\varepsilon/2$ for the weights, since one",
-                f"person may move all {grid.n_nodes - 1} weights of the tree. *Sound* spends that epsilon and no more.",
+                "*As published* uses the scales that the paper prints. They spend more than the",
+                "epsilon of the column: $\\varepsilon/4$ for the tree and",
+                f"${grid.n_nodes - 1}\\,\\varepsilon/2$ for the weights, since one person may move",
+                f"all {grid.n_nodes - 1} weights of the tree. *Sound* spends that epsilon and no",
+                "more.",
             ),
             "",
             *self._meaning(),
@@ -197,7 +202,10 @@ class TablesReport:
             best = max(
                 self.mean(family, cross_edges, mu, method, largest).ari.mean for family in PAPER
             )
-            return f"the mean ARI stays below {GOOD:g} up to epsilon = {largest:g}, where it is {best:.2f} at best"
+            return (
+                f"the mean ARI stays below {GOOD:g} up to epsilon = {largest:g}, "
+                f"where it is {best:.2f} at best"
+            )
         truly = "" if math.isclose(*least, rel_tol=1e-6) else f" (truly {_rounded(least[1])})"
         return f"a mean ARI of {GOOD:g} from epsilon = {least[0]:g}{truly} on"
 

@@ -6,15 +6,14 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ptclust._files import written_at_once
-from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.controls import CONTROLS
-from ptclust.experiments.means import GOAL, Means
-from ptclust.experiments.real import available
-from ptclust.experiments.targets import ABOVE, failures, outcomes
-from ptclust.experiments.utility import CONTROLLED, EQUAL_AT, equal_name
-from ptclust.experiments.utility_figure import draw_setting
-from ptclust.experiments.utility_words import (
+from experiments._summary import aligned, wrapped
+from experiments.controls import CONTROLS
+from experiments.means import GOAL, Means
+from experiments.real import available
+from experiments.targets import ABOVE, failures, outcomes
+from experiments.utility import CONTROLLED, EQUAL_AT, equal_name
+from experiments.utility_figure import draw_setting
+from experiments.utility_words import (
     REAL_AT,
     about_real,
     cell_of,
@@ -23,12 +22,13 @@ from ptclust.experiments.utility_words import (
     needed_of,
     value_of,
 )
+from ptclust._files import written_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ptclust.experiments.settings import Setting
+    from experiments.settings import Setting
 
 __all__ = ["UtilityReport"]
 
@@ -88,10 +88,8 @@ class UtilityReport:
     def to_markdown(self) -> str:
         """Return the page: targets, failures, the epsilon that every method needs, figures."""
         lines = [
-            "# How much epsilon the clusters cost",
-            "",
-            f"Made by `{self._command}`; every number is in [utility-details.md](utility-details.md).",
-            "",
+            f"# How much epsilon the clusters cost Made by `{self._command}`; every number is in",
+            "[utility-details.md](utility-details.md).",
             *introduction(),
             *(f"Not run: {name}, networkx is not installed.\n" for name in self._left_out),
             "## Targets",
@@ -105,10 +103,11 @@ class UtilityReport:
             f"## Epsilon needed for a mean ARI of {GOAL:g}",
             "",
             *wrapped(
-                f"From this epsilon on the mean ARI stays at {GOAL:g} or above; between the points of the grid it is",
-                "taken to be linear in the logarithm of epsilon. `<=` means that the smallest epsilon tried was",
-                "enough, `>` that the largest was not. In brackets: what PTClust as published truly spends. In the",
-                "lines of controls stands their ARI, in the last three at epsilon = 1.",
+                f"From this epsilon on the mean ARI stays at {GOAL:g} or above; between the points",
+                "of the grid it is taken to be linear in the logarithm of epsilon. `<=` means that",
+                "the smallest epsilon tried was enough, `>` that the largest was not. In brackets:",
+                "what PTClust as published truly spends. In the lines of controls stands their",
+                "ARI, in the last three at epsilon = 1.",
             ),
         ]
         planted = [setting for setting in self._settings if not setting.real]
@@ -159,11 +158,12 @@ class UtilityReport:
         missed = sum(bool(found.missed) for found in outcomes(self.means))
         return [
             *wrapped(
-                "Set before the benchmark was run, for ptclust's defaults: a mean ARI at an epsilon, and at least",
-                f"{ABOVE:g} above what the topology alone gives away, to the same methods (*equal weights*) and to",
-                "spectral clustering that is told K. *needed* is the epsilon for the ARI asked. The last column but",
-                "one is the paper's PTClust with sound noise at the same epsilon.",
-                f"{len(rows) - 1 - missed} of {len(rows) - 1} are met, {missed} missed.",
+                "Set before the benchmark was run, for ptclust's defaults: a mean ARI at an",
+                f"epsilon, and at least {ABOVE:g} above what the topology alone gives away, to the",
+                "same methods (*equal weights*) and to spectral clustering that is given K.",
+                "*needed* is the epsilon for the ARI asked. The last column but one is the paper's",
+                f"PTClust with sound noise at the same epsilon. {len(rows) - 1 - missed} of",
+                f"{len(rows) - 1} are met, {missed} missed.",
             ),
             "",
             *aligned(rows),
@@ -212,15 +212,16 @@ class UtilityReport:
         return rows
 
     def to_details(self) -> str:
-        """Return a table for every graph: ARI, NMI and clusters at some epsilons, with intervals."""
+        """Return a table for every graph: ARI, NMI, clusters at some epsilons, with intervals."""
         lines = [
             "# Agreement with known clusters against epsilon, in full",
             "",
             f"Made by `{self._command}`; [utility.md](utility.md) sums it up.",
             "",
             *wrapped(
-                "A cell has the mean ARI, the mean NMI, both with 95 % intervals of the mean, and the mean number of",
-                "clusters. Controls without noise have the same cell for every epsilon.",
+                "A cell has the mean ARI, the mean NMI, both with 95 % intervals of the mean, and",
+                "the mean number of clusters. Controls without noise have the same cell for every",
+                "epsilon.",
             ),
         ]
         for setting in self._settings:
@@ -250,7 +251,7 @@ class UtilityReport:
         return rows
 
     def save(self, directory: Path) -> None:
-        """Write ``utility.md``, ``utility-details.md``, ``utility.json``, and a figure for every planted setting."""
+        """Write ``utility.md``, ``utility-details.md``, ``utility.json``, and the figures."""
         pages = {
             "utility.md": self.to_markdown(),
             "utility-details.md": self.to_details(),

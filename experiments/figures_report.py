@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments._summary import aligned, wrapped
+from experiments.tables_report import GOOD
 from ptclust._files import written_at_once
-from ptclust.experiments._summary import aligned, wrapped
-from ptclust.experiments.tables_report import GOOD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ptclust.experiments.figures import Figure, Run
-    from ptclust.experiments.tables import Grid
-    from ptclust.experiments.tables_report import Mean, TablesReport
+    from experiments.figures import Figure, Run
+    from experiments.tables import Grid
+    from experiments.tables_report import Mean, TablesReport
 
 __all__ = ["FiguresReport"]
 
@@ -76,20 +76,23 @@ class FiguresReport:
             f"Made by `{self._command}`.",
             "",
             *wrapped(
-                "Two circles and two moons of 100 nodes. Of the complete graph those pairs of a cluster are kept whose",
-                "distance is between $w_{min}=0.1$ and $w_{max}=0.3$ (the largest distance is 1), with the distance",
-                "as weight; this is how close nodes come not to be connected, as the paper says they may. Of the",
-                f"edges across, with weights above $w_{{max}}^2/w_{{min}}=0.9$, {figure.cross_edges:,} random ones",
-                "were left. The paper does not say how many there were, only that PTClust took not always the same: so",
-                "there were two at least.",
+                "Two circles and two moons of 100 nodes. Of the complete graph those pairs of a",
+                "cluster are kept whose distance is between $w_{min}=0.1$ and $w_{max}=0.3$ (the",
+                "largest distance is 1), with the distance as weight; this is how close nodes come",
+                "not to be connected, as the paper says they may. Of the edges across, with",
+                f"weights above $w_{{max}}^2/w_{{min}}=0.9$, {figure.cross_edges:,} random ones",
+                "were left. The paper does not say how many there were, only that PTClust took not",
+                "always the same: so there were two at least.",
             ),
             "",
             *wrapped(
-                "(a) is the graph, (b) DBMSTClu with the minimum spanning tree, (c) to (e) PTClust with $\\mu=0.1$ and",
-                f"the scales the paper prints. Behind each of these are {repetitions} runs on the same graph. The",
-                "figure shows the run of median ARI (the adjusted Rand index: 1 for the right clusters, about 0 for",
-                "unrelated ones), a second figure the best. Edges have the colours of the original weights, not of",
-                "the released ones, as in the paper; a cross is a node that is a cluster of its own.",
+                "(a) is the graph, (b) DBMSTClu with the minimum spanning tree, (c) to (e) PTClust",
+                "with $\\mu=0.1$ and the scales the paper prints. Behind each of these are",
+                f"{repetitions} runs on the same graph. The figure shows the run of median ARI",
+                "(the adjusted Rand index: 1 for the right clusters, about 0 for unrelated ones),",
+                "a second figure the best. Edges have the colours of the original weights, not of",
+                "the released ones, as in the paper; a cross is a node that is a cluster of its",
+                "own.",
             ),
         ]
         for number, (family, each) in enumerate(self.figures.items(), 1):
@@ -119,9 +122,9 @@ class FiguresReport:
             "## How much depends on the number of cross edges",
             "",
             *wrapped(
-                f"Mean ARI over {self._grid.repetitions} repetitions, with a new graph each, and its 95 % interval;",
-                f"*good* are runs of an ARI of {GOOD:g} or more, which look as the paper's panels do: both shapes, and",
-                "a stray node or two.",
+                f"Mean ARI over {self._grid.repetitions} repetitions, with a new graph each, and",
+                f"its 95 % interval; *good* are runs of an ARI of {GOOD:g} or more, which look as",
+                "the paper's panels do: both shapes, and a stray node or two.",
             ),
             "",
             *aligned(rows),
@@ -140,16 +143,17 @@ class FiguresReport:
         most = max(both, key=lambda cross_edges: both[cross_edges])
         never = [c for c in both if share(c, first) < 0.05]
         words = [
-            f"The paper's panels for epsilon = {first:g} and {second:g} show both shapes and at most one singleton.",
-            f"That is likeliest with {_edges(most)}, where {share(most, first):.0%} and {share(most, second):.0%} of",
-            f"the runs are good, and so are both of two runs in {both[most]:.0%} of all cases. The look of the paper's",
+            f"The paper's panels for epsilon = {first:g} and {second:g} show both shapes and at",
+            f"most one singleton. That is likeliest with {_edges(most)}, where",
+            f"{share(most, first):.0%} and {share(most, second):.0%} of the runs are good, and so",
+            f"are both of two runs in {both[most]:.0%} of all cases. The look of the paper's",
             "panels is that of a handful of cross edges, and of fortunate runs.",
         ]
         if never:
             words += [
-                f"With {never[0]:,} cross edges or more, fewer than 5 % of the runs are good even at epsilon =",
-                f"{first:g}: PAMST then draws almost uniformly among the edges at hand, and crosses too often whatever",
-                "the weights are.",
+                f"With {never[0]:,} cross edges or more, fewer than 5 % of the runs are good even",
+                f"at epsilon = {first:g}: PAMST then draws almost uniformly among the edges at",
+                "hand, and crosses too often whatever the weights are.",
             ]
         return wrapped(*words)
 
@@ -164,9 +168,9 @@ class FiguresReport:
             "## What the published scales guarantee",
             "",
             *wrapped(
-                "One person may move every weight by $\\mu$, hence all weights of the tree at once. Laplace noise of",
-                "scale $2\\mu/\\varepsilon$ on each then costs $\\varepsilon/2$ for each, and the tree",
-                "$\\varepsilon/4$, together",
+                "One person may move every weight by $\\mu$, hence all weights of the tree at",
+                "once. Laplace noise of scale $2\\mu/\\varepsilon$ on each then costs",
+                "$\\varepsilon/2$ for each, and the tree $\\varepsilon/4$, together",
             ),
             "",
             f"$$\\frac{{\\varepsilon}}{{4}} + \\frac{{({n} - 1)\\,\\varepsilon}}{{2}}$$",

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.controls import CONTROLS
+from experiments.means import GOAL
+from experiments.utility import equal_name
 from ptclust._files import written_at_once
-from ptclust.experiments.controls import CONTROLS
-from ptclust.experiments.means import GOAL
-from ptclust.experiments.utility import equal_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ptclust.experiments.means import Means
-    from ptclust.experiments.settings import Setting
+    from experiments.means import Means
+    from experiments.settings import Setting
 
 __all__ = ["draw_setting"]
 

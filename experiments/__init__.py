@@ -1,0 +1,1 @@
+"""Experiments, the benchmark and the stress test of the ledger; run by make, not installed."""

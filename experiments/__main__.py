@@ -1,0 +1,275 @@
+"""``python -m experiments NAME [OPTIONS]``, which is ``make NAME ARGS="[OPTIONS]"``.
+
+Noise is reproducible in all experiments, for speed and repetition: nothing of this is private, nor
+need it be.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional, Protocol
+
+import typer
+
+from ptclust.cli import main
+from ptclust.cli._options import AsJson
+from ptclust.cli._terminal import say, stages
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Repeat the experiments of the documentation.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_Output = Annotated[
+    Path, typer.Option("--output", "-o", help="Directory for results, tables and figures.")
+]
+_Quick = Annotated[bool, typer.Option("--quick", help="A coarser grid: a minute or two.")]
+_Repetitions = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(min=1, help="Repetitions of every run, instead of what the grid has."),
+]
+_Seed = Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")]
+_Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume/--restart", help="Go on where an interrupted run stopped, or start anew."
+    ),
+]
+_NOT_OF_THE_RESULT = ("output", "resume", "as_json")
+
+
+class _Report(Protocol):
+    def to_json(self) -> str: ...
+    def to_markdown(self) -> str: ...
+
+
+def _command(context: typer.Context) -> str:
+    """Return what to type to get the same result again."""
+    options: list[str] = []
+    for parameter in context.command.params:
+        name, value = str(parameter.name), context.params[str(parameter.name)]
+        if name in _NOT_OF_THE_RESULT or value in (None, [], parameter.default):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            options.append(option)
+        else:
+            values = value if isinstance(value, list) else [value]
+            options += [f"{option} {each}" for each in values]
+    given = f' ARGS="{" ".join(options)}"' if options else ""
+    return f"make {context.info_name}{given}"
+
+
+def _show(report: _Report, message: str, *, as_json: bool) -> None:
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+    say(message)
+
+
+@app.command()
+def figures(
+    context: typer.Context,
+    output: _Output = Path("build/figures"),
+    cross_edges: Annotated[
+        int, typer.Option(min=1, help="Edges between the clusters; the paper does not say.")
+    ] = 2,
+    repetitions: Annotated[int, typer.Option(min=1, help="Runs behind every panel.")] = 100,
+    seed: _Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Draw the two figures of the paper: circles and moons, without privacy and at three epsilons.
+
+    PTClust runs with the scales that the paper prints; the report says what they truly guarantee.
+    """
+    from experiments.figures import run_figures
+
+    with stages() as stage:
+        report = run_figures(
+            output,
+            cross_edges=cross_edges,
+            repetitions=repetitions,
+            seed=seed,
+            command=_command(context),
+            stage=stage,
+        )
+    _show(report, f"Figures (PNG and SVG) and report are in {output}", as_json=as_json)
+
+
+@app.command()
+def tables(
+    context: typer.Context,
+    output: _Output = Path("build/tables"),
+    quick: _Quick = False,
+    repetitions: _Repetitions = None,
+    seed: _Seed = 0,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the paper's PTClust on its graphs, with published and sound noise."""
+    from experiments.tables import Grid, run_tables
+    from experiments.tables_report import TablesReport
+
+    grid = Grid.quick() if quick else Grid.full()
+    if repetitions is not None:
+        grid = grid.with_repetitions(repetitions)
+    with stages() as stage:
+        records = run_tables(output, grid, seed=seed, resume=resume, stage=stage)
+        report = TablesReport(records, grid, _command(context))
+        report.save(output)
+    _show(report, f"{len(records):,} runs; tables and results are in {output}", as_json=as_json)
+
+
+@app.command()
+def utility(
+    context: typer.Context,
+    output: _Output = Path("build/utility"),
+    quick: _Quick = False,
+    repetitions: _Repetitions = None,
+    nodes: Annotated[
+        Optional[list[int]],  # noqa: UP045
+        typer.Option(min=1, help="Only planted graphs of this size; may be given repeatedly."),
+    ] = None,
+    without: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Leave this setting out; may be given repeatedly."),
+    ] = None,
+    seed: _Seed = 1000,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how well known clusters are found, against epsilon (docs/utility.md)."""
+    from experiments.utility import Effort, run_utility
+    from experiments.utility_report import UtilityReport
+
+    effort = Effort.quick() if quick else Effort.full()
+    if repetitions is not None:
+        effort = effort.with_repetitions(repetitions)
+    if nodes:
+        effort = effort.with_nodes(nodes)
+    if without:
+        effort = effort.without(without)
+    with stages() as stage:
+        records = run_utility(output, effort, seed=seed, resume=resume, stage=stage)
+        stage("Drawing")
+        report = UtilityReport(records, _command(context), effort.settings)
+        report.save(output)
+    message = f"{len(records):,} runs; tables, figures and results are in {output}"
+    _show(report, message, as_json=as_json)
+
+
+@app.command()
+def bounds(
+    context: typer.Context,
+    output: _Output = Path("build/bounds"),
+    quick: _Quick = False,
+    seed: _Seed = 0,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Set the bounds of the theory beside simulated frequencies (docs/proofs/bounds.md)."""
+    from experiments.bounds import Effort, run_bounds
+    from experiments.bounds_report import BoundsReport
+
+    with stages() as stage:
+        effort = Effort.quick() if quick else Effort.full()
+        records = run_bounds(output, effort, seed=seed, resume=resume, stage=stage)
+        stage("Drawing")
+        report = BoundsReport(records, _command(context))
+        report.save(output)
+    message = f"{len(records):,} cases; tables, figure and results are in {output}"
+    _show(report, message, as_json=as_json)
+
+
+@app.command()
+def certificates(
+    context: typer.Context,
+    output: _Output = Path("build/certificates"),
+    quick: _Quick = False,
+    seed: _Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Count how often recovery by DBMSTClu is certified, and happens (docs/proofs/recovery.md)."""
+    from experiments.certificates import CertificatesReport, run_certificates
+
+    with stages() as stage:
+        shares = run_certificates(quick=quick, seed=seed, stage=stage)
+    report = CertificatesReport(shares, _command(context))
+    report.save(output)
+    n_trees = sum(share.trees for share in shares)
+    _show(report, f"{n_trees:,} trees; table and results are in {output}", as_json=as_json)
+
+
+@app.command()
+def shift(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the table to this file too.")
+    ] = Path("build/shift.md"),
+    repetitions: Annotated[int, typer.Option(min=1, help="Repetitions of every run.")] = 6,
+    seed: _Seed = 0,
+) -> None:
+    """Compare rules for the shift tau of released weights (docs/decisions/0006-shift.md)."""
+    from experiments.shift import compare_shifts
+
+    with stages() as stage:
+        table = compare_shifts(repetitions, seed=seed, stage=stage)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(table + "\n", encoding="utf-8")
+    typer.echo(table)
+
+
+@app.command()
+def bench(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
+    ] = Path("build/bench.json"),
+    nodes: Annotated[int, typer.Option(min=1000, help="Nodes of the random graph.")] = 1_000_000,
+    edges: Annotated[int, typer.Option(min=1000, help="Edges of the random graph.")] = 10_000_000,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Measurements of each; the median counts.")
+    ] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Compare CPU time and memory with scipy's minimum spanning tree on one random graph."""
+    from experiments.benchmark import run_benchmark
+
+    with stages() as stage:
+        report = run_benchmark(nodes, edges, repeat, stage)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_table())
+
+
+@app.command("ledger-stress")
+def ledger_stress(
+    parts: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(help="Of shares, race, chargers, releases; all of them if left out."),
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Processes that charge at once.")] = 8,
+    attempts: Annotated[int, typer.Option(min=1, help="Charges that each attempts.")] = 2000,
+    admitted: Annotated[int, typer.Option(min=1, help="Charges that the budget admits.")] = 5000,
+    kills: Annotated[int, typer.Option(min=1, help="Processes to kill, in each part.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the instants.")] = 0,
+) -> None:
+    """Put a ledger under stress (docs/ledger.md); stop at the first broken promise."""
+    from experiments.ledger_stress import Numbers, run_stress
+
+    for sentence in run_stress(parts or [], Numbers(processes, attempts, admitted, kills, seed)):
+        typer.echo(sentence)
+
+
+@app.command()
+def crossings(
+    options: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(help="Options of `ptclust cluster`, after `--`."),
+    ] = None,
+) -> None:
+    """Count how often a run of `ptclust cluster` crosses the borders of packages."""
+    from experiments.crossings import CLUSTER_OPTIONS, trace_cluster
+
+    typer.echo(trace_cluster(options or CLUSTER_OPTIONS).to_text())
+
+
+if __name__ == "__main__":
+    main(app, "experiments")

@@ -1,0 +1,162 @@
+"""How often one run of ``ptclust cluster`` crosses the borders of packages.
+
+A package is the first component below ``ptclust``: ``ptclust.privacy`` is one, and so is every
+module at the top, such as ``pipeline`` or ``errors``. The call events of a whole run on a small graph
+are followed in order. The caller of a function is the nearest frame of ptclust beneath it, so that
+calls through other libraries count.
+
+A *crossing* is a function of one package that another package calls, counted once for every calling
+package. A *file* is visited if one of its functions is called. Left out are the bodies of modules and
+all that they call while they are imported, lambdas and comprehensions, and methods such as
+``__init__`` and ``__post_init__``: making an object is no call into a package.
+
+Counted in another way the number is another one (the pairs of functions, shown as well, are more): it
+compares states of the code, and nothing else.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import ptclust
+from ptclust import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import CodeType, FrameType
+
+__all__ = ["CLUSTER_OPTIONS", "Function", "Trace", "trace_cluster"]
+
+CLUSTER_OPTIONS = ("--epsilon", "1", "--delta", "1e-6", "--linf", "1e-4")
+_PACKAGE = Path(ptclust.__file__).parent
+
+
+class Function(NamedTuple):
+    """A function of ptclust."""
+
+    file: str
+    """Below the package, as in ``privacy/plan.py``."""
+    name: str
+
+    @property
+    def package(self) -> str:
+        """The first component below ptclust."""
+        return self.file.split("/")[0].removesuffix(".py")
+
+    def __str__(self) -> str:
+        return f"{self.file.removesuffix('.py').replace('/', '.')}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The calls of a run, from function to function, in the order in which each was first seen."""
+
+    calls: tuple[tuple[Function | None, Function], ...]
+
+    @property
+    def files(self) -> list[str]:
+        """The files visited."""
+        return sorted({called.file for _, called in self.calls})
+
+    @property
+    def pairs(self) -> list[tuple[Function, Function]]:
+        """Caller and called, where their packages differ."""
+        return [
+            (caller, called)
+            for caller, called in self.calls
+            if caller is not None and caller.package != called.package
+        ]
+
+    @property
+    def crossings(self) -> list[tuple[str, Function]]:
+        """Calling package and called function, each once."""
+        return list(dict.fromkeys((caller.package, called) for caller, called in self.pairs))
+
+    def to_text(self) -> str:
+        """Return the list of crossings, and how many they are."""
+        lines = [f"{package} -> {called}" for package, called in self.crossings]
+        packages = {called.package for _, called in self.calls}
+        summary = (
+            f"{len(lines)} crossings ({len(self.pairs)} pairs of functions) between "
+            f"{len(packages)} packages; {len(self.files)} files visited"
+        )
+        return "\n".join([*lines, summary])
+
+
+def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
+    """Run ``ptclust cluster`` on a small graph in this process, and return its calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        edges = Path(folder) / "edges.csv"
+        _write_graph(edges)
+        arguments = ["cluster", str(edges), *options]
+        # Modules are imported, and kernels loaded, by a run that is not followed.
+        _run([*arguments, "--output", f"{folder}/first.json"])
+        calls: dict[tuple[Function | None, Function], None] = {}
+
+        def follow(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call" and (called := _function(frame.f_code)) and not _imports(frame):
+                calls[_caller(frame), called] = None
+
+        sys.setprofile(follow)
+        try:
+            _run([*arguments, "--output", f"{folder}/second.json"])
+        finally:
+            sys.setprofile(None)
+    return Trace(tuple(calls))
+
+
+def _function(code: CodeType) -> Function | None:
+    """Return the function of ptclust that code belongs to, if it is one that counts."""
+    path = Path(code.co_filename)
+    if code.co_name.startswith(("<", "__")) or not path.is_relative_to(_PACKAGE):
+        return None
+    return Function(path.relative_to(_PACKAGE).as_posix(), code.co_qualname)
+
+
+def _caller(frame: FrameType) -> Function | None:
+    """Return the nearest function of ptclust beneath a frame."""
+    below = frame.f_back
+    while below is not None:
+        if found := _function(below.f_code):
+            return found
+        below = below.f_back
+    return None
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module of ptclust is being imported."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "<module>" and Path(code.co_filename).is_relative_to(_PACKAGE):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _run(arguments: Sequence[str]) -> None:
+    before, messages = sys.argv, StringIO()
+    sys.argv = ["ptclust", *arguments]
+    try:
+        with redirect_stderr(messages):
+            cli.main()
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(messages.getvalue()) from None
+    finally:
+        sys.argv = before
+
+
+def _write_graph(path: Path, n_nodes: int = 60) -> None:
+    """Write a ring with chords."""
+    chance = random.Random(0)  # noqa: S311
+    lines = [
+        f"{i},{(i + step) % n_nodes},{chance.random()}" for i in range(n_nodes) for step in (1, 7)
+    ]
+    path.write_text("source,target,weight\n" + "\n".join(lines) + "\n")

@@ -1,0 +1,110 @@
+"""Sentences and cells of the utility report."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from experiments._summary import wrapped
+from experiments.controls import EQUAL
+from experiments.real import REAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from experiments.means import Mean, Needed
+    from experiments.settings import Setting
+
+__all__ = [
+    "REAL_AT",
+    "about_real",
+    "cell_of",
+    "figure_of",
+    "introduction",
+    "needed_of",
+    "value_of",
+]
+
+REAL_AT = (0.5, 1.0, 10.0)
+"""Epsilons at which real graphs are shown."""
+
+
+def introduction() -> list[str]:
+    """Return what was measured, and how, in paragraphs."""
+    paragraphs = (
+        (
+            "Mean adjusted Rand index (ARI) between the clusters found and the true ones: 1 for",
+            "the same partition, about 0 for an unrelated one. Every repetition draws a new",
+            "planted graph and new noise, from seeds on which no method was designed. delta =",
+            "1e-6, but for the paper's PTClust, which is pure. Methods that begin with the same",
+            "mechanism cluster the same releases.",
+        ),
+        (
+            "Edges across clusters join random pairs, but for *blobs-10* and *blobs-30*, whose",
+            "many small clusters would show in the topology. These have decoys: the topology holds",
+            "two plantings of the same kind, drawn independently, and is as likely with their",
+            "roles exchanged. Only the weights show which one is real.",
+        ),
+        (
+            "*ptclust's defaults* are `PTClust(epsilon=, delta=, sensitivity=)` and nothing else.",
+            "*contraction* and *levels* are the clusterers of `Release.recluster`;",
+            "*whole graph* releases all weights with noise. *PTClust as published* does not spend",
+            "the epsilon it is given, but far more.",
+        ),
+        (
+            "Controls: DBMSTClu and HDBSCAN (scikit-learn's, on the distances that there are, core",
+            "distance that to the nearest neighbour, clusters of at least 5 nodes and 1 %,",
+            "unclustered nodes counted as one more cluster) see the true weights. *Topology only* sees none:",
+            "spectral clustering that is given the number of clusters, DBMSTClu, and the private",
+            f"methods themselves on the same graph with all weights {EQUAL:g}.",
+        ),
+    )
+    return [line for words in paragraphs for line in (*wrapped(*words), "")]
+
+
+def about_real() -> list[str]:
+    """Return where real graphs come from."""
+    words = "; ".join(f"{real.title}, {real.neighbours}" for real in REAL.values())
+    epsilons = ", ".join(f"{epsilon:g}" for epsilon in REAL_AT)
+    return wrapped(
+        f"Mean ARI at epsilon = {epsilons}, and of controls. {words}. Truth are the classes; for",
+        "les-miserables, which has none, DBMSTClu without privacy. Columns of tables are",
+        "standardised, distances divided by the largest; counts s of being seen together become (C",
+        "- s) / C.",
+    )
+
+
+def figure_of(setting: Setting) -> str:
+    """Return the name of the file of a figure."""
+    return f"utility-{setting.name}.png"
+
+
+def value_of(value: float, margin: float | None = None) -> str:
+    """Return a mean, with its margin if there is one."""
+    words = f"{value:.2f}".replace("-0.00", "0.00")
+    return words if margin is None else f"{words} ± {margin:.2f}"
+
+
+def cell_of(mean: Mean | None) -> str:
+    """Return ARI, NMI and the number of clusters."""
+    if mean is None:
+        return ""
+    ari, nmi = value_of(mean.ari, mean.ari_margin), value_of(mean.nmi, mean.nmi_margin)
+    return f"{ari}; {nmi}; {mean.n_clusters:.1f}"
+
+
+def needed_of(needed: Needed | None, curve: Sequence[Mean]) -> str:
+    """Return the epsilon at which the goal was reached, or that the largest was not enough."""
+    if needed is not None:
+        sign, epsilon, spent = "<= " * needed.at_most, needed.epsilon, needed.true_epsilon
+    else:
+        sign, epsilon, spent = (
+            "> ",
+            float(curve[-1].epsilon or 0),
+            float(curve[-1].true_epsilon or 0),
+        )
+    words = f"{sign}{float(f'{epsilon:.2g}'):g}"
+    if math.isclose(spent, epsilon, rel_tol=1e-6):
+        return words
+    truly = f"{spent:,.0f}" if spent >= 10 else f"{spent:.2g}"
+    return f"{words} (truly {sign}{truly})"

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import app
+from experiments.crossings import Trace, trace_cluster
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("command", ["utility", "shift"])
+def test_commands_are_there(run_experiment, command):
+    code, out, _ = run_experiment(command, "--help")
+    assert code == 0
+    assert "--repetitions" in out
+
+
+def test_every_command_is_a_target_of_make():
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    (targets,) = (line for line in lines if line.startswith("EXPERIMENTS :="))
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert sorted(targets.split()[2:]) == sorted(names)
+
+
+def test_bench_measures_ratios(run_experiment):
+    options = ["--nodes", 2000, "--edges", 10000, "--repeat", 1, "-o", "b.json"]
+    code, out, _ = run_experiment("bench", *options)
+    assert code == 0
+    assert "scipy = 1" in out
+    tasks = json.loads(Path("b.json").read_text())["tasks"]
+    assert tasks["scipy_mst"]["time_ratio"] == 1.0
+    assert {"mst", "dbmstclu", "kruskal", "pamst"} <= tasks.keys()
+
+
+def test_a_part_of_the_stress_that_does_not_exist(run_experiment):
+    code, _, err = run_experiment("ledger-stress", "stairs")
+    assert code == 2
+    assert "no part is called stairs; there are shares, race, chargers, releases" in err
+
+
+class TestCrossings:
+    @pytest.fixture(scope="class")
+    def trace(self):
+        return trace_cluster()
+
+    def test_a_run_goes_through_several_packages(self, trace):
+        packages = {called.package for _, called in trace.calls}
+        assert {"cli", "pipeline", "graph", "privacy", "clustering", "release"} <= packages
+        assert "cli/cluster.py" in trace.files
+        assert ("cli", "pipeline") in {(here, there.package) for here, there in trace.crossings}
+
+    def test_what_is_counted(self, trace):
+        assert 0 < len(trace.crossings) <= len(trace.pairs)
+        assert all(package != called.package for package, called in trace.crossings)
+        assert not any(called.name.startswith(("<", "__")) for _, called in trace.calls)
+        assert trace.to_text().endswith(f"{len(trace.files)} files visited")
+
+    def test_a_call_within_a_package_is_no_crossing(self, trace):
+        within = [
+            (caller, called)
+            for caller, called in trace.calls
+            if caller is not None and caller.package == called.package
+        ]
+        assert within
+        assert Trace(tuple(within)).crossings == []
