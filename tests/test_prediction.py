@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from ptclust import Graph, Sensitivity, Topology
-from ptclust._agreement import agreement, margin_of
+from ptclust._statistics import agreement, margin_of
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.pipeline import publish
 from ptclust.prediction import Curve, Point, Prediction, effort, predict

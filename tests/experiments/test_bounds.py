@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from ptclust.experiments import bounds
 from ptclust.experiments.bounds import Effort, light_and_heavy_paths, run_bounds
 from ptclust.experiments.bounds_report import BoundsReport, interval
-from ptclust.theory.homogeneity import strong_homogeneity
+from ptclust.theory import strong_homogeneity
 
 EFFORT = Effort((0.5, 1.5, 2.0), (0.0005, 0.05), tree_draws=800, noise_draws=4000)
 

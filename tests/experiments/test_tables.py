@@ -8,11 +8,12 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
-from ptclust._agreement import margin_of
+from ptclust._statistics import margin_of
+from ptclust._tables import aligned
 from ptclust.cli import app
 from ptclust.errors import FileError, UsageError
 from ptclust.experiments import tables
-from ptclust.experiments._summary import aligned, wrapped
+from ptclust.experiments._summary import wrapped
 from ptclust.experiments.homogeneous import homogeneous_graph
 from ptclust.experiments.planted import PAPER
 from ptclust.experiments.points import circles, moons

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptclust import PTClust, plan
+from ptclust._statistics import seed_of
 from ptclust.errors import FileError, MissingDependencyError, UsageError
 from ptclust.experiments import _code, real, utility, utility_words
 from ptclust.experiments.controls import CONTROLS, EQUAL, with_equal_weights
@@ -226,7 +227,7 @@ class TestMethods:
         (auto,) = (method for method in METHODS if method.name == "auto")
         planned = Plans(setting).get(graph, auto, 1.0)
         begins = planned.chosen.method, False, "sound", 1.0, False
-        state = utility.number_of(utility.SEED, setting.name, "moons", 1, *begins)
+        state = seed_of(utility.SEED, setting.name, "moons", 1, *begins)
         model = PTClust(
             epsilon=1.0, delta=1e-6, sensitivity=setting.sensitivity, random_state=state
         ).fit(graph)

@@ -15,8 +15,12 @@ from ptclust.errors import UsageError
 from ptclust.graph import Topology
 from ptclust.privacy import Noise
 from ptclust.release.normalise import Normalisation
-from ptclust.theory.order_statistics import exact_laplace_order_moment, laplace_order_moments
-from ptclust.theory.separation import cluster_trade_offs, trade_off
+from ptclust.theory import (
+    cluster_trade_offs,
+    exact_laplace_order_moment,
+    laplace_order_moments,
+    trade_off,
+)
 from ptclust.trees import Tree
 
 # n, theta_min, theta_max, theta_out, noise_scale

@@ -11,8 +11,7 @@ from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.privacy.exponential import calibrate_tree, published_tree
-from ptclust.theory.homogeneity import strong_homogeneity
-from ptclust.theory.tree_bounds import partitioning_probability, theorem_d
+from ptclust.theory import partitioning_probability, strong_homogeneity, theorem_d
 from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.pamst import pamst_edges
 from tests.trees.paper import kruskal_distribution, pamst_distribution

@@ -12,7 +12,7 @@ from ptclust.experiments.planted import planted_graph
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
 from ptclust.privacy.exponential import calibrate_tree
-from ptclust.theory.tree_weight import (
+from ptclust.theory import (
     drawn_tree_excess,
     expected_drawn_tree_excess,
     expected_perturbed_tree_excess,

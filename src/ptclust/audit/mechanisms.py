@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -40,7 +39,6 @@ __all__ = [
     "make_graph",
     "neighbours",
     "noise_log_ratio",
-    "number_of",
 ]
 
 
@@ -66,11 +64,6 @@ def make_graph(graph: SmallGraph, weights: NDArray[np.float64]) -> Graph:
     """Return a small graph with its weights."""
     sources, targets = zip(*graph.edges, strict=True)
     return Graph(sources, targets, weights, n_nodes=graph.n_nodes)
-
-
-def number_of(*parts: object) -> int:
-    """Return a seed that belongs to these parts."""
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:7])
 
 
 def noise_log_ratio(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from ptclust._files import make_directory, written_at_once
-from ptclust.experiments._summary import aligned, wrapped
+from ptclust._tables import aligned
+from ptclust.experiments._summary import wrapped
 from ptclust.experiments.planted import ACROSS, PAPER, WITHIN, Family, planted_graph
 from ptclust.graph import Topology
 from ptclust.theory import certify_recovery, recovered

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._files import make_directory
+from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
 from ptclust.experiments.figures_report import FiguresReport
@@ -21,7 +22,7 @@ from ptclust.experiments.homogeneous import CROSS_EDGES, homogeneous_graph
 from ptclust.experiments.planted import PAPER
 from ptclust.experiments.tables import METHODS, MU, Grid, paper_setting, run_tables, score
 from ptclust.experiments.tables_report import Mean, TablesReport, mean_of
-from ptclust.experiments.utility import Plans, number_of
+from ptclust.experiments.utility import Plans
 from ptclust.pipeline import publish
 from ptclust.report import Panel, draw_panels
 from ptclust.trees import Tree, minimum_spanning_tree
@@ -170,7 +171,7 @@ def make_figure(family: Family, *, cross_edges: int, repetitions: int, seed: int
             planned = plans.get(planted.graph, _PUBLISHED, epsilon)
             made = []
             for repetition in range(repetitions):
-                state = number_of(seed, "figure", family, cross_edges, epsilon, repetition)
+                state = seed_of(seed, "figure", family, cross_edges, epsilon, repetition)
                 release = publish(planted.graph, planned, random_state=state)
                 spent = {"true_epsilon": release.statement.epsilon}
                 scored = {**score(planted.truth, release.labels), **spent}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._files import written_at_once
-from ptclust.experiments._summary import aligned, wrapped
+from ptclust._tables import aligned
+from ptclust.experiments._summary import wrapped
 from ptclust.experiments.tables_report import GOOD
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._agreement import margin_of
+from ptclust._statistics import margin_of
 from ptclust.experiments.controls import CONTROLS
 from ptclust.experiments.utility import CONTROLLED, equal_name
 

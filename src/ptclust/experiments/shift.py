@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
 from ptclust.experiments.planted import PAPER
-from ptclust.experiments.utility import SETTINGS, Case, Plans, agreement, number_of
+from ptclust.experiments.utility import SETTINGS, Case, Plans, agreement
 from ptclust.pipeline import publish
 from ptclust.trees import Tree
 
@@ -110,7 +111,7 @@ def _outcomes(setting: Setting, repetitions: int, seed: int) -> Iterator[dict[st
             for method in setting.methods:
                 for epsilon in _EPSILONS[setting.name].get(method.name, ()):
                     planned = plans.get(planted.graph, method, epsilon)
-                    state = number_of(
+                    state = seed_of(
                         seed, "shift", setting.name, family, method.name, epsilon, repetition
                     )
                     tree = publish(planted.graph, planned, random_state=state).tree

@@ -7,7 +7,6 @@ apart is the clustering alone.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
 from ptclust.experiments._code import code_digest
@@ -51,7 +51,6 @@ __all__ = [
     "Setting",
     "agreement",
     "equal_name",
-    "number_of",
     "run_utility",
 ]
 
@@ -155,7 +154,7 @@ class Case:
 
     def planted(self) -> PlantedGraph:
         """Return the planted graph of this repetition."""
-        seed = number_of(self.seed, self.family, self.repetition) % 2**32
+        seed = seed_of(self.seed, self.family, self.repetition) % 2**32
         return drawn(self.setting, self.family, seed)
 
     def known(self) -> tuple[Graph, NDArray[np.int64] | None]:
@@ -214,7 +213,7 @@ class _Trial:
         begins = planned.chosen.method, method.pure, method.calibration, epsilon, equal
         way = way_of(planned, method.clusterer)
         if (begins, "dbmstclu") not in self._releases:
-            state = number_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
+            state = seed_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
             self._releases[begins, "dbmstclu"] = publish(
                 graph, planned, clusterer="dbmstclu", random_state=state
             )
@@ -233,8 +232,3 @@ def _scores(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, An
         "nmi": information(truth, labels),
         "n_clusters": len(np.unique(labels)),
     }
-
-
-def number_of(*parts: object) -> int:
-    """Return a random-looking number that belongs to these parts."""
-    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ptclust._files import written_at_once
-from ptclust.experiments._summary import aligned, wrapped
+from ptclust._tables import aligned
+from ptclust.experiments._summary import wrapped
 from ptclust.experiments.controls import CONTROLS
 from ptclust.experiments.means import GOAL, Means
 from ptclust.experiments.real import available

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust._agreement import agreement, margin_of
+from ptclust._statistics import agreement, margin_of, seed_of
 from ptclust.pipeline import publish, way_of
 from ptclust.prediction.effort import FINE, Effort
 from ptclust.prediction.planting import (
@@ -87,19 +86,19 @@ class Simulation:
 
     def pieces(self, size: int, repetition: int) -> NDArray[np.int64]:
         """Return the planted cluster of every node in one repetition."""
-        random = np.random.default_rng(_number(self.seed, "pieces", size, repetition))
+        random = np.random.default_rng(seed_of(self.seed, "pieces", size, repetition))
         return connected_pieces(self.topology, size, random)
 
     def planted(self, size: int, repetition: int) -> _Planted:
         """Return the graph of one repetition; the same whenever it is asked for."""
         truth = self.pieces(size, repetition)
-        random = np.random.default_rng(_number(self.seed, "weights", size, repetition))
+        random = np.random.default_rng(seed_of(self.seed, "weights", size, repetition))
         weights = planted_weights(self.topology, truth, self.weight_range, self.contrast, random)
         return _Planted(graph_with(self.topology, weights), truth)
 
     def labels(self, graph: Graph, epsilon: float, *key: object) -> NDArray[np.int64]:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
-        seed = _number(self.seed, "noise", epsilon, *key)
+        seed = seed_of(self.seed, "noise", epsilon, *key)
         chosen, clusterer = self.plan(epsilon), self.choices["clusterer"]
         return publish(graph, chosen, clusterer=clusterer, random_state=seed).labels
 
@@ -164,8 +163,3 @@ def _in_sight(curve: Curve) -> tuple[float, ...]:
         return ()
     last = tried[tried.index(curve.visible_from) - 1]
     return tuple(epsilon for epsilon in FINE if last < epsilon < curve.visible_from)
-
-
-def _number(*parts: object) -> int:
-    """Return a random-looking number that belongs to these parts."""
-    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())
