@@ -13,24 +13,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from ptclust.privacy.exponential import calibrate_tree
+from ptclust.trees.perturbed import perturbed_edges
+from ptclust.trees.private import DRAW
 
 from experiments._records import Records
-from experiments.utility import number_of
+from ptclust._statistics import seed_of
 from ptclust.datasets import planted_graph
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity, gaussian_noise, laplace_noise
-from ptclust.privacy.exponential import calibrate_tree
-from ptclust.theory.separation import trade_off
-from ptclust.theory.tree_bounds import theorem_d
-from ptclust.theory.tree_weight import (
+from ptclust.theory import (
     drawn_tree_excess,
     expected_drawn_tree_excess,
     expected_perturbed_tree_excess,
     perturbed_tree_excess,
+    theorem_d,
+    trade_off,
 )
 from ptclust.trees import minimum_spanning_tree
-from ptclust.trees.perturbed import perturbed_edges
-from ptclust.trees.private import DRAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ def run_bounds(
     with Records.of(directory, "bounds", _KEY, resume=resume, seed=seed) as records:
         for done, (key, job) in enumerate(jobs):
             stage(f"{key[0]}, {key[1]}: {done + 1} of {len(jobs)}")
-            wanted.append(records.made(key, partial(job, number_of(seed, *key))))
+            wanted.append(records.made(key, partial(job, seed_of(seed, *key))))
             records.flush()
     return wanted
 
@@ -199,7 +199,7 @@ class _Partitioning:
         n_cuts = int(self.labels.max())
         record: dict[str, Any] = asdict(forms)
         for method, draw in DRAW.items():
-            with RandomStream.seeded(number_of(seed, method)) as stream:
+            with RandomStream.seeded(seed_of(seed, method)) as stream:
                 record[method] = sum(
                     int(crosses[draw(self.graph, forms.exponent, stream)].sum()) == n_cuts
                     for _ in range(self.draws)

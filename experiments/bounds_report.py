@@ -6,9 +6,11 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from experiments._summary import aligned, wrapped
+from experiments._summary import wrapped
 from experiments.bounds import DELTA, GAMMA, L1, LINF, N_SUBTREE_EDGES, SUBTREES
 from ptclust._files import written_at_once
+from ptclust._statistics import clopper_pearson
+from ptclust._tables import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -232,12 +234,8 @@ def interval(hits: int, draws: int, level: float = 0.99) -> tuple[float, float]:
     >>> [round(end, 4) for end in interval(0, 1000)]
     [0.0, 0.0053]
     """
-    from scipy.special import betaincinv
-
-    tail = (1.0 - level) / 2.0
-    low = float(betaincinv(hits, draws - hits + 1, tail)) if hits else 0.0
-    high = float(betaincinv(hits + 1, draws - hits, 1.0 - tail)) if hits < draws else 1.0
-    return low, high
+    low, high = clopper_pearson(hits, draws, (1.0 - level) / 2.0)
+    return float(low), float(high)
 
 
 def _bound(value: float, limit: float) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from experiments._summary import aligned, wrapped
+from experiments._summary import wrapped
 from ptclust._files import make_directory, written_at_once
+from ptclust._tables import aligned
 from ptclust.datasets import ACROSS, PAPER, WITHIN, Family, planted_graph
 from ptclust.graph import Topology
 from ptclust.theory import certify_recovery, recovered

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._components import find, union
+from ptclust._components import find, number_by_first_appearance, union
 from ptclust._kernel import kernel
-from ptclust._components import number_by_first_appearance
-from ptclust._components import find, union
 from ptclust.clustering import check_sizes
 from ptclust.clustering.normalise import shifted
 

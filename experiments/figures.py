@@ -16,8 +16,9 @@ import numpy as np
 from experiments.figures_report import FiguresReport
 from experiments.tables import METHODS, MU, Grid, paper_setting, run_tables, score
 from experiments.tables_report import Mean, TablesReport, mean_of
-from experiments.utility import Plans, number_of
+from experiments.utility import Plans
 from ptclust._files import make_directory
+from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import CROSS_EDGES, PAPER, homogeneous_graph
 from ptclust.errors import PrivacyWarning
@@ -169,7 +170,7 @@ def make_figure(family: Family, *, cross_edges: int, repetitions: int, seed: int
             planned = plans.get(planted.graph, _PUBLISHED, epsilon)
             made = []
             for repetition in range(repetitions):
-                state = number_of(seed, "figure", family, cross_edges, epsilon, repetition)
+                state = seed_of(seed, "figure", family, cross_edges, epsilon, repetition)
                 release = publish(planted.graph, planned, random_state=state)
                 spent = {"true_epsilon": release.statement.epsilon}
                 scored = {**score(planted.truth, release.labels), **spent}

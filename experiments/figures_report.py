@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments._summary import aligned, wrapped
+from experiments._summary import wrapped
 from experiments.tables_report import GOOD
 from ptclust._files import written_at_once
+from ptclust._tables import aligned
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
+from ptclust.privacy.ledger import Ledger
+
 from ptclust.errors import BudgetError, UsageError
 from ptclust.privacy import Budget
-from ptclust.privacy.ledger import Ledger
 from ptclust.release import Release
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.controls import CONTROLS
 from experiments.utility import CONTROLLED, equal_name
-from ptclust._agreement import margin_of
+from ptclust._statistics import margin_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from ptclust.privacy.plan import Plan, plan
 
 if TYPE_CHECKING:
-    from experiments.settings import Setting
-    from ptclust.graph import Graph
     from ptclust.privacy.plan import Clusterer
     from ptclust.privacy.plan import Method as Mechanism
+
+    from experiments.settings import Setting
+    from ptclust.graph import Graph
 
 __all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._agreement import agreement
+from ptclust._statistics import agreement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.utility import SETTINGS, Case, Plans, agreement, number_of
+from experiments.utility import SETTINGS, Case, Plans, agreement
+from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import PAPER
 from ptclust.errors import PrivacyWarning
@@ -111,7 +112,7 @@ def _outcomes(setting: Setting, repetitions: int, seed: int) -> Iterator[dict[st
             for method in setting.methods:
                 for epsilon in _EPSILONS[setting.name].get(method.name, ()):
                     planned = plans.get(planted.graph, method, epsilon)
-                    state = number_of(
+                    state = seed_of(
                         seed, "shift", setting.name, family, method.name, epsilon, repetition
                     )
                     tree = publish(planted.graph, planned, random_state=state).tree

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments._records import Records
-from experiments.utility import SETTINGS, Method, Plans, Setting, agreement, number_of
+from experiments.utility import SETTINGS, Method, Plans, Setting, agreement
+from ptclust._statistics import seed_of
 from ptclust.datasets import PAPER, Family, PlantedGraph, homogeneous_graph
 from ptclust.errors import PrivacyWarning
 from ptclust.pipeline import publish
@@ -120,7 +121,7 @@ def _records(
     @cache
     def planted() -> PlantedGraph:
         return homogeneous_graph(
-            family, grid.n_nodes, cross_edges=cross_edges, seed=number_of(seed, *case) % 2**32
+            family, grid.n_nodes, cross_edges=cross_edges, seed=seed_of(seed, *case) % 2**32
         )
 
     def measure(mu: float, method: Method, epsilon: float, state: int) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def _records(
 
     for mu, method, epsilon in product(grid.mus, grid.methods, grid.epsilons):
         key = family, cross_edges, mu, method.name, epsilon, repetition
-        state = number_of(seed, "tables", *key)
+        state = seed_of(seed, "tables", *key)
         yield records.made(key, partial(measure, mu, method, epsilon, state))
 
 

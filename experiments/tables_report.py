@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments._summary import aligned, wrapped
-from ptclust._agreement import margin_of
+from experiments._summary import wrapped
 from ptclust._files import written_at_once
+from ptclust._statistics import margin_of
+from ptclust._tables import aligned
 from ptclust.datasets import PAPER
 
 if TYPE_CHECKING:

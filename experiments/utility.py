@@ -7,7 +7,6 @@ the same release: they differ in the clustering alone.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,6 +21,7 @@ from experiments.methods import Method, Plans
 from experiments.real import available, real_graph
 from experiments.scores import agreement, information
 from experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
+from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
 from ptclust.pipeline import publish, way_of
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+    from ptclust.privacy.plan import Plan
 
     from ptclust.datasets import PlantedGraph
     from ptclust.graph import Graph
-    from ptclust.privacy.plan import Plan
     from ptclust.release import Release
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "Setting",
     "agreement",
     "equal_name",
-    "number_of",
     "run_utility",
 ]
 
@@ -156,7 +155,7 @@ class Case:
 
     def planted(self) -> PlantedGraph:
         """Return the planted graph of this repetition."""
-        seed = number_of(self.seed, self.family, self.repetition) % 2**32
+        seed = seed_of(self.seed, self.family, self.repetition) % 2**32
         return drawn(self.setting, self.family, seed)
 
     def known(self) -> tuple[Graph, NDArray[np.int64] | None]:
@@ -215,7 +214,7 @@ class _Trial:
         begins = planned.chosen.method, method.pure, method.calibration, epsilon, equal
         clusterer = way_of(planned, method.clusterer)
         if (begins, "dbmstclu") not in self._releases:
-            state = number_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
+            state = seed_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
             self._releases[begins, "dbmstclu"] = publish(
                 graph, planned, clusterer="dbmstclu", random_state=state
             )
@@ -235,8 +234,3 @@ def _scores(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, An
         "nmi": information(truth, labels),
         "n_clusters": len(np.unique(labels)),
     }
-
-
-def number_of(*parts: object) -> int:
-    """Return a random-looking number that belongs to these parts."""
-    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())

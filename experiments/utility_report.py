@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from experiments._summary import aligned, wrapped
+from experiments._summary import wrapped
 from experiments.controls import CONTROLS
 from experiments.means import GOAL, Means
 from experiments.real import available
@@ -14,6 +14,8 @@ from experiments.targets import ABOVE, failures, outcomes
 from experiments.utility import CONTROLLED, EQUAL_AT, equal_name
 from experiments.utility_figure import draw_setting
 from experiments.utility_words import (
+from ptclust._files import written_at_once
+from ptclust._tables import aligned
     REAL_AT,
     about_real,
     cell_of,

@@ -19,17 +19,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from ptclust.privacy.exponential import published_tree
+from ptclust.privacy.plan import plan
+from ptclust.trees.private import DRAW
 from sklearn.base import clone
 
 import ptclust.pipeline
 from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity
 from ptclust.errors import BudgetError, FileError, PrivacyWarning, PtclustError, UsageError
 from ptclust.pipeline import publish
-from ptclust.privacy.exponential import published_tree
-from ptclust.privacy.plan import plan
 from ptclust.privacy.randomness import RandomStream
 from ptclust.trees import private_spanning_tree
-from ptclust.trees.private import DRAW
 
 SENSITIVITY = Sensitivity(linf=1e-5)
 CLI_BUDGET = ["--epsilon", "1/10", "--linf", "1e-5"]

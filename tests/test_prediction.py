@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from ptclust import Graph, Sensitivity, Topology
-from ptclust._agreement import agreement, margin_of
+from ptclust._statistics import agreement, margin_of
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.pipeline import publish
-from ptclust.prediction import Curve, Point, Prediction, effort, predict
-from ptclust.prediction.effort import default_sizes
-from ptclust.prediction.planting import (
+from ptclust.planning import Curve, Point, Prediction, effort, predict
+from ptclust.planning.effort import default_sizes
+from ptclust.planning.planting import (
     connected_pieces,
     planted_weights,
     typical_size,
@@ -320,7 +320,7 @@ class TestPredict:
             assert plan.weight_range == (-1.0, 3.0)
             return publish(graph, plan, **options)
 
-        monkeypatch.setattr("ptclust.prediction.simulation.publish", spy)
+        monkeypatch.setattr("ptclust.planning.simulation.publish", spy)
         topology = king_graph(6)
         predict(
             topology,

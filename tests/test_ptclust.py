@@ -15,6 +15,8 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from ptclust.privacy.plan import METHODS, plan
+from ptclust.trees.pamst import pamst_edges
 from scipy.integrate import quad
 from scipy.sparse import csr_array
 from scipy.stats import binomtest, chisquare, kstest
@@ -25,8 +27,6 @@ from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spa
 from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.pipeline import publish
 from ptclust.privacy import Budget, RandomStream, add_noise
-from ptclust.privacy.plan import METHODS, plan
-from ptclust.trees.pamst import pamst_edges
 from tests.clustering import paper
 from tests.trees.paper import pamst_distribution
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from ptclust.audit.exact import GRAPHS, SmallGraph, TreeLaw
+from ptclust.privacy.exponential import calibrate_tree, published_tree
+
 from ptclust.audit.search import (
     farthest,
     sampler_energies,
@@ -17,7 +18,6 @@ from ptclust.audit.search import (
 )
 from ptclust.errors import UsageError
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.exponential import calibrate_tree, published_tree
 from tests.trees import paper
 
 SMALL = ["K3", "K4", "square with a diagonal", "triangle with a tail"]

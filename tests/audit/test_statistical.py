@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ptclust._statistics import clopper_pearson
 from ptclust.audit.mechanisms import digits
 from ptclust.audit.statistical import (
     LIKELIHOOD,
     DivergenceTester,
     Event,
     EventTester,
-    clopper_pearson,
 )
 
 

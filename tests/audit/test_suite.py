@@ -11,13 +11,14 @@ import pytest
 
 import ptclust
 from ptclust import Sensitivity, cli
+from ptclust._statistics import seed_of
 from ptclust.audit import AuditReport, Effort, Finding, run_audit, suite
 from ptclust.audit.controls import (
     UnsafeNumpyNoise,
     UnsafeReusedStream,
     UnsafeTooLittleNoise,
 )
-from ptclust.audit.mechanisms import NoiseAlone, Pair, neighbours, number_of
+from ptclust.audit.mechanisms import NoiseAlone, Pair, neighbours
 from ptclust.audit.statistical import DivergenceTester, EventTester
 from ptclust.privacy.noise import gaussian_noise, laplace_noise
 
@@ -30,7 +31,7 @@ FINDING = Finding("S", "Laplace", "K3", "linf 1", "epsilon", 1.0, 0.0, 0.5, "tre
 
 def bound(tester, mechanism, count, seed=0):
     draws = [
-        mechanism.draw(weights, count, number_of(seed, side))
+        mechanism.draw(weights, count, seed_of(seed, side))
         for side, weights in enumerate((PAIR.weights, PAIR.neighbour))
     ]
     return tester.bound(*draws, ERROR)

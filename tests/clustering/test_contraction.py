@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ptclust._statistics import agreement
 from ptclust.clustering import contract
 from ptclust.clustering.contraction import _evidence
 from ptclust.clustering.contraction._evidence import (

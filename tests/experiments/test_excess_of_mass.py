@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.excess_of_mass import default_cluster_size, excess_of_mass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.excess_of_mass import default_cluster_size, excess_of_mass
+from ptclust._statistics import agreement
 from ptclust.errors import UsageError
 from ptclust.graph import Topology
 from ptclust.privacy import Noise

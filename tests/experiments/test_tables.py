@@ -10,11 +10,12 @@ from typer.testing import CliRunner
 
 from experiments import tables
 from experiments.__main__ import app
-from experiments._summary import aligned, wrapped
+from experiments._summary import wrapped
 from experiments.tables import METHODS, MU, Grid, run_tables, score
 from experiments.tables_report import Estimate, TablesReport, mean_of
 from experiments.utility import agreement
-from ptclust._agreement import margin_of
+from ptclust._statistics import margin_of
+from ptclust._tables import aligned
 from ptclust.datasets import PAPER, circles, homogeneous_graph, moons
 from ptclust.errors import FileError, UsageError
 

@@ -20,6 +20,7 @@ from experiments.targets import TARGETS, Outcome, Target, failures, outcomes
 from experiments.utility import CONTROLLED, Case, equal_name, run_utility
 from experiments.utility_report import UtilityReport
 from ptclust import PTClust, plan
+from ptclust._statistics import seed_of
 from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, MissingDependencyError, UsageError
 from ptclust.graph import Graph
@@ -226,7 +227,7 @@ class TestMethods:
         (auto,) = (method for method in METHODS if method.name == "auto")
         planned = Plans(setting).get(graph, auto, 1.0)
         begins = planned.chosen.method, False, "sound", 1.0, False
-        state = utility.number_of(utility.SEED, setting.name, "moons", 1, *begins)
+        state = seed_of(utility.SEED, setting.name, "moons", 1, *begins)
         model = PTClust(
             epsilon=1.0, delta=1e-6, sensitivity=setting.sensitivity, random_state=state
         ).fit(graph)

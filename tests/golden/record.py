@@ -14,12 +14,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from ptclust.privacy.ledger import Ledger
+from ptclust.privacy.plan import plan
 
 from ptclust.errors import BudgetError, UsageError
 from ptclust.pipeline import publish
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.ledger import Ledger
-from ptclust.privacy.plan import plan
 from ptclust.trees import private_spanning_tree
 from tests.golden.graphs import GRAPHS
 

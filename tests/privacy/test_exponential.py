@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from ptclust.errors import UsageError
-from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.privacy.exponential import (
     GRID,
     STEP_SLACK,
@@ -20,6 +17,9 @@ from ptclust.privacy.exponential import (
     published_tree,
 )
 from ptclust.trees._urn_kernel import exponent_of
+
+from ptclust.errors import UsageError
+from ptclust.privacy import Budget, RandomStream, Sensitivity
 
 BOUNDS = st.floats(1e-250, 1e250)
 SENSITIVITIES = st.builds(
@@ -154,9 +154,10 @@ def test_a_sensitivity_beyond_the_digits_of_floats_is_refused(bound):
 
 def test_an_exponent_beyond_all_use_is_lowered_and_the_sampler_still_works():
     """At an exponent of 1e300 the products in the sampler overflow, and a weight of 0 becomes NaN."""
-    from ptclust.graph import Graph
     from ptclust.trees.kruskal import kruskal_edges
     from ptclust.trees.pamst import pamst_edges
+
+    from ptclust.graph import Graph
 
     tiny = Sensitivity(linf=1e-305)
     graph = Graph([0, 1, 2], [1, 2, 0], [0.0, -1e-260, -1e-260])

@@ -18,11 +18,11 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ptclust.privacy._ledger_amounts import Amount, decimal, exactly_read, price
 
 from ptclust import Budget, Ledger
 from ptclust.errors import BudgetError, FileError, UsageError
 from ptclust.privacy import _ledger_file as file
-from ptclust.privacy._ledger_amounts import Amount, decimal, exactly_read, price
 
 PURE = Budget.pure(1)
 

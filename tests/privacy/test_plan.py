@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ptclust.privacy.exponential import STEP_SLACK
+from ptclust.privacy.plan import METHODS, Candidate, Plan, plan
 
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph, Topology
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.exponential import STEP_SLACK
-from ptclust.privacy.plan import METHODS, Candidate, Plan, plan
 
 MU = 0.01
 LINF = Sensitivity(linf=MU)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import zeta
 
 from ptclust.errors import UsageError
-from ptclust.theory.order_statistics import exact_laplace_order_moment, laplace_order_moments
+from ptclust.theory import exact_laplace_order_moment, laplace_order_moments
 
 
 def by_quadrature(n, r, largest_order, about=0.0):

@@ -105,7 +105,7 @@ class TestLabels:
             ([0, 0], "2 labels were given for 3 nodes"),
             ([0.0, 1.0, 1.0], "labels must be whole numbers, not float64"),
             (["a", "b", "b"], "return_inverse=True"),
-            ([0, -2, 1], "or -1 for noise, but -2 is among them"),
+            ([0, -2, 1], "or -1 for an unclustered node, but -2 is among them"),
         ],
     )
     def test_says_what_is_wrong(self, labels, message):

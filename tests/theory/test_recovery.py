@@ -22,7 +22,7 @@ from ptclust.theory import (
     probability_of_no_larger_noise,
     recovered,
 )
-from ptclust.theory.certificate import MARGIN
+from ptclust.theory.recovery import MARGIN
 from ptclust.trees import Tree
 from tests.clustering import paper
 from tests.theory.planted_trees import case, interval_weights, path

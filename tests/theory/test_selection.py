@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptclust.errors import UsageError
-from ptclust.theory.selection import (
+from ptclust.theory import (
     excess_probability,
     expected_excess,
     paper_exponent,

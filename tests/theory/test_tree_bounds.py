@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from ptclust.privacy.exponential import calibrate_tree, published_tree
+from ptclust.trees.kruskal import kruskal_edges
+from ptclust.trees.pamst import pamst_edges
 
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, RandomStream, Sensitivity
-from ptclust.privacy.exponential import calibrate_tree, published_tree
-from ptclust.theory.homogeneity import strong_homogeneity
-from ptclust.theory.tree_bounds import partitioning_probability, theorem_d
-from ptclust.trees.kruskal import kruskal_edges
-from ptclust.trees.pamst import pamst_edges
+from ptclust.theory import partitioning_probability, strong_homogeneity, theorem_d
 from tests.trees.paper import kruskal_distribution, pamst_distribution
 
 

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from ptclust.privacy.exponential import calibrate_tree
+from ptclust.trees.kruskal import kruskal_edges
+from ptclust.trees.pamst import pamst_edges
 
 from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
-from ptclust.privacy.exponential import calibrate_tree
-from ptclust.theory.tree_weight import (
+from ptclust.theory import (
     drawn_tree_excess,
     expected_drawn_tree_excess,
     expected_perturbed_tree_excess,
     perturbed_tree_excess,
 )
 from ptclust.trees import minimum_spanning_tree
-from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.mst import minimum_spanning_edges
-from ptclust.trees.pamst import pamst_edges
 from tests.trees.paper import kruskal_distribution, pamst_distribution
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptclust.privacy.exponential import calibrate_tree
+from ptclust.privacy.plan import METHODS
+from ptclust.trees.private import DRAW
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace, norm
 
 from ptclust.errors import InputError, UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.privacy import Budget, Sensitivity, gaussian_noise, laplace_noise
-from ptclust.privacy.exponential import calibrate_tree
-from ptclust.privacy.plan import METHODS
 from ptclust.trees import Tree, minimum_spanning_tree, private_spanning_tree
-from ptclust.trees.private import DRAW
 from tests.trees import paper
 
 ALPHA = 1e-6

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from ptclust.trees.kruskal import kruskal_edges
+from ptclust.trees.pamst import pamst_edges
 from scipy.stats import chi2
 
 from ptclust.graph import Graph
 from ptclust.privacy import RandomStream
 from ptclust.trees import _urn, _urn_kernel
-from ptclust.trees.kruskal import kruskal_edges
-from ptclust.trees.pamst import pamst_edges
 from tests.trees import paper
 
 ALPHA = 1e-6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -38,7 +37,6 @@ __all__ = [
     "digits",
     "make_graph",
     "neighbours",
-    "number_of",
 ]
 
 
@@ -64,11 +62,6 @@ def make_graph(graph: SmallGraph, weights: NDArray[np.float64]) -> Graph:
     """Return a small graph with its weights."""
     sources, targets = zip(*graph.edges, strict=True)
     return Graph(sources, targets, weights, n_nodes=graph.n_nodes)
-
-
-def number_of(*parts: object) -> int:
-    """Return a seed that belongs to these parts."""
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:7])
 
 
 def digits(values: NDArray[np.float64]) -> NDArray[np.int64]:

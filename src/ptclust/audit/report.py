@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ptclust._files import written_at_once
+from ptclust._tables import aligned
 from ptclust._version import __version__
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class AuditReport:
         ]
         for section in dict.fromkeys(finding.section for finding in self.findings):
             group = [finding for finding in self.findings if finding.section == section]
-            lines += ["", f"## {section}", "", *_table(group)]
+            lines += ["", f"## {section}", "", *aligned(_rows(group))]
         return "\n".join(lines)
 
     def save(self, directory: Path, name: str) -> None:
@@ -145,8 +146,7 @@ class AuditReport:
                 temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _table(findings: Sequence[Finding]) -> list[str]:
-    """Return a markdown table whose columns line up as plain text, too."""
+def _rows(findings: Sequence[Finding]) -> list[list[str]]:
     rows = [["mechanism", "setting", "neighbours", "claim", "found", "ratio", "by", "verdict"]]
     for finding in findings:
         delta = f", delta {finding.delta:g}" if finding.delta else ""
@@ -162,10 +162,4 @@ def _table(findings: Sequence[Finding]) -> list[str]:
                 finding.verdict if finding.as_expected else f"**{finding.verdict}**",
             ]
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return [line(rows[0]), line(["-" * width for width in widths]), *map(line, rows[1:])]
+    return rows

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ptclust._statistics import clopper_pearson
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     Values = NDArray[np.generic]
     Counted = tuple[list["Event"], NDArray[np.int64], NDArray[np.int64], tuple[int, int]]
@@ -31,7 +33,6 @@ __all__ = [
     "Mechanism",
     "Outcomes",
     "Tester",
-    "clopper_pearson",
 ]
 
 Outcomes = dict[str, "NDArray[np.generic]"]
@@ -65,27 +66,6 @@ class Tester(Protocol):
 
     def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
         """Return a bound that is wrong with probability ``error`` at most."""
-
-
-def clopper_pearson(
-    successes: ArrayLike, trials: int, error: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return bounds on a probability from below and from above, each wrong with probability ``error`` at most.
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson([0, 5, 10], 10, 0.025)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.0, 0.187, 0.692], [0.308, 0.813, 1.0])
-    """
-    from scipy.special import betaincinv
-
-    seen = np.asarray(successes, dtype=np.float64)
-    some, not_all = np.maximum(seen, 1.0), np.minimum(seen, trials - 1.0)
-    low = np.where(seen > 0, betaincinv(some, trials - some + 1.0, error), 0.0)
-    # The upper bound on successes is the lower bound on failures: both tails keep their relative precision.
-    fewest = betaincinv(trials - not_all, not_all + 1.0, error)
-    return low, np.where(seen < trials, 1.0 - fewest, 1.0)
 
 
 @dataclass(frozen=True)

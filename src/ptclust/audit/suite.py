@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ptclust._statistics import seed_of
 from ptclust.audit import controls as unsafe
 from ptclust.audit.mechanisms import (
     NoiseAlone,
@@ -15,7 +16,6 @@ from ptclust.audit.mechanisms import (
     WholeRelease,
     make_graph,
     neighbours,
-    number_of,
 )
 from ptclust.audit.report import AuditReport, Finding, Verdict
 from ptclust.audit.search import worst_divergence, worst_loss
@@ -288,7 +288,7 @@ def _drawn(
     def run(error: float) -> list[Finding]:
         # Seeds are apart, since a mechanism may count on from its own.
         first, second = (
-            mechanism.draw(weights, draws, number_of(seed, section, title, words, side))
+            mechanism.draw(weights, draws, seed_of(seed, section, title, words, side))
             for side, weights in enumerate((pair.weights, pair.neighbour))
         )
         expected = _verdict("refuted" if section == CONTROLS else "stands")

@@ -1,6 +1,7 @@
 """Clusterers: post-processing of a weighted tree or graph, whoever made it."""
 
 from ptclust.clustering.clusterer import (
+    CLUSTERERS,
     Clusterer,
     Clustering,
     Cost,
@@ -8,10 +9,6 @@ from ptclust.clustering.clusterer import (
     Published,
     check_sizes,
     choose_clusterer,
-    clusterers,
-    get_clusterer,
-    register,
-    unregister,
     with_options,
     without_small,
 )
@@ -27,6 +24,7 @@ from ptclust.clustering.dbmstclu import DBMSTCluClusterer, dbmstclu
 from ptclust.clustering.level_cuts import LevelsClusterer, cut_levels
 
 __all__ = [
+    "CLUSTERERS",
     "Clusterer",
     "Clustering",
     "Cost",
@@ -37,19 +35,15 @@ __all__ = [
     "check_sizes",
     "choose_clusterer",
     "cluster_validity",
-    "clusterers",
     "contract",
     "cut_levels",
     "dbcvi",
     "dbmstclu",
     "dispersion",
-    "get_clusterer",
-    "register",
     "separation",
-    "unregister",
     "with_options",
     "without_small",
 ]
 
 for _clusterer in (ContractionClusterer(), LevelsClusterer(), DBMSTCluClusterer()):
-    register(_clusterer)  # in the order in which ``auto`` prefers them
+    CLUSTERERS.register(_clusterer)  # in the order in which ``auto`` prefers them

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 import numpy as np
 
 from ptclust._components import number_by_first_appearance
+from ptclust._registry import AUTO, Registry
 from ptclust.clustering.dbcvi import WeightedTree, dbcvi
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import UsageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ptclust.privacy.noise import Noise
 
 __all__ = [
+    "CLUSTERERS",
     "Clusterer",
     "Clustering",
     "Cost",
@@ -27,10 +29,6 @@ __all__ = [
     "Published",
     "check_sizes",
     "choose_clusterer",
-    "clusterers",
-    "get_clusterer",
-    "register",
-    "unregister",
     "with_options",
     "without_small",
 ]
@@ -200,52 +198,38 @@ class Clusterer(ABC):
         return self.needs in ("tree", publishes)
 
 
-_REGISTRY: dict[str, Clusterer] = {}
-_AUTO = "auto"
+CLUSTERERS: Registry[Clusterer] = Registry("clusterer")
+"""All clusterers, in the order in which ``auto`` prefers them."""
 
 
-def register(clusterer: Clusterer) -> None:
-    """Add a clusterer; ``auto`` prefers those that were added earlier."""
-    if clusterer.name in (_AUTO, *_REGISTRY):
-        raise UsageError(f"there is a clusterer {clusterer.name!r} already; choose another name")
-    _REGISTRY[clusterer.name] = clusterer
+class Source(Protocol):
+    """What is known of a mechanism before anything is spent."""
+
+    @property
+    def publishes(self) -> Publishes:
+        """Whether noisy weights of a tree or of all edges are published."""
+
+    @property
+    def clusterer(self) -> str | None:
+        """The clusterer that ``auto`` means after it, if it has one of its own."""
 
 
-def unregister(name: str) -> None:
-    """Remove the clusterer of this name."""
-    get_clusterer(name)
-    del _REGISTRY[name]
-
-
-def clusterers() -> tuple[Clusterer, ...]:
-    """Return all clusterers, the preferred ones first."""
-    return tuple(_REGISTRY.values())
-
-
-def get_clusterer(name: str) -> Clusterer:
-    """Return the clusterer of this name; raise UsageError if there is none."""
-    if not isinstance(name, str) or name not in _REGISTRY:
-        names = ", ".join((_AUTO, *_REGISTRY))
-        raise UsageError(f"clusterer must be one of {names}, not {name!r}")
-    return _REGISTRY[name]
-
-
-def choose_clusterer(
-    name: str, *, publishes: Publishes, preferred: str | None, n_edges: int, n_tree_edges: int
-) -> Clusterer:
-    """Return the clusterer that a name, or ``auto``, means for a release; known before anything is spent.
+def choose_clusterer(name: str, source: Source, n_edges: int, n_tree_edges: int) -> Clusterer:
+    """Return the clusterer that a name means for what a mechanism publishes; known in advance.
 
     ``auto`` is the one that the mechanism prefers, if it does, and else the first that suits.
     """
-    if name == _AUTO:
-        if preferred is not None:
-            return get_clusterer(preferred)
-        return next(one for one in clusterers() if one.suits(publishes, n_edges, n_tree_edges))
-    chosen = get_clusterer(name)
-    if chosen.needs == "graph" and publishes == "tree":
+    if name == AUTO:
+        if source.clusterer is not None:
+            return CLUSTERERS.get(source.clusterer)
+        return next(
+            each for each in CLUSTERERS if each.suits(source.publishes, n_edges, n_tree_edges)
+        )
+    chosen = CLUSTERERS.get(name)
+    if chosen.needs == "graph" and source.publishes == "tree":
         raise UsageError(
-            f"clusterer={name!r} averages over all edges of a graph, and only the weights of a tree are released; "
-            "use mechanism='gaussian' or mechanism='laplace', or another clusterer"
+            f"clusterer={name!r} averages over all edges of a graph, and only the weights of a tree are "
+            "released; use mechanism='gaussian' or mechanism='laplace', or another clusterer"
         )
     return chosen
 
@@ -259,7 +243,7 @@ def with_options(
         return clusterer
     if not _takes_constants(clusterer):
         names = " or ".join(
-            f"clusterer={one.name!r}" for one in clusterers() if _takes_constants(one)
+            f"clusterer={one.name!r}" for one in CLUSTERERS if _takes_constants(one)
         )
         raise UsageError(
             f"shift and scale are for {names}, and this release is clustered by {clusterer.name!r}; leave them out, "

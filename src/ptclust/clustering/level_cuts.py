@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._kernel import kernel
 from ptclust._components import label_components
+from ptclust._kernel import kernel
 from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Cuts
 from ptclust.clustering.dbmstclu import dbmstclu, rooted
 from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, two_levels

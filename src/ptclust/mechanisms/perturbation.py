@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
 from ptclust.published import Published
-from ptclust.trees._mst_kernel import minimum_spanning_edges
+from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:

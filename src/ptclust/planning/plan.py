@@ -100,11 +100,9 @@ class Plan:
 
     def clusterer(self, name: str | None = None) -> Clusterer:
         """Return what will cluster the release; by default what the request asks for."""
-        return _clusterer(
-            self.request.clusterer if name is None else name,
-            self.mechanism,
-            self.n_edges,
-            self.n_nodes - self.n_components,
+        wanted = self.request.clusterer if name is None else name
+        return choose_clusterer(
+            wanted, self.mechanism, self.n_edges, self.n_nodes - self.n_components
         )
 
     @property
@@ -279,15 +277,15 @@ def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     found, problems = [], []
     for mechanism in request.mechanisms:
         try:
-            clusterer = _clusterer(
+            clusterer = choose_clusterer(
                 request.clusterer, mechanism, topology.n_edges, topology.n_tree_edges
             )
             calibration = _calibrate(mechanism, topology, request)
         except UsageError as problem:
             problems.append(problem)
             continue
-        gap = clusterer.visible_gap(topology.n_nodes, topology.n_edges) * calibration.noise
-        found.append(replace(calibration, visible_gap=gap))
+        gap = clusterer.visible_gap(topology.n_nodes, topology.n_edges, topology.n_tree_edges)
+        found.append(replace(calibration, visible_gap=gap * calibration.noise))
     if not found:
         raise problems[0]
     return Plan(
@@ -309,16 +307,6 @@ def _calibrate(mechanism: Mechanism, topology: Topology, request: PlanRequest) -
         request.budget,
         split=request.split,  # type: ignore[arg-type]  # made exact when the request was made
         largest_weight=max(map(abs, request.weight_range or (0.0,))),
-    )
-
-
-def _clusterer(name: str, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
-    return choose_clusterer(
-        name,
-        publishes=mechanism.publishes,
-        preferred=mechanism.clusterer,
-        n_edges=n_edges,
-        n_tree_edges=n_tree_edges,
     )
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.graph.topology import HasTopology, Topology, index_dtype
+from ptclust._components import adjacency
+from ptclust.graph.topology import HasTopology, Topology
 from ptclust.planning import _planting_kernel as kernel
 
 if TYPE_CHECKING:

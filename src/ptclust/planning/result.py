@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ptclust._tables import right_aligned
 from ptclust.planning.planting import weight_intervals
 
 if TYPE_CHECKING:
@@ -105,6 +106,11 @@ class Prediction:
     """What was not tried, and why."""
 
     @property
+    def goal(self) -> float:
+        """Mean agreement from which on clusters count as visible."""
+        return GOAL
+
+    @property
     def weights(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Where the planted weights lie within clusters and across."""
         return weight_intervals(self.weight_range or (0.0, 1.0), self.contrast)
@@ -143,7 +149,7 @@ class Prediction:
             )
         lines.append("")
         if self.curves:
-            lines += [*_table(self._rows()), "", *self._legend()]
+            lines += [*right_aligned(self._rows()), "", *self._legend()]
         lines += [
             line
             for reason in self.left_out
@@ -194,12 +200,3 @@ def _mean(point: Point | None) -> str:
         return "-"
     value = f"{point.ari:.2f}".replace("-0.00", "0.00")
     return value if point.margin is None else f"{value} ± {point.margin:.2f}"
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    """Return the rows with their cells right under each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust._agreement import agreement, margin_of
+from ptclust._statistics import agreement, margin_of, seed_of
 from ptclust.planning.effort import FINE, Effort
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.planning.planting import (
@@ -78,20 +77,20 @@ class Simulation:
 
     def pieces(self, size: int, repetition: int) -> NDArray[np.int64]:
         """Return the planted cluster of every node in one repetition."""
-        random = np.random.default_rng(_number(self.seed, "pieces", size, repetition))
+        random = np.random.default_rng(seed_of(self.seed, "pieces", size, repetition))
         return connected_pieces(self.topology, size, random)
 
     def planted(self, size: int, repetition: int) -> _Planted:
         """Return the graph of one repetition; the same whenever it is asked for."""
         truth = self.pieces(size, repetition)
-        random = np.random.default_rng(_number(self.seed, "weights", size, repetition))
+        random = np.random.default_rng(seed_of(self.seed, "weights", size, repetition))
         weights = planted_weights(self.topology, truth, self.weight_range, self.contrast, random)
         return _Planted(MadeUpGraph(self.topology, weights), truth)
 
     def labels(self, graph: MadeUpGraph, epsilon: float, *key: object) -> NDArray[np.int64]:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
         planned = self.plan(epsilon)
-        with RandomStream.seeded(_number(self.seed, "noise", epsilon, *key)) as stream:
+        with RandomStream.seeded(seed_of(self.seed, "noise", epsilon, *key)) as stream:
             published = planned.mechanism.draw(graph, planned.chosen, stream)
         return planned.clusterer().cluster(published).labels
 
@@ -156,8 +155,3 @@ def _in_sight(curve: Curve) -> tuple[float, ...]:
         return ()
     last = tried[tried.index(curve.visible_from) - 1]
     return tuple(epsilon for epsilon in FINE if last < epsilon < curve.visible_from)
-
-
-def _number(*parts: object) -> int:
-    """Return a random-looking number that belongs to these parts."""
-    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())

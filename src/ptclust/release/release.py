@@ -159,13 +159,7 @@ class Release:
         *Privacy.* Post-processing: nothing but this release is read.
         """
         mechanism = MECHANISMS.get(self.published.mechanism)
-        chosen = choose_clusterer(
-            clusterer,
-            publishes=mechanism.publishes,
-            preferred=mechanism.clusterer,
-            n_edges=self.topology.n_edges,
-            n_tree_edges=self.tree.n_edges,
-        )
+        chosen = choose_clusterer(clusterer, mechanism, self.topology.n_edges, self.tree.n_edges)
         found = with_options(chosen, shift=shift, scale=scale).apply(
             self.published, min_cluster_size=min_cluster_size
         )

@@ -1,10 +1,22 @@
-"""Room of the paper's theory: its definitions, conditions, theorems and bounds as functions.
+"""The paper's theory: its definitions, conditions, theorems and bounds as functions.
 
-Everything here reads private weights and returns numbers about them: it is for the curator's eyes, and nothing of it
-may be published.
+Everything here reads private weights and returns numbers about them: it is for the curator's own
+eyes, and nothing of it may be published.
 """
 
-from ptclust.theory.certificate import Condition, RecoveryCertificate
+from ptclust.theory.bounds import (
+    TheoremD,
+    drawn_tree_excess,
+    excess_probability,
+    expected_drawn_tree_excess,
+    expected_excess,
+    expected_perturbed_tree_excess,
+    paper_exponent,
+    paper_utility_threshold,
+    partitioning_probability,
+    perturbed_tree_excess,
+    theorem_d,
+)
 from ptclust.theory.check import Check, check_clusters
 from ptclust.theory.cluster import (
     ClustersVerdict,
@@ -13,8 +25,9 @@ from ptclust.theory.cluster import (
     cluster_verdict,
     clusters_verdict,
     connected_in,
+    distances_from,
+    minimum_path_distance,
 )
-from ptclust.theory.distance import distances_from, minimum_path_distance
 from ptclust.theory.homogeneity import (
     ClusterHomogeneity,
     Homogeneity,
@@ -23,7 +36,6 @@ from ptclust.theory.homogeneity import (
     strong_homogeneity,
     weak_homogeneity,
 )
-from ptclust.theory.order_statistics import exact_laplace_order_moment, laplace_order_moments
 from ptclust.theory.partition import (
     Partition,
     as_partition,
@@ -31,28 +43,22 @@ from ptclust.theory.partition import (
     has_partitioning_topology,
     is_cut,
 )
-from ptclust.theory.promise import Promise, recovery_promise
-from ptclust.theory.recovery import certify_recovery
-from ptclust.theory.recovery_interval import (
+from ptclust.theory.promise import (
+    Promise,
     certify_interval,
     noise_allowance,
     probability_of_no_larger_noise,
+    recovery_promise,
 )
-from ptclust.theory.selection import (
-    excess_probability,
-    expected_excess,
-    paper_exponent,
-    paper_utility_threshold,
+from ptclust.theory.recovery import Condition, RecoveryCertificate, certify_recovery
+from ptclust.theory.separation import (
+    TradeOff,
+    cluster_trade_offs,
+    exact_laplace_order_moment,
+    laplace_order_moments,
+    trade_off,
 )
-from ptclust.theory.separation import TradeOff, cluster_trade_offs, trade_off
 from ptclust.theory.theorems import TheoremCheck, recovered, theorem_a, theorem_b, theorem_c
-from ptclust.theory.tree_bounds import TheoremD, partitioning_probability, theorem_d
-from ptclust.theory.tree_weight import (
-    drawn_tree_excess,
-    expected_drawn_tree_excess,
-    expected_perturbed_tree_excess,
-    perturbed_tree_excess,
-)
 
 __all__ = [
     "Check",

@@ -1,4 +1,4 @@
-"""All of the paper's conditions on given clusters of a graph, and what its theorems promise: ``ptclust check``."""
+"""``ptclust check``: the paper's conditions on given clusters, and what its theorems promise."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptclust.errors import GraphError
+from ptclust.theory.bounds import TheoremD, theorem_d
 from ptclust.theory.cluster import ClustersVerdict, clusters_verdict
 from ptclust.theory.homogeneity import Homogeneity, strong_homogeneity, weak_homogeneity
 from ptclust.theory.partition import as_partition, has_partitioning_topology
 from ptclust.theory.promise import Promise, recovery_promise
-from ptclust.theory.recovery import certify_recovery
+from ptclust.theory.recovery import RecoveryCertificate, certify_recovery
 from ptclust.theory.theorems import TheoremCheck, recovered
-from ptclust.theory.tree_bounds import TheoremD, theorem_d
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,14 +23,11 @@ if TYPE_CHECKING:
     from ptclust.graph import Graph
     from ptclust.pipeline import GraphFile
     from ptclust.privacy.plan import Plan
-    from ptclust.theory.certificate import RecoveryCertificate
-
-__all__ = ["Check", "check_clusters", "check_file"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """Which conditions hold, which cluster breaks which, and what is promised. Not to be published."""
+    """Which conditions hold, which cluster breaks which, what is promised. Not to be published."""
 
     n_nodes: int
     n_edges: int
@@ -75,30 +72,30 @@ class Check:
     def _promised(self, plan: Plan) -> list[str]:
         lines = [f"What is promised at {plan.budget}; {plan.sensitivity.describe()}:"]
         for promise in self.promises:
-            tree = (
-                ""
-                if promise.tree is None
-                else f"tree keeps the clusters whole {promise.tree:.4g}, "
-            )
             mark = ">" if promise.method == plan.chosen.method else " "
-            lines.append(f"{mark} {promise.method:10s}{tree}exact recovery {promise.recovery:.4g}")
+            line = f"{mark} {promise.method:10s}"
+            if promise.tree is not None:
+                line += f"tree keeps the clusters whole {promise.tree:.4g}, "
+            lines.append(f"{line}exact recovery {promise.recovery:.4g}")
         if not any(promise.noise_allowance for promise in self.promises):
             lines.append(
-                "  No recovery is promised under noise: heaviest^2 / lightest within clusters would have to lie well "
-                "below the lightest edge across."
+                "  No recovery is promised under noise: heaviest^2 / lightest within clusters "
+                "would have to lie well below the lightest edge across."
             )
         lines.append(
             "Probabilities are lower bounds, and far from tight; '>' is what the plan chose."
         )
         if self.paper is not None:
             lines.append(
-                f"Theorem D for the paper's PAMST with half of epsilon: {self.paper.corrected:.4g}, corrected; "
-                f"as printed {self.paper.printed:.4g}, in the supplement {self.paper.supplement:.4g} (neither holds)"
+                "Theorem D for the paper's PAMST with half of epsilon: "
+                f"{self.paper.corrected:.4g}, corrected; as printed {self.paper.printed:.4g}, "
+                f"in the supplement {self.paper.supplement:.4g} (neither holds)"
             )
         return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as numbers, truth values and short lists."""
+        forms = ("corrected", "printed", "supplement")
         return {
             "private": False,
             "n_nodes": self.n_nodes,
@@ -115,13 +112,7 @@ class Check:
             "certified": self.certificate.holds,
             "certificate_failed": [condition.name for condition in self.certificate.failed],
             "promises": [promise.to_dict() for promise in self.promises],
-            "theorem_d": None
-            if self.paper is None
-            else {
-                "corrected": self.paper.corrected,
-                "printed": self.paper.printed,
-                "supplement": self.paper.supplement,
-            },
+            "theorem_d": self.paper and {form: getattr(self.paper, form) for form in forms},
         }
 
 
@@ -132,22 +123,22 @@ def check_clusters(
     *,
     stage: Callable[[str], None] = lambda _: None,
 ) -> Check:
-    """Check the paper's conditions on the clusters of a graph, and what its theorems promise under a plan.
+    """Check the paper's conditions on the clusters of a graph, and what is promised under a plan.
 
     Parameters
     ----------
     graph : Graph
         Connected, with positive weights.
     labels : array_like of int
-        The cluster of every node; every -1, noise, is a cluster of its own.
+        The cluster of every node; every node labelled -1 is a cluster of its own.
     plan : Plan, optional
         A plan for this topology; without one nothing is said about probabilities.
     stage : callable, optional
-        Hears what is being done.
+        Progress callback.
 
     Notes
     -----
-    *Privacy.* None: all of it is computed from raw weights. For the curator's own eyes.
+    *Privacy.* None: for the curator's own eyes.
 
     Examples
     --------
@@ -161,8 +152,8 @@ def check_clusters(
 
     if graph.topology.n_components != 1:
         raise GraphError(
-            f"the paper's conditions are about a connected graph, and this one has {graph.topology.n_components:,} "
-            "components; check each by itself"
+            "the paper's conditions are about a connected graph, and this one has "
+            f"{graph.topology.n_components:,} components; check each by itself"
         )
     partition = as_partition(labels, graph.n_nodes)
     stage("Definition of a cluster")
@@ -208,7 +199,7 @@ def check_file(
     *,
     stage: Callable[[str], None] = lambda _: None,
 ) -> Check:
-    """Check the clusters that a table gives for the graph in a file, planned by ``choices`` if there are any."""
+    """Check the clusters that a table gives for the graph in a file, planned by ``choices``."""
     from ptclust.graph.labels import read_labels
     from ptclust.privacy.plan import plan
 
@@ -220,16 +211,8 @@ def check_file(
 
 
 def _homogeneity(result: Homogeneity) -> dict[str, Any]:
-    return {
-        "holds": result.holds,
-        "offenders": [
-            {
-                "label": one.label,
-                "alpha": one.alpha,
-                "heaviest": one.heaviest,
-                "lightest": one.lightest,
-                "crossing": one.crossing,
-            }
-            for one in result.offenders
-        ],
-    }
+    offenders = [
+        {name: value for name, value in vars(one).items() if name != "holds"}
+        for one in result.offenders
+    ]
+    return {"holds": result.holds, "offenders": offenders}

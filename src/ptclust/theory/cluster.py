@@ -1,28 +1,38 @@
-"""The paper's Definition of a Cluster and its theorem that clusters are subtrees (section 3.1).
+"""The paper's minimum path distance, Definition of a Cluster and theorem on subtrees (section 3.1).
 
-C, a subset of D, is a cluster if |C| > 2 and for every split of C into non-empty C1 and C2 the nodes of D outside C1
-that are nearest to C1 all lie in C2: d(C1, C2) < d(C1, D - C), unless D - C is empty.
+The distance of two nodes is the least total weight of a path. (The paper sums over "e in V_P", the
+vertices of a path; it means the edges.) Weights are positive there and must be here: with a zero
+the distance is no metric, and scipy would take it for no edge at all.
 
-There are 2^|C| - 2 such splits, but one number decides. Let t = d(C, D - C), and join two nodes of C if they are nearer
-to each other than t. If that connects C, every split has a pair nearer than t. If not, let u in C attain t and let C1
-be the part of u: C2 is at least t away, and D - C is at distance t. So C is a cluster if and only if its *link*, the
-heaviest edge of a minimum spanning tree of its distances, is below its *separation* t. docs/proofs/clusters.md has the
-details.
+C, a subset of D, is a cluster if |C| > 2 and for every split of C into non-empty C1 and C2 the
+nodes of D outside C1 that are nearest to C1 all lie in C2: d(C1, C2) < d(C1, D - C), unless D - C
+is empty.
+
+There are 2^|C| - 2 such splits, but one number decides. Let t = d(C, D - C), and join two nodes of
+C if they are nearer to each other than t. If that connects C, every split has a pair nearer than t.
+If not, let u in C attain t and let C1 be the part of u: C2 is at least t away, and D - C is at
+distance t. So C is a cluster if and only if its *link*, the heaviest edge of a minimum spanning
+tree of its distances, is below its *separation* t. docs/proofs/clusters.md has the details.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust._components import label_components
 from ptclust.errors import UsageError
-from ptclust.theory._arguments import node_numbers, positive_weights
-from ptclust.theory._bridges import Bridges, bridges_between_cells, edges_within
-from ptclust.theory.distance import distances_from
-from ptclust.theory.partition import as_partition
+from ptclust.theory.partition import (
+    Extremes,
+    Partition,
+    VerdictByCluster,
+    as_partition,
+    edges_among,
+    node_numbers,
+    positive_weights,
+)
 from ptclust.trees.mst import minimum_spanning_edges
 
 if TYPE_CHECKING:
@@ -31,23 +41,58 @@ if TYPE_CHECKING:
     from ptclust.clustering import WeightedTree
     from ptclust.graph import Graph
 
-__all__ = [
-    "ClusterVerdict",
-    "ClusterWitness",
-    "ClustersVerdict",
-    "cluster_verdict",
-    "clusters_verdict",
-    "connected_in",
-]
-
 SMALLEST = 3
 """The least number of nodes of a cluster, by the paper's Definition."""
-_LISTED = 10
+
+
+def minimum_path_distance(graph: Graph, u: int, v: int) -> float:
+    """Return d(u, v), the least total weight of a path from u to v; infinite if there is none.
+
+    *Privacy.* None: for the curator's own eyes.
+
+    >>> from ptclust.graph import Graph
+    >>> minimum_path_distance(Graph([0, 1, 2], [1, 2, 0], [0.25, 0.5, 1.0]), 0, 2)
+    0.75
+    """
+    for what, node in (("u", u), ("v", v)):
+        if np.ndim(node) != 0:
+            raise UsageError(f"{what} must be one node number, not {np.ndim(node)}-dimensional")
+        node_numbers([node], graph.n_nodes, what)
+    return float(distances_from(graph, [u])[v])
+
+
+def distances_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.float64]:
+    """Return the distance of every node to the nearest of ``nodes``, infinite if there is no path.
+
+    Takes O(m log n). *Privacy.* None: for the curator's own eyes.
+
+    >>> from ptclust.graph import Graph
+    >>> distances_from(Graph([0, 1, 2], [1, 2, 3], [0.25, 0.5, 1.0], n_nodes=5), [0, 3])
+    array([0.  , 0.25, 0.75, 0.  ,  inf])
+    """
+    return _voronoi_cells(graph, nodes)[0]
+
+
+def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return how far every node is from the nearest of ``nodes``, and which that is, if any."""
+    from scipy.sparse import csr_array  # late: only those who measure pay for it
+    from scipy.sparse.csgraph import dijkstra
+
+    weights = positive_weights(graph, "the minimum path distance")
+    origins = node_numbers(nodes, graph.n_nodes)
+    if not len(origins):
+        raise UsageError("a distance from no node at all is not defined; give at least one node")
+    shape = (graph.n_nodes, graph.n_nodes)
+    matrix = csr_array((weights, (graph.sources, graph.targets)), shape=shape)
+    distances, _, nearest = dijkstra(
+        matrix, directed=False, indices=origins, min_only=True, return_predecessors=True
+    )
+    return distances, nearest
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterWitness:
-    """A split of C that violates the Definition: an intruder is as near to the part as the rest of C is."""
+    """A split of C that violates the Definition: an intruder is as near to C1 as C2 is."""
 
     part: NDArray[np.int64]
     """C1, ascending."""
@@ -67,10 +112,11 @@ class ClusterVerdict:
     size: int
     """Number of nodes of C."""
     link: float
-    """What holds C together: every split of it is bridged at this or less. Infinite if C is in pieces,
-    not a number, as the separation, if it is too small for a cluster.
+    """What holds C together: every split of it is bridged at this or less.
 
-    Measured along paths of the graph, but where D is all of V, along edges within C: the verdict is the same.
+    Infinite if C is in pieces; not a number, as the separation, if it is too small for a cluster.
+    Measured along paths of the graph, but where D is all of V, along edges within C: the verdict is
+    the same.
     """
     separation: float
     """d(C, D - C): infinite if nothing of D is outside C, or within reach."""
@@ -89,28 +135,21 @@ class ClusterVerdict:
                 f"separated by {self.separation:.6g}"
             )
         return (
-            f"not a cluster: {len(self.witness.part)} of its {self.size} nodes are {self.witness.to_rest:.6g} from the "
-            f"others, and {self.witness.to_intruder:.6g} from node {self.witness.intruder} outside"
+            f"not a cluster: {len(self.witness.part)} of its {self.size} nodes are "
+            f"{self.witness.to_rest:.6g} from the others, and {self.witness.to_intruder:.6g} from "
+            f"node {self.witness.intruder} outside"
         )
 
 
 @dataclass(frozen=True, eq=False)
-class ClustersVerdict:
-    """Which clusters of a partition are clusters by the Definition, within all nodes. Noise is not asked to be one."""
+class ClustersVerdict(VerdictByCluster):
+    """Which clusters of a partition are clusters by the Definition, in V; of those with a label."""
 
-    labels: NDArray[np.int64]
-    """The label of every cluster, as it was given."""
     sizes: NDArray[np.int64]
     links: NDArray[np.float64]
-    """The heaviest edge that each cluster needs to hang together; infinite if its own edges do not connect it."""
+    """The heaviest edge that each cluster needs to hang together; infinite if it is in pieces."""
     separations: NDArray[np.float64]
     """The lightest edge that leaves each cluster; infinite if none does."""
-    cluster_holds: NDArray[np.bool_]
-
-    @property
-    def holds(self) -> bool:
-        """Whether all of them are."""
-        return bool(self.cluster_holds.all())
 
     @property
     def offenders(self) -> NDArray[np.int64]:
@@ -119,26 +158,22 @@ class ClustersVerdict:
 
     def describe(self) -> str:
         """Return the verdict in a few lines, with the numbers of the first offenders."""
-        bad = np.flatnonzero(~self.cluster_holds)
-        if not len(bad):
-            return f"all {len(self.labels)} cluster(s) are clusters by the Definition"
-        lines = [f"{len(bad)} of {len(self.labels)} cluster(s) are no clusters by the Definition:"]
-        for k in bad[:_LISTED]:
-            why = (
-                f"held together at {self.links[k]:.6g}, but separated by {self.separations[k]:.6g}"
-            )
+
+        def offender(k: int) -> str:
+            link, apart = self.links[k], self.separations[k]
+            why = f"held together at {link:.6g}, but separated by {apart:.6g}"
             if self.sizes[k] < SMALLEST:
                 why = f"a cluster has at least {SMALLEST} nodes"
-            lines.append(f"  cluster {self.labels[k]}, {self.sizes[k]} node(s): {why}")
-        if len(bad) > _LISTED:
-            lines.append(f"  and {len(bad) - _LISTED} more")
-        return "\n".join(lines)
+            return f"cluster {self.labels[k]}, {self.sizes[k]} node(s): {why}"
+
+        by = "clusters by the Definition"
+        return self._described(by, f"no {by}", offender)
 
 
 def cluster_verdict(
     graph: Graph, nodes: ArrayLike, within: ArrayLike | None = None
 ) -> ClusterVerdict:
-    """Decide whether ``nodes`` are a cluster by the paper's Definition; if not, show a split that violates it.
+    """Decide whether ``nodes`` are a cluster by the paper's Definition; if not, show why.
 
     Parameters
     ----------
@@ -149,27 +184,27 @@ def cluster_verdict(
     within : array_like of int, optional
         D, of which ``nodes`` are a part; by default all nodes. Paths may leave it.
 
-    Returns
-    -------
-    ClusterVerdict
+
 
     Notes
     -----
-    With D = V no distance is ever summed up: the separation is the lightest edge that leaves C, and the link is the
-    heaviest edge of a minimum spanning tree of G restricted to C, so the verdict is exact. Otherwise the distances are
-    sums in floating point, exact for whole numbers and else good to rounding: a tie may be decided either way.
-    Those of all pairs of C are never needed: Dijkstra from all of C at once divides the nodes into cells, and the
-    edges between two cells contain a minimum spanning tree of the distances (Mehlhorn 1988). O(m log n).
+    With D = V no distance is ever summed up: the separation is the lightest edge that leaves C, and
+    the link is the heaviest edge of a minimum spanning tree of G restricted to C, so the verdict is
+    exact. Otherwise the distances are sums in floating point, exact for whole numbers and else good
+    to rounding: a tie may be decided either way. Those of all pairs of C are never needed: Dijkstra
+    from all of C at once divides the nodes into cells, and the edges between two cells contain a
+    minimum spanning tree of the distances (Mehlhorn 1988). O(m log n).
 
-    Where D - C is empty the Definition asks nothing but the size. Where D - C cannot be reached, nor C2 from C1, all
-    distances are infinite, the nearest nodes are all nodes, and C is no cluster.
+    Where D - C is empty the Definition asks nothing but the size. Where D - C cannot be reached,
+    nor C2 from C1, all distances are infinite, the nearest nodes are all nodes, and C is no
+    cluster.
 
     *Privacy.* None: for the curator's own eyes.
 
     References
     ----------
-    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. Information Processing Letters,
-    1988.
+    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. Information
+    Processing Letters, 1988.
 
     Examples
     --------
@@ -181,12 +216,9 @@ def cluster_verdict(
     not a cluster: 2 of its 3 nodes are 1 from the others, and 0.75 from node 2 outside
     """
     positive_weights(graph, "the Definition of a cluster")
-    c = node_numbers(nodes, graph.n_nodes)
-    d = (
-        np.arange(graph.n_nodes)
-        if within is None
-        else node_numbers(within, graph.n_nodes, "within")
-    )
+    c, d = node_numbers(nodes, graph.n_nodes), np.arange(graph.n_nodes)
+    if within is not None:
+        d = node_numbers(within, graph.n_nodes, "within")
     if not np.isin(c, d).all():
         stray = c[~np.isin(c, d)][0]
         raise UsageError(f"nodes must be a subset of within, but node {stray} is not in it; add it")
@@ -194,59 +226,56 @@ def cluster_verdict(
     if len(c) < SMALLEST:
         return ClusterVerdict(False, len(c), np.nan, np.nan, None)
     whole = len(d) == graph.n_nodes
-    bridges = edges_within(graph, c) if whole else bridges_between_cells(graph, c, rest)
+    bridges = _edges_within(graph, c) if whole else _bridges_between_cells(graph, c, rest)
     return _verdict(graph, c, rest, bridges, summed=not whole)
 
 
 def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
-    """Decide for every cluster of a partition at once whether it is one by the Definition, with D = V.
+    """Decide for all clusters of a partition at once whether they are so by the Definition, D = V.
 
-    One minimum spanning forest of the edges within clusters serves all of them: O(m log n), however many there are.
+    Nodes labelled -1 belong to V but to no cluster. One minimum spanning forest of the edges within
+    clusters serves all of them: O(m log n), however many there are. *Privacy.* None: for the
+    curator's own eyes.
 
-    Parameters
-    ----------
-    graph : Graph
-        A graph with positive weights.
-    labels : array_like of int
-        The cluster of every node, numbered anyhow; -1 for noise, which belongs to V but to no cluster.
-
-    Examples
-    --------
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.25, 0.5, 0.75, 0.25, 1.0])
     >>> print(clusters_verdict(graph, [0, 0, 0, 1, 1, 1]).describe())
     1 of 2 cluster(s) are no clusters by the Definition:
       cluster 1, 3 node(s): held together at 1, but separated by 0.75
     """
-    weights = positive_weights(graph, "the Definition of a cluster")
+    positive_weights(graph, "the Definition of a cluster")
     partition = as_partition(labels, graph.n_nodes)
-    a, b = partition.cluster[graph.sources], partition.cluster[graph.targets]
-    inside = a == b
-    separations = np.full(partition.n_clusters, np.inf)
-    for end in (a, b):
-        np.minimum.at(separations, end[~inside], weights[~inside])
-    edges = np.flatnonzero(inside)
-    edges = edges[
-        minimum_spanning_edges(
-            graph.sources[edges], graph.targets[edges], weights[edges], graph.n_nodes
-        )
-    ]
-    links = np.zeros(partition.n_clusters)
-    np.maximum.at(links, a[edges], weights[edges])
-    links[np.bincount(a[edges], minlength=len(links)) < partition.sizes - 1] = np.inf
-    k = partition.n_labelled
+    links, _ = links_of_clusters(graph, partition)
+    separations = Extremes.of(graph, partition).crossing
     holds = (links < separations) | (partition.n_clusters == 1)
     holds &= partition.sizes >= SMALLEST
+    k = partition.n_labelled
     return ClustersVerdict(
-        partition.labels[:k], partition.sizes[:k], links[:k], separations[:k], holds[:k]
+        partition.labels[:k], holds[:k], partition.sizes[:k], links[:k], separations[:k]
     )
+
+
+def links_of_clusters(graph: Graph, partition: Partition) -> tuple[NDArray[np.float64], int]:
+    """Return the link of every cluster, and in how many pieces all clusters are by their own edges.
+
+    The link is infinite if these edges do not connect the cluster, and 0 of a single node.
+    """
+    cluster = partition.cluster[graph.sources]
+    inside = np.flatnonzero(cluster == partition.cluster[graph.targets])
+    sources, targets, weights = graph.sources[inside], graph.targets[inside], graph.weights[inside]
+    edges = inside[minimum_spanning_edges(sources, targets, weights, graph.n_nodes)]
+    links = np.where(partition.sizes > 1, -np.inf, 0.0)
+    np.maximum.at(links, cluster[edges], graph.weights[edges])
+    links[np.bincount(cluster[edges], minlength=len(links)) < partition.sizes - 1] = np.inf
+    return links, graph.n_nodes - len(edges)
 
 
 def connected_in(tree: WeightedTree, nodes: ArrayLike) -> bool:
     """Whether the tree's path between any two of ``nodes`` stays among them.
 
-    The paper's theorem promises it of every cluster in every minimum spanning tree. It is true of clusters within D = V
-    and of paths in the tree; the statement says "a path in G", and its proof takes D = V silently.
+    The paper's theorem promises it of every cluster in every minimum spanning tree. It is true of
+    clusters within D = V and of paths in the tree; the statement says "a path in G", and its proof
+    takes D = V silently.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -254,14 +283,56 @@ def connected_in(tree: WeightedTree, nodes: ArrayLike) -> bool:
     >>> connected_in(path, [1, 2, 3]), connected_in(path, [0, 1, 3])
     (True, False)
     """
-    chosen = np.zeros(tree.n_nodes, dtype=bool)
-    chosen[node_numbers(nodes, tree.n_nodes)] = True
-    n_inside = np.count_nonzero(chosen[tree.sources] & chosen[tree.targets])
-    return bool(n_inside >= np.count_nonzero(chosen) - 1)
+    n_nodes = len(node_numbers(nodes, tree.n_nodes))
+    return bool(np.count_nonzero(edges_among(nodes, tree)) >= n_nodes - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bridges:
+    """Edges between nodes of C that decide its link, and how far D - C is from C."""
+
+    sources: NDArray[Any]
+    """One end of each, as a place in C."""
+    targets: NDArray[Any]
+    lengths: NDArray[np.float64]
+    separation: float = np.inf
+    nearest: int = 0
+    """Where in C the separation is attained."""
+    intruder: int = -1
+    """Where in D - C; -1 if that is empty."""
+
+
+def _edges_within(graph: Graph, c: NDArray[np.int64]) -> _Bridges:
+    """D = V: the edges of G restricted to C, and the lightest edge that leaves it."""
+    place = np.full(graph.n_nodes, -1)
+    place[c] = np.arange(len(c))
+    a, b = place[graph.sources], place[graph.targets]
+    inside, leaving = (a >= 0) & (b >= 0), np.flatnonzero((a < 0) != (b < 0))
+    bridges = (a[inside], b[inside], graph.weights[inside])
+    if not len(leaving):
+        outside = np.flatnonzero(place < 0)
+        return _Bridges(*bridges, intruder=int(outside[0]) if len(outside) else -1)
+    edge = leaving[graph.weights[leaving].argmin()]
+    intruder = graph.sources[edge] if a[edge] < 0 else graph.targets[edge]
+    return _Bridges(*bridges, graph.weights[edge], max(a[edge], b[edge]), int(intruder))
+
+
+def _bridges_between_cells(graph: Graph, c: NDArray[np.int64], rest: NDArray[np.int64]) -> _Bridges:
+    """Return Mehlhorn's bridges: each edge between two Voronoi cells of C, as long as its path."""
+    distance, nearest = _voronoi_cells(graph, c)
+    cell = np.where(nearest >= 0, np.searchsorted(c, nearest), -1)
+    a, b = cell[graph.sources], cell[graph.targets]
+    between = a != b
+    lengths = (distance[graph.sources] + distance[graph.targets] + graph.weights)[between]
+    bridges = (a[between], b[between], lengths)
+    if not len(rest):
+        return _Bridges(*bridges)
+    intruder = rest[distance[rest].argmin()]
+    return _Bridges(*bridges, distance[intruder], max(cell[intruder], 0), int(intruder))
 
 
 def _verdict(
-    graph: Graph, c: NDArray[np.int64], rest: NDArray[np.int64], bridges: Bridges, *, summed: bool
+    graph: Graph, c: NDArray[np.int64], rest: NDArray[np.int64], bridges: _Bridges, *, summed: bool
 ) -> ClusterVerdict:
     tree = minimum_spanning_edges(bridges.sources, bridges.targets, bridges.lengths, len(c))
     lengths = bridges.lengths[tree]
@@ -275,7 +346,7 @@ def _verdict(
     part = component == component[bridges.nearest]
     if summed:
         to_rest = lengths[part[a] != part[b]].min(initial=np.inf)
-    else:  # edges within C decide, but the way from C1 to C2 may be shorter outside of it
+    else:  # edges within C decide, but a path from C1 to C2 may be shorter outside of it
         to_rest = distances_from(graph, c[part])[c[~part]].min()
     witness = ClusterWitness(c[part], bridges.intruder, float(to_rest), separation)
     return ClusterVerdict(False, len(c), link, separation, witness)

@@ -1,6 +1,7 @@
-"""The paper's Definitions of Cut and of a partitioning topology (section 3.2): a tree against given clusters.
+"""The paper's Definitions of Cut and of a partitioning topology (section 3.2): a tree and clusters.
 
-Noise, label -1, counts as the paper has it: every such node is a cluster of its own.
+An unclustered node, label -1, counts as the paper has it: as a cluster of its own. What all
+functions of the theory ask of nodes, labels and weights is here, too.
 """
 
 from __future__ import annotations
@@ -10,40 +11,43 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ptclust.errors import UsageError
+from ptclust.errors import UsageError, WeightError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from ptclust.clustering import WeightedTree
+    from ptclust.graph import Graph
 
-__all__ = ["Partition", "as_partition", "cuts", "has_partitioning_topology", "is_cut"]
+_LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Labels in order: clusters numbered 0 to K - 1 by ascending label, then the noise, a cluster a node."""
+    """Clusters numbered 0 to K - 1: by ascending label, then the unclustered nodes, one by one."""
 
     cluster: NDArray[np.int64]
     """The cluster of every node."""
     labels: NDArray[np.int64]
-    """The label of every cluster, as it was given; -1 where the cluster is a node of noise."""
+    """The label of every cluster, as it was given; -1 where the cluster is an unclustered node."""
     sizes: NDArray[np.int64]
     """Number of nodes of every cluster."""
 
     @property
     def n_clusters(self) -> int:
-        """K, the nodes of noise included."""
+        """K, the unclustered nodes included."""
         return len(self.labels)
 
     @property
     def n_labelled(self) -> int:
-        """Number of clusters that are not noise; they come first."""
+        """Number of clusters that are no unclustered nodes; they come first."""
         return int(np.count_nonzero(self.labels >= 0))
 
 
 def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
-    """Return the partition that ``labels`` describe: one whole number a node, numbered anyhow, -1 for noise.
+    """Return the partition of ``labels``: a whole number a node, in any numbering, -1 for none.
 
     >>> partition = as_partition([7, 7, -1, 3, -1], 5)
     >>> partition.cluster
@@ -58,19 +62,21 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
         return Partition(*np.empty((3, 0), dtype=np.int64))
     if not np.issubdtype(array.dtype, np.integer):
         raise UsageError(
-            f"labels must be whole numbers, not {array.dtype}; np.unique(labels, return_inverse=True)[1] numbers them"
+            f"labels must be whole numbers, not {array.dtype}; "
+            "np.unique(labels, return_inverse=True)[1] numbers them"
         )
     if array.min() < -1:
         raise UsageError(
-            f"labels must be whole numbers from 0, or -1 for noise, but {array.min()} is among them"
+            "labels must be whole numbers from 0, or -1 for an unclustered node, "
+            f"but {array.min()} is among them"
         )
     found, cluster = np.unique(array, return_inverse=True)
     cluster = cluster.astype(np.int64)
     if found[0] == -1:
         found, cluster = found[1:], cluster - 1
-        noise = cluster < 0
-        cluster[noise] = np.arange(len(found), len(found) + np.count_nonzero(noise))
-        found = np.concatenate([found, np.full(np.count_nonzero(noise), -1)])
+        alone = cluster < 0
+        cluster[alone] = np.arange(len(found), len(found) + np.count_nonzero(alone))
+        found = np.concatenate([found, np.full(np.count_nonzero(alone), -1)])
     return Partition(cluster, found.astype(np.int64), np.bincount(cluster))
 
 
@@ -90,15 +96,6 @@ def is_cut(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.bool_]:
 def cuts(tree: WeightedTree, labels: ArrayLike) -> NDArray[Any]:
     """Return Cut_G(T): the ids, in the graph, of the edges of the tree that join two clusters.
 
-    Parameters
-    ----------
-    tree : Tree
-        A spanning tree, or forest; it needs no weights.
-    labels : array_like of int
-        The cluster of every node, numbered anyhow. Every node labelled -1, noise, is a cluster of its own.
-
-    Examples
-    --------
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
     >>> cuts(Tree(Topology([0, 1, 2], [1, 2, 3]), edge_ids=[3, 5, 8]), [0, 0, 1, 1])
@@ -117,16 +114,15 @@ def has_partitioning_topology(
     tree : Tree
         A spanning tree, or forest; it needs no weights.
     labels : array_like of int
-        The cluster of every node, numbered anyhow. Every node labelled -1, noise, is a cluster of its own.
+        The cluster of every node, in any numbering. Every node labelled -1 is a cluster of its own.
     form : {"meant", "printed"}
-        As meant, every cluster induces a connected subtree; of a connected tree that is to say that there are K - 1
-        cuts. As printed, exactly one edge of the tree joins each pair of clusters.
+        As meant, every cluster induces a connected subtree; of a connected tree that is to say that
+        there are K - 1 cuts. As printed, exactly one edge of the tree joins each pair of clusters.
 
-    Notes
-    -----
-    For K <= 2 clusters of a connected tree the two forms agree. For K >= 3 they exclude each other: K connected
-    clusters, joined each to each, would close a cycle. So no tree whose cuts recover three clusters or more has the
-    printed form; what has it, such as a path through clusters 0, 1, 2 and 0 again, falls into more than K pieces.
+    Notes ----- For K <= 2 clusters of a connected tree the two forms agree. For K >= 3 they exclude
+    each other: K connected clusters, joined each to each, would close a cycle. So no tree whose
+    cuts recover three clusters or more has the printed form; what has it, such as a path through
+    clusters 0, 1, 2 and 0 again, falls into more than K pieces.
 
     Examples
     --------
@@ -141,13 +137,104 @@ def has_partitioning_topology(
     if form not in ("meant", "printed"):
         raise UsageError(f"form must be 'meant' or 'printed', not {form!r}")
     partition = as_partition(labels, tree.n_nodes)
-    a, b = partition.cluster[tree.sources], partition.cluster[tree.targets]
+    k, a, b = partition.n_clusters, *(partition.cluster[e] for e in (tree.sources, tree.targets))
     cut = a != b
     if form == "meant":
-        # A cluster of s nodes spans at most s - 1 edges, and that many if and only if it is connected.
-        return bool(np.count_nonzero(~cut) == tree.n_nodes - partition.n_clusters)
-    k = partition.n_clusters
+        # A cluster of s nodes spans at most s - 1 edges, and that many only if it is connected.
+        return bool(np.count_nonzero(~cut) == tree.n_nodes - k)
     if np.count_nonzero(cut) != k * (k - 1) // 2:
         return False
     pairs = np.minimum(a[cut], b[cut]) * k + np.maximum(a[cut], b[cut])
     return len(np.unique(pairs)) == len(pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """The weights of the heaviest and lightest edges of every cluster."""
+
+    heaviest: NDArray[np.float64]
+    """Within; 0 if it has no edge."""
+    lightest: NDArray[np.float64]
+    """Within; infinite if it has no edge."""
+    crossing: NDArray[np.float64]
+    """The lightest edge that leaves it; infinite if none does."""
+
+    @classmethod
+    def of(cls, graph: Graph, partition: Partition, edges: Any = slice(None)) -> Extremes:
+        """Return the extremes over the edges of these numbers."""
+        n, weights = partition.n_clusters, graph.weights[edges]
+        a, b = (partition.cluster[ends[edges]] for ends in (graph.sources, graph.targets))
+        within = a == b
+        found = cls(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
+        np.maximum.at(found.heaviest, a[within], weights[within])
+        np.minimum.at(found.lightest, a[within], weights[within])
+        for end in (a, b):
+            np.minimum.at(found.crossing, end[~within], weights[~within])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class VerdictByCluster:
+    """Of which clusters of a partition a condition holds; every array has an entry a cluster."""
+
+    labels: NDArray[np.int64]
+    """The label of every cluster, as it was given, ascending; -1 for an unclustered node."""
+    cluster_holds: NDArray[np.bool_]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds of all of them."""
+        return bool(self.cluster_holds.all())
+
+    def _described(self, so: str, not_so: str, offender: Callable[[int], str]) -> str:
+        """Return a line, and one more for each of the first clusters of which it does not hold."""
+        n, bad = len(self.labels), np.flatnonzero(~self.cluster_holds).tolist()
+        if not bad:
+            return f"all {n} cluster(s) are {so}"
+        lines = [f"{len(bad)} of {n} cluster(s) are {not_so}:"]
+        lines += [f"  {offender(k)}" for k in bad[:_LISTED]]
+        if len(bad) > _LISTED:
+            lines.append(f"  and {len(bad) - _LISTED} more")
+        return "\n".join(lines)
+
+
+def positive_weights(graph: Graph | WeightedTree, what: str) -> NDArray[np.float64]:
+    """Return the weights; raise WeightError, naming ``what``, unless all are positive."""
+    bad = ~(graph.weights > 0)
+    if bad.any():
+        edge = int(bad.argmax())
+        a, b = graph.names[[graph.sources[edge], graph.targets[edge]]].tolist()
+        raise WeightError(
+            f"{what} needs positive weights, and the edge {a!r} - {b!r} has a weight of zero or "
+            f"less ({np.count_nonzero(bad)} such weights in all); shift the weights so that they "
+            "become positive, or merge nodes at distance zero"
+        )
+    return graph.weights
+
+
+def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> NDArray[np.int64]:
+    """Return a set of nodes as ascending distinct numbers; raise UsageError if they are none."""
+    array = np.asarray(nodes)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise UsageError(
+            f"{what} must be a one-dimensional array of node numbers, not {array.ndim}-dimensional "
+            f"of {array.dtype}; np.flatnonzero makes numbers of a mask, graph.names holds the "
+            "names in node order"
+        )
+    numbers = np.unique(array).astype(np.int64)
+    outside = numbers[(numbers < 0) | (numbers >= n_nodes)]
+    if len(outside):
+        raise UsageError(
+            f"{what} must be numbers from 0 to {n_nodes - 1}, but {outside[0]} is among them"
+        )
+    return numbers
+
+
+def edges_among(nodes: ArrayLike, tree: WeightedTree) -> NDArray[np.bool_]:
+    """Return which edges of the tree have both ends among ``nodes``."""
+    chosen = np.zeros(tree.n_nodes, dtype=bool)
+    chosen[node_numbers(nodes, tree.n_nodes)] = True
+    among: NDArray[np.bool_] = chosen[tree.sources] & chosen[tree.targets]
+    return among

@@ -1,16 +1,17 @@
-"""When DBMSTClu finds given clusters for certain: the corollary of section 3.2.2 with conditions under which it holds.
+"""When DBMSTClu finds given clusters for certain: the corollary of section 3.2.2, with conditions.
 
-The paper promises recovery of homogeneous clusters. That is not so (``ptclust.theory.theorems``). Here are conditions
-on a tree and its clusters, each of them in one piece, that do suffice. Let c and d be the lightest and the heaviest
-edge across, v what V_C of a cluster of s nodes is in the end, and let cutting an edge within it leave sides of q and
-s - q nodes, whose V_C is then x and y.
+The paper promises recovery of homogeneous clusters. That is not so (``ptclust.theory.theorems``).
+Here are conditions on a tree and its clusters, each of them in one piece, that do suffice. Let c
+and d be the lightest and the heaviest edge across, v what V_C of a cluster of s nodes is in the
+end, and let cutting an edge within it leave sides of q and s - q nodes, whose V_C is then x and y.
 
 order
     Every edge within a cluster is lighter than c.
 stability
-    No cut within a cluster pays once the clusters are found: q x + (s - q) y < s v for every edge. Necessary, too.
+    No cut within a cluster pays once the clusters are found: q x + (s - q) y < s v for every edge.
+    Necessary, too.
 preference
-    While three or more clusters hang together, some cut between them beats every cut within one of them.
+    While three or more clusters hang together, some cut between them beats every cut within one.
 progress
     While two or more clusters hang together, some cut between them does not lower DBCVI.
 
@@ -21,17 +22,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust.clustering.dbcvi import dispersion, separation
+from ptclust._components import find, union
+from ptclust._kernel import kernel
+from ptclust.clustering._search_tree_kernel import validity
+from ptclust.clustering.dbcvi import cluster_validity
 from ptclust.clustering.dbmstclu import check_weights, rooted
 from ptclust.errors import GraphError
-from ptclust.theory import _recovery_kernel as kernel
-from ptclust.theory._progress import least_progress
-from ptclust.theory._progress_kernel import ClusterTree
-from ptclust.theory.certificate import Condition, RecoveryCertificate
 from ptclust.theory.partition import as_partition, is_cut
 
 if TYPE_CHECKING:
@@ -41,7 +41,80 @@ if TYPE_CHECKING:
     from ptclust.clustering.dbmstclu._kernel import RootedForest
     from ptclust.theory.partition import Partition
 
-__all__ = ["certify_recovery"]
+MARGIN = 1e-6
+"""By how much, in units of N * DBCVI, a condition has to hold.
+
+DBMSTClu compares on a grid of 2**-24 = 6e-8, and rounding errors stay below that up to 1e8 nodes.
+"""
+_WORK_PER_NODE = 16
+"""Sweeps over parts are given up beyond this: a certificate less, and never a wrong one."""
+
+_MEANING = {
+    "partition": "every cluster is one piece of the tree, and there are at least two",
+    "order": "edges within clusters are lighter than all edges across",
+    "stability": "no cut within a cluster pays once the clusters are found",
+    "preference": "a cut between clusters beats every cut within one",
+    "progress": "some cut between clusters pays until all are made",
+}
+_NECESSARY = ("partition", "stability")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition, and where it is closest to failing."""
+
+    name: str
+    """partition, order, stability, preference or progress."""
+    margin: float
+    """What is left, in units of N * DBCVI (for order, 1 - b / c; for partition, infinite)."""
+    cluster: int | None = None
+    """The label of the cluster where the margin is smallest; None if it concerns all."""
+    edge: int | None = None
+    """The id, in the graph, of the edge where the margin is smallest."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the margin is above ``MARGIN``."""
+        return self.margin > MARGIN
+
+
+@dataclass(frozen=True)
+class RecoveryCertificate:
+    """Whether recovery by DBMSTClu is certain, and why or why not. Not to be published."""
+
+    n_nodes: int
+    n_clusters: int
+    conditions: tuple[Condition, ...]
+    """In order; those that make no sense without an earlier one that fails are left out."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether DBMSTClu returns exactly the clusters for certain."""
+        return all(condition.holds for condition in self.conditions)
+
+    @property
+    def failed(self) -> tuple[Condition, ...]:
+        """The conditions that do not hold."""
+        return tuple(condition for condition in self.conditions if not condition.holds)
+
+    def describe(self) -> str:
+        """Return a verdict and a line for every condition."""
+        verdict = "is certified" if self.holds else "is not certified"
+        lines = [f"Recovery of {self.n_clusters:,} clusters in {self.n_nodes:,} nodes {verdict}."]
+        for condition in self.conditions:
+            sign = "holds" if condition.holds else "FAILS"
+            where = "" if condition.edge is None else f", edge {condition.edge}"
+            where += "" if condition.cluster is None else f", cluster {condition.cluster}"
+            margin = f" (margin {condition.margin:.4g}{where})"
+            margin = "" if math.isinf(condition.margin) else margin
+            lines.append(f"  {condition.name} {sign}: {_MEANING[condition.name]}{margin}")
+        if any(one.name in _NECESSARY and one.margin < -MARGIN for one in self.failed):
+            lines.append("  DBMSTClu does not return these clusters: what fails is necessary, too.")
+        elif not self.holds:
+            lines.append(
+                "  DBMSTClu may return these clusters all the same: what fails suffices, no more."
+            )
+        return "\n".join(lines)
 
 
 def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertificate:
@@ -52,18 +125,12 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
     tree : Tree
         A connected tree with positive weights.
     labels : array_like of int
-        The cluster of every node, numbered anyhow. Every node labelled -1, noise, is a cluster of its own.
+        The cluster of every node, in any numbering. Every node labelled -1 is a cluster of its own.
 
-    Returns
-    -------
-    RecoveryCertificate
-        If it holds, ``dbmstclu(tree)`` makes exactly the cuts between clusters. If not, it may still do so.
+    Notes ----- If it does not hold, DBMSTClu may still return the clusters. Time is linear in the
+    nodes, but for sorts of the clusters.
 
-    Notes
-    -----
-    Time is linear in the nodes, but for sorts of the clusters.
-
-    *Privacy.* Reads the weights and tells about them: for the curator alone.
+    *Privacy.* None: for the curator's own eyes.
 
     Examples
     --------
@@ -74,11 +141,11 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
     Recovery of 2 clusters in 8 nodes is certified.
       partition holds: every cluster is one piece of the tree, and there are at least two
       order holds: edges within clusters are lighter than all edges across (margin 0.8889, edge 0)
-      stability holds: no cut within a cluster pays once the clusters are found (margin 2.556, edge 0, cluster 0)
+      stability holds: no cut within a cluster pays once the clusters are found (margin 2.556, ...
     """
-    if tree.n_nodes - len(tree.weights) != 1:
+    if (n_components := tree.n_nodes - len(tree.weights)) != 1:
         raise GraphError(
-            f"a certificate is about one connected tree, not a forest of {tree.n_nodes - len(tree.weights)} "
+            f"a certificate is about one connected tree, not a forest of {n_components} "
             "components; certify each component by itself"
         )
     check_weights(tree)
@@ -95,7 +162,7 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
         sweep = _Sweep.of(tree, partition)
         found += _conditions_within(tree, partition, clusters, sweep)
         if n_clusters > 2:
-            found.append(_progress(tree, sweep))
+            found.append(_progress(tree, clusters, sweep))
     return RecoveryCertificate(tree.n_nodes, n_clusters, tuple(found))
 
 
@@ -111,35 +178,32 @@ class _Clusters:
     @classmethod
     def of(cls, tree: WeightedTree, partition: Partition, across: NDArray[np.bool_]) -> _Clusters:
         weights = tree.weights[across]
-        disp, sep = dispersion(tree, partition.cluster), separation(tree, partition.cluster)
-        return cls(float(weights.min()), float(weights.max()), partition.sizes, 1 - disp / sep)
-
-    @property
-    def spread(self) -> float:
-        """Return eta = 1 - c / d: V_C of clusters that hang together is between -eta and eta."""
-        return 1 - self.lightest / self.heaviest
+        v = cluster_validity(tree, partition.cluster)
+        return cls(float(weights.min()), float(weights.max()), partition.sizes, v)
 
 
 @dataclass(frozen=True)
 class _Sweep:
-    """The rooted tree, by preorder numbers, and what cuts within its clusters would leave of them."""
+    """The rooted tree, by preorder numbers, and what cuts within its clusters would leave."""
 
     forest: RootedForest
     cluster: NDArray[np.int64]
-    sides: kernel.Sides
+    sides: _Sides
 
     @classmethod
     def of(cls, tree: WeightedTree, partition: Partition) -> _Sweep:
         forest, n = rooted(tree), tree.n_nodes
-        sides = kernel.Sides(
+        sides = _Sides(
             n_below=np.ones(n, np.int64),
-            heaviest_below=np.zeros(n),
-            heaviest_above=np.zeros(n),
             cuts_below=np.zeros(n, np.int64),
             within=np.zeros(n, np.bool_),
+            heaviest_below=np.zeros(n),
+            heaviest_above=np.zeros(n),
+            validity_below=np.zeros(n),
+            validity_above=np.zeros(n),
         )
         cluster = partition.cluster[forest.node]
-        kernel.sweep_clusters(forest.parent, forest.weight, cluster, np.zeros(n), sides)
+        _sweep_clusters(forest.parent, forest.weight, cluster, np.zeros(n), sides)
         return cls(forest, cluster, sides)
 
     @property
@@ -164,10 +228,7 @@ def _conditions_within(
     home, weight = cluster[inner], forest.weight[inner]
     size = clusters.size[home]
     q = sides.n_below[inner], size - sides.n_below[inner]
-    x = (
-        _validity(weight, sides.heaviest_below[inner]),
-        _validity(weight, sides.heaviest_above[inner]),
-    )
+    x = sides.validity_below[inner], sides.validity_above[inner]
 
     def worst(name: str, margin: NDArray[np.float64]) -> Condition:
         if not len(margin):
@@ -185,13 +246,6 @@ def _conditions_within(
         both = (below > 0) & (below < n_cuts[home])
         found.append(worst("preference", _preference(clusters, home, weight, q, x, both)))
     return found
-
-
-def _validity(
-    separation: NDArray[np.float64], dispersion: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return V_C."""
-    return (separation - dispersion) / np.maximum(separation, dispersion)
 
 
 def _preference(
@@ -216,14 +270,15 @@ def _preference(
         for n_side, v in zip(q, x, strict=True):
             margin = np.minimum(margin, right - n_side * (v + 1 - weight / heaviest))
     n_nodes = clusters.size.sum()
-    apart = worth + s1 * clusters.spread - n_nodes * np.maximum(0.0, weight / c - c / d)
+    # V_C of clusters that hang together is between -(1 - c / d) and 1 - c / d.
+    apart = worth + s1 * (1 - c / d) - n_nodes * np.maximum(0.0, weight / c - c / d)
     return np.where(both, np.minimum(margin, apart), margin)
 
 
 def _smallest_others(
     values: NDArray[np.float64] | NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return, for each of three clusters or more, the smallest and the second smallest value among the others."""
+    """Return, for each of three clusters or more, the smallest two values among the others."""
     order = np.argsort(values, kind="stable")[:3]
     first, second, third = values[order].astype(np.float64)
     is_first = np.arange(len(values)) == order[0]
@@ -231,17 +286,226 @@ def _smallest_others(
     return np.where(is_first, second, first), np.where(is_first | is_second, third, second)
 
 
-def _progress(tree: WeightedTree, sweep: _Sweep) -> Condition:
+def _progress(tree: WeightedTree, clusters: _Clusters, sweep: _Sweep) -> Condition:
+    """Return by how much the best cut of a part raises N * DBCVI, at least.
+
+    Only parts whose edges are all lighter than those that leave them are in question: the parts
+    that single linkage makes of the clusters, but the last, for the first cut is always made.
+    """
     tops, forest, sides = sweep.tops, sweep.forest, sweep.sides
     rank = np.empty(len(tops), np.int64)
     rank[sweep.cluster[tops]] = np.arange(len(tops))
-    clusters = ClusterTree(
+    inner = _ClusterTree(
         parent=rank[sweep.cluster[forest.parent[tops]]],
         weight=forest.weight[tops],
         size=sides.n_below[tops],
         heaviest=sides.heaviest_below[tops],
     )
-    margin, below = least_progress(clusters)
-    if math.isinf(margin):
+    edges = 1 + np.argsort(inner.weight[1:], kind="stable")
+    heaviest = inner.weight[edges]
+    merges = _merged(inner, edges)
+    # A cut that takes off one cluster, whichever of two it is, leaves this at least.
+    worth = np.sort(clusters.size * clusters.validity)[1]
+    by_leaf = worth - merges.n_nodes.sum(axis=1) * (1 - clusters.lightest / heaviest)
+    after = np.maximum(merges.after, by_leaf)
+    asks = (heaviest < merges.leaving) & np.isfinite(merges.leaving)
+    unclear = np.flatnonzero(asks & (after - merges.before <= MARGIN))
+    best = np.full(len(edges), -np.inf)
+    _best_cuts(unclear, inner, merges, _WORK_PER_NODE * tree.n_nodes, best)
+    margin = np.where(asks, np.maximum(after, best) - merges.before, np.inf)
+    least = int(margin.argmin())
+    if math.isinf(margin[least]):
         return Condition("progress", math.inf)
-    return Condition("progress", margin, edge=int(tree.edge_ids[forest.edge[tops[below]]]))
+    edge = int(tree.edge_ids[forest.edge[tops[edges[least]]]])
+    return Condition("progress", float(margin[least]), edge=edge)
+
+
+def _merged(tree: _ClusterTree, edges: NDArray[np.int64]) -> _Merges:
+    n = len(edges)
+    merges = _Merges(
+        sides=np.empty((n, 2), np.int64),
+        n_nodes=np.empty((n, 2), np.int64),
+        heaviest=np.empty((n, 2)),
+        n_clusters=np.zeros(n, np.int64),
+        leaving=np.full(n, np.inf),
+        before=np.zeros(n),
+        after=np.zeros(n),
+        begin=np.zeros(n, np.int64),
+        order=np.empty(n + 1, np.int64),
+    )
+    _merge_clusters(edges, tree, merges)
+    return merges
+
+
+class _Sides(NamedTuple):
+    """Both sides, within its cluster, of the edge above every node in preorder."""
+
+    n_below: NDArray[np.int64]  # nodes at and below the node
+    cuts_below: NDArray[np.int64]  # edges that leave the cluster at or below it
+    within: NDArray[np.bool_]  # whether the edge above it is within a cluster
+    heaviest_below: NDArray[np.float64]  # heaviest edge below it
+    heaviest_above: NDArray[np.float64]  # heaviest edge of the cluster on the other side
+    validity_below: NDArray[np.float64]  # V_C of what a cut of the edge would leave below
+    validity_above: NDArray[np.float64]  # and of the rest of the cluster
+
+
+@kernel
+def _sweep_clusters(
+    parent: NDArray[Any],
+    weight: NDArray[np.float64],
+    cluster: NDArray[np.int64],
+    runner_up: NDArray[np.float64],
+    sides: _Sides,
+) -> None:
+    """Fill ``sides`` in two sweeps; all arrays are indexed by preorder number.
+
+    On entry ``n_below`` is 1 and all else is 0. ``runner_up`` is a buffer for the second heaviest
+    branch below a node: what is heaviest beside the heaviest branch.
+    """
+    heaviest = sides.heaviest_below
+    for p in range(len(parent) - 1, 0, -1):
+        up = parent[p]
+        if cluster[p] != cluster[up]:
+            sides.cuts_below[p] += 1
+            sides.cuts_below[up] += 1
+            continue
+        sides.within[p] = True
+        sides.n_below[up] += sides.n_below[p]
+        sides.cuts_below[up] += sides.cuts_below[p]
+        branch = max(weight[p], heaviest[p])
+        runner_up[up] = max(runner_up[up], min(branch, heaviest[up]))
+        heaviest[up] = max(heaviest[up], branch)
+    for p in range(1, len(parent)):
+        if not sides.within[p]:
+            continue
+        up = parent[p]
+        is_heaviest = max(weight[p], heaviest[p]) == heaviest[up]
+        beside = runner_up[up] if is_heaviest else heaviest[up]
+        if sides.within[up]:
+            beside = max(beside, sides.heaviest_above[up], weight[up])
+        sides.heaviest_above[p] = beside
+        sides.validity_below[p] = validity(weight[p], heaviest[p])
+        sides.validity_above[p] = validity(weight[p], beside)
+
+
+class _ClusterTree(NamedTuple):
+    """The clusters in preorder, the root first. An edge goes by the cluster below it."""
+
+    parent: NDArray[np.int64]
+    weight: NDArray[np.float64]  # of the edge to the parent
+    size: NDArray[np.int64]  # nodes of the cluster
+    heaviest: NDArray[np.float64]  # heaviest edge within
+
+
+class _Merges(NamedTuple):
+    """The parts that single linkage makes, in order."""
+
+    sides: NDArray[np.int64]  # the two parts joined: an earlier merge, or -1 - k for the cluster k
+    n_nodes: NDArray[np.int64]  # nodes of both
+    heaviest: NDArray[np.float64]  # heaviest edge of either
+    n_clusters: NDArray[np.int64]  # clusters of the whole part
+    leaving: NDArray[np.float64]  # lightest edge that leaves it, inf for the last
+    before: NDArray[np.float64]  # its share of N * DBCVI, 0 for the last
+    after: NDArray[np.float64]  # and what the cut of its heaviest edge leaves
+    begin: NDArray[np.int64]  # where its clusters begin in ``order``
+    order: NDArray[np.int64]  # the clusters, those of every part side by side
+
+
+@kernel
+def _merge_clusters(edges: NDArray[np.int64], tree: _ClusterTree, merges: _Merges) -> None:
+    """Link the clusters into ``merges``; ``edges`` are all but the root, by weight to their parent.
+
+    On entry ``leaving`` is infinite, and ``n_clusters``, ``before``, ``after`` and ``begin`` are 0.
+    """
+    n = len(tree.parent)
+    root_of = np.arange(n)
+    made_by = -1 - np.arange(n)
+    for i in range(len(edges)):
+        weight = tree.weight[edges[i]]
+        ends = find(root_of, edges[i]), find(root_of, tree.parent[edges[i]])
+        for side in range(2):
+            part = made_by[ends[side]]
+            merges.sides[i, side] = part
+            if part < 0:
+                merges.n_nodes[i, side] = tree.size[-1 - part]
+                merges.heaviest[i, side] = tree.heaviest[-1 - part]
+                merges.n_clusters[i] += 1
+            else:
+                merges.n_nodes[i, side] = merges.n_nodes[part].sum()
+                merges.heaviest[i, side] = tree.weight[edges[part]]
+                merges.n_clusters[i] += merges.n_clusters[part]
+                merges.leaving[part] = weight
+        union(root_of, ends[0], ends[1])
+        made_by[min(ends[0], ends[1])] = i
+    for i in range(len(edges) - 1, -1, -1):
+        at, heaviest = merges.begin[i], tree.weight[edges[i]]
+        if merges.leaving[i] < np.inf:
+            merges.before[i] = merges.n_nodes[i].sum() * validity(merges.leaving[i], heaviest)
+        for side in range(2):
+            v = validity(heaviest, merges.heaviest[i, side])
+            merges.after[i] += merges.n_nodes[i, side] * v
+            part = merges.sides[i, side]
+            if part < 0:
+                merges.order[at] = -1 - part
+                at += 1
+            else:
+                merges.begin[part] = at
+                at += merges.n_clusters[part]
+
+
+@kernel
+def _best_cut_between(
+    members: NDArray[np.int64],
+    tree: _ClusterTree,
+    n_below: NDArray[np.int64],
+    clusters_below: NDArray[np.int64],
+    heaviest_below: NDArray[np.float64],
+) -> float:
+    """Return the largest N * DBCVI that a cut between ``members``, in preorder, leaves.
+
+    All edges that leave the part are heavier than those within it, so the edge that is cut
+    separates both pieces. The last three arrays are buffers for what is below every cluster.
+    """
+    count = len(members)
+    after = np.zeros(count + 1)
+    for p in members:
+        n_below[p], clusters_below[p] = tree.size[p], 1
+        heaviest_below[p] = tree.heaviest[p]
+    for i in range(count - 1, 0, -1):
+        p = members[i]
+        up = tree.parent[p]
+        n_below[up] += n_below[p]
+        clusters_below[up] += clusters_below[p]
+        heaviest_below[up] = max(heaviest_below[up], heaviest_below[p], tree.weight[p])
+        after[i] = max(after[i + 1], tree.weight[p], tree.heaviest[p])
+    before, best = tree.heaviest[members[0]], -np.inf
+    n_nodes = n_below[members[0]]
+    for i in range(1, count):
+        p = members[i]
+        weight = tree.weight[p]
+        rest = max(before, after[i + clusters_below[p]])
+        below = n_below[p] * validity(weight, heaviest_below[p])
+        best = max(best, below + (n_nodes - n_below[p]) * validity(weight, rest))
+        before = max(before, weight, tree.heaviest[p])
+    return float(best)
+
+
+@kernel
+def _best_cuts(
+    parts: NDArray[np.int64],
+    tree: _ClusterTree,
+    merges: _Merges,
+    work: int,
+    best: NDArray[np.float64],
+) -> None:
+    """Write the best cut of each of ``parts`` into ``best``, for about ``work`` clusters."""
+    n = len(tree.parent)
+    n_below, clusters_below = np.empty(n, np.int64), np.empty(n, np.int64)
+    heaviest_below = np.empty(n)
+    for part in parts:
+        work -= merges.n_clusters[part]
+        if work < 0:
+            return
+        begin = merges.begin[part]
+        members = np.sort(merges.order[begin : begin + merges.n_clusters[part]])
+        best[part] = _best_cut_between(members, tree, n_below, clusters_below, heaviest_below)

@@ -1,7 +1,8 @@
 """Theorems A, B, C and the corollary of section 3.2.2, checked on a given tree by running DBMSTClu.
 
-All four are false: homogeneous clusters, weakly or strongly, do not make them hold. docs/proofs/recovery.md has a small
-counterexample to each and the step at which its printed proof breaks; ``certify_recovery`` has conditions that suffice.
+All four are false: homogeneous clusters, weakly or strongly, do not make them hold.
+docs/proofs/recovery.md has a small counterexample to each and the step at which its printed proof
+breaks; ``certify_recovery`` has conditions that suffice.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from ptclust.clustering import WeightedTree
 
-__all__ = ["TheoremCheck", "recovered", "theorem_a", "theorem_b", "theorem_c"]
-
 
 @dataclass(frozen=True)
 class TheoremCheck:
@@ -41,7 +40,8 @@ _HOLDS = TheoremCheck(True)
 def theorem_a(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     """Check Theorem A: as long as edges of Cut_G(T) are left, before step K - 1, DBMSTClu goes on.
 
-    If it does not, ``edge`` is the heaviest edge left in Cut_G(T), which by the paper's proof ought to raise DBCVI.
+    If it does not, ``edge`` is the heaviest edge left in Cut_G(T), which by the paper's proof ought
+    to raise DBCVI.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -59,10 +59,10 @@ def theorem_a(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
 
 def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
-    """Check Theorem B: before step K - 1, all edges whose cut leaves the largest DBCVI are in Cut_G(T).
+    """Check Theorem B: before step K - 1, all edges whose cut is best for DBCVI are in Cut_G(T).
 
-    If not, ``edge`` is the last of the others among them. Evaluates every cut from scratch at every step: for small
-    trees.
+    If not, ``edge`` is the last of the others among them. Evaluates every cut from scratch at every
+    step: for small trees.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -81,7 +81,7 @@ def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
 
 def theorem_c(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
-    """Check Theorem C: after K - 1 cuts nothing more is cut. If not, ``edge`` is what DBMSTClu cuts next.
+    """Check Theorem C: after K - 1 cuts nothing more is cut. If not, ``edge`` is cut next.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -96,10 +96,10 @@ def theorem_c(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
 
 def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
-    """Check the corollary: DBMSTClu makes exactly the cuts of Cut_G(T), and these leave exactly the clusters.
+    """Check the corollary: DBMSTClu makes exactly the cuts of Cut_G(T); they leave the clusters.
 
-    If not, ``edge`` is the first wrong cut, or else the heaviest edge of Cut_G(T) that is never cut; it is None if the
-    clusters are no pieces of the tree, so that no cuts could find them.
+    If not, ``edge`` is the first wrong cut, or else the heaviest edge of Cut_G(T) that is never
+    cut; it is None if the clusters are no pieces of the tree, so that no cuts could find them.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -136,7 +136,7 @@ class _Run:
 
 
 def _index_after_each_cut(tree: WeightedTree, made: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return N * DBCVI after the cuts ``made`` and one more, for every edge; -inf for those made."""
+    """Return N * DBCVI after the cuts ``made`` and each other edge; -inf for those made."""
     values = np.full(len(tree.weights), -np.inf)
     for edge in np.setdiff1d(np.arange(len(tree.weights)), made):
         kept = np.delete(np.arange(len(tree.weights)), np.append(made, edge))

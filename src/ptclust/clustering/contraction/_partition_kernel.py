@@ -13,8 +13,6 @@ import numpy as np
 
 from ptclust._components import find, number_by_first_appearance, union
 from ptclust._kernel import kernel
-from ptclust._components import number_by_first_appearance
-from ptclust._components import find, union
 from ptclust.clustering.contraction._greedy_kernel import contract_greedily
 
 if TYPE_CHECKING:

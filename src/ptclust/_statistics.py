@@ -1,7 +1,8 @@
-"""How well two partitions of the same nodes agree, and how far a mean of such numbers can be trusted."""
+"""Agreement of two partitions, intervals of means and of probabilities, seeds of simulations."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["agreement", "margin_of"]
+__all__ = ["agreement", "clopper_pearson", "margin_of", "seed_of"]
 
 
 def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
@@ -20,8 +21,6 @@ def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
 
     The value of scikit-learn's ``adjusted_rand_score``, which takes far longer for small graphs.
 
-    Examples
-    --------
     >>> agreement(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
     1.0
     """
@@ -53,3 +52,31 @@ def margin_of(values: Sequence[float]) -> float | None:
         return None
     quantile = float(t.ppf(0.975, len(values) - 1))
     return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def clopper_pearson(
+    successes: ArrayLike, trials: int, error: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bounds on a probability, below and above, each wrong with probability ``error``.
+
+    >>> low, high = clopper_pearson([0, 5, 10], 10, 0.025)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.187, 0.692], [0.308, 0.813, 1.0])
+    """
+    from scipy.special import betaincinv
+
+    seen = np.asarray(successes, dtype=np.float64)
+    some, not_all = np.maximum(seen, 1.0), np.minimum(seen, trials - 1.0)
+    low = np.where(seen > 0, betaincinv(some, trials - some + 1.0, error), 0.0)
+    # Successes are bounded above by failures below: both tails keep their relative precision.
+    fewest = betaincinv(trials - not_all, not_all + 1.0, error)
+    return low, np.where(seen < trials, 1.0 - fewest, 1.0)
+
+
+def seed_of(*parts: object) -> int:
+    """Return a seed that belongs to these parts, and looks random.
+
+    >>> seed_of(0, "noise") == seed_of(0, "noise") != seed_of(1, "noise")
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())

@@ -1,0 +1,316 @@
+"""How good the Exponential mechanism's choices are: edges, trees, and the clusters in a tree.
+
+A step selects r with probability proportional to exp(-c w(r)); its *excess* is w(r) less the least
+weight among the candidates. The excess of a tree T is w(T) - w(MST).
+
+Theorem D says that the private tree has a partitioning topology, every cluster in one piece, with
+high probability. It comes in three forms. The paper prints one in its text and another in its
+supplement; both are false. docs/proofs/bounds.md says where their proof breaks, and proves the
+third, *corrected* one, for PAMST and Kruskal alike, and all other bounds here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust.errors import GraphError, UsageError
+from ptclust.theory.cluster import links_of_clusters
+from ptclust.theory.partition import Extremes, as_partition, positive_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ptclust.graph import Graph
+    from ptclust.privacy import Noise
+    from ptclust.privacy.exponential import TreeCalibration
+
+
+def excess_probability(exponent: float, n_candidates: int, excess: float) -> float:
+    """Return the largest probability that a choice is off by ``excess`` or more.
+
+    It is N exp(-c x) / (1 + N exp(-c x)) with N = n_candidates - 1, and is reached where all
+    candidates but the best are off by exactly x.
+
+    >>> excess_probability(exponent=1.0, n_candidates=2, excess=0.0)
+    1.0
+    >>> round(excess_probability(exponent=10.0, n_candidates=101, excess=1.0), 4)
+    0.0045
+    """
+    c = _exponent(exponent)
+    _check_candidates(n_candidates)
+    if excess <= 0:
+        return 1.0
+    if n_candidates == 1:
+        return 0.0
+    odds = math.log(n_candidates - 1) - c * excess
+    return 1.0 / (1.0 + math.exp(-odds)) if odds > -700.0 else math.exp(odds)
+
+
+def expected_excess(exponent: float, n_candidates: int) -> float:
+    """Return a bound on the mean excess of a step: log(n_candidates) / c.
+
+    >>> round(expected_excess(exponent=10.0, n_candidates=100), 3)
+    0.461
+    """
+    c = _exponent(exponent)
+    _check_candidates(n_candidates)
+    return math.log(n_candidates) / c
+
+
+def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1) -> float:
+    """Return the paper's exponent c = epsilon / (2 Delta_u k) of k steps that share epsilon.
+
+    Its utility -abs(w(r) - min w) has Delta_u = 2 mu; ``ptclust.privacy`` knows the exponent that a
+    budget truly affords.
+
+    >>> paper_exponent(epsilon=1.0, utility_sensitivity=0.2, n_steps=10)
+    0.25
+    """
+    for name, value in (("epsilon", epsilon), ("utility_sensitivity", utility_sensitivity)):
+        if not 0 < value < math.inf:
+            raise UsageError(f"{name} must be positive and finite, not {value!r}")
+    if n_steps < 1:
+        raise UsageError(f"at least 1 step is needed, not {n_steps}")
+    return epsilon / (2.0 * utility_sensitivity * n_steps)
+
+
+def paper_utility_threshold(
+    epsilon: float, utility_sensitivity: float, n_candidates: int, t: float
+) -> float:
+    """Return how far below the best utility a choice falls with probability exp(-t) at most.
+
+    It is 2 Delta_u (t + log R) / epsilon for R candidates, as a theorem of section 2 rightly says.
+
+    >>> round(paper_utility_threshold(1.0, 0.2, 100, t=3.0), 3)
+    3.042
+    """
+    _check_candidates(n_candidates)
+    return (t + math.log(n_candidates)) / paper_exponent(epsilon, utility_sensitivity)
+
+
+@dataclass(frozen=True)
+class TheoremD:
+    """What the three forms of Theorem D say the probability of a partitioning topology is at least.
+
+    The printed forms are reported as they come out; below 0 they say nothing.
+    """
+
+    exponent: float
+    """c of the mechanism, epsilon / (2 Delta_u (n - 1))."""
+    printed: float
+    """The form of the text, with log|E| inside A. False."""
+    supplement: float
+    """The form of the supplement, with log|E| outside. False, too."""
+    corrected: float
+    """What holds; see ``partitioning_probability``."""
+
+
+def partitioning_probability(
+    graph: Graph, labels: ArrayLike, exponent: float | TreeCalibration
+) -> float:
+    """Return how probably a tree of PAMST or Kruskal keeps every cluster in one piece, at least.
+
+    It is the product over clusters i of (1 + x_i)^-(n_i - 1), where n_i is the size of the cluster
+    and x_i = sum over its boundary edges e of exp(-c (w(e) - b_i)), b_i being the heaviest edge of
+    the minimum spanning tree of the cluster. It is at least 1 - sum_i (n_i - 1) m_i exp(-c gap_i),
+    with m_i boundary edges that are heavier than b_i by gap_i or more.
+
+    Every cluster must be connected in the graph. ``exponent`` is c, where an edge is selected with
+    probability proportional to exp(-c w), or what a mechanism was calibrated to.
+
+    *Privacy.* None: for the curator's own eyes.
+
+    >>> from ptclust.graph import Graph
+    >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
+    >>> round(partitioning_probability(graph, [0, 0, 1, 1], exponent=10.0), 4)
+    0.9954
+    """
+    c = _exponent(exponent)
+    partition = as_partition(labels, graph.n_nodes)
+    bottleneck, n_pieces = links_of_clusters(graph, partition)
+    if (torn := n_pieces - partition.n_clusters) > 0:
+        raise GraphError(
+            f"the clusters fall into {torn} pieces more than there are clusters; every cluster "
+            "must be connected by edges of its own"
+        )
+    a, b = partition.cluster[graph.sources], partition.cluster[graph.targets]
+    cross = a != b
+    log_x = np.full(partition.n_clusters, -np.inf)
+    for cluster in (a[cross], b[cross]):
+        with np.errstate(under="ignore"):
+            np.logaddexp.at(log_x, cluster, -c * (graph.weights[cross] - bottleneck[cluster]))
+    several = partition.sizes > 1  # a cluster of a single node is never torn
+    log_terms = np.logaddexp(0.0, log_x[several]) * (partition.sizes[several] - 1)
+    return float(np.exp(-log_terms.sum()))
+
+
+def theorem_d(
+    graph: Graph, labels: ArrayLike, *, epsilon: float, utility_sensitivity: float
+) -> TheoremD:
+    """Return all three forms of Theorem D for the paper's PAMST.
+
+    The graph is connected, with positive weights, as is every cluster within itself. ``epsilon``
+    and ``utility_sensitivity`` are the paper's: Delta_u is 2 mu. *Privacy.* None: for the curator's
+    own eyes.
+
+    >>> from ptclust.graph import Graph
+    >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
+    >>> theorem_d(graph, [0, 0, 1, 1], epsilon=6.0, utility_sensitivity=0.25).exponent
+    4.0
+    """
+    if graph.topology.n_components != 1:
+        raise GraphError(
+            "Theorem D is about a connected graph, and this one has "
+            f"{graph.topology.n_components} components; look at each by itself"
+        )
+    positive_weights(graph, "Theorem D")
+    steps = graph.n_nodes - 1
+    c = paper_exponent(epsilon, utility_sensitivity, steps)
+    corrected = partitioning_probability(graph, labels, c)
+    partition = as_partition(labels, graph.n_nodes)
+    several = partition.sizes > 1
+    # Any two edges of a simple graph lie in one spanning tree, so alpha_i is over all edges of C_i.
+    of_all = Extremes.of(graph, partition)
+    largest, smallest = of_all.heaviest[several], of_all.lightest[several]
+    gap = largest**2 / smallest - smallest
+    n_steps = partition.sizes[several] - 1
+    log_m = np.log(graph.n_edges)
+    inside = np.exp(-(epsilon * gap + log_m) / (2.0 * utility_sensitivity * steps))
+    outside = np.exp(-c * gap + log_m)
+    return TheoremD(
+        exponent=c,
+        printed=1.0 - float(n_steps @ inside),
+        supplement=1.0 - float(n_steps @ outside),
+        corrected=corrected,
+    )
+
+
+def drawn_tree_excess(
+    exponent: float | TreeCalibration, n_steps: int, n_edges: int, gamma: float
+) -> float:
+    """Return what the excess of a tree drawn by PAMST or Kruskal is at most, but for ``gamma``.
+
+    Step j is off by at most (log(m - j) + E_j) / c with independent standard exponentials E_j, so
+    the tree is by (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable.
+    That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public.
+
+    Parameters
+    ----------
+    exponent : float or TreeCalibration
+        c, where an edge is selected with probability proportional to exp(-c w).
+    n_steps, n_edges : int
+        k and m, the number of edges of the tree and of the graph.
+    gamma : float
+        The probability with which the bound may fail.
+
+    Examples
+    --------
+    >>> round(drawn_tree_excess(100.0, n_steps=99, n_edges=800, gamma=0.05), 2)
+    7.71
+    """
+    from scipy.special import gammainccinv
+
+    c = _exponent(exponent)
+    _check_counts(n_steps, n_edges)
+    _check_gamma(gamma)
+    if n_steps == 0:
+        return 0.0
+    return (_log_choices(n_steps, n_edges) + float(gammainccinv(n_steps, gamma))) / c
+
+
+def expected_drawn_tree_excess(
+    exponent: float | TreeCalibration, n_steps: int, n_edges: int
+) -> float:
+    """Return a bound on the mean excess of a tree drawn by PAMST or Kruskal.
+
+    It is log(m! / (m - k)!) / c <= k log(m) / c.
+
+    >>> round(expected_drawn_tree_excess(100.0, n_steps=99, n_edges=800), 2)
+    6.55
+    """
+    c = _exponent(exponent)
+    _check_counts(n_steps, n_edges)
+    return _log_choices(n_steps, n_edges) / c
+
+
+def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
+    """Return what the excess of a minimum spanning tree under noise is at most, but for ``gamma``.
+
+    ``noise`` is on all m edges of the graph, and ``n_steps`` is k, the number of edges of the tree.
+    With probability 1 - gamma no noise exceeds b = s log(m / gamma) for Laplace noise of scale s
+    (Sealfon 2016), or sigma sqrt(2 log(m / gamma)) for Gaussian noise, and the two trees differ in
+    min(k, m - k) edges at most, each worth 2 b. All numbers are public.
+
+    >>> from ptclust.privacy import Noise
+    >>> noise = Noise("laplace", scale=0.01, granularity=-40, n_values=800)
+    >>> round(perturbed_tree_excess(noise, n_steps=99, gamma=0.05), 2)
+    19.17
+    """
+    _check_counts(n_steps, noise.n_values)
+    _check_gamma(gamma)
+    differing = min(n_steps, noise.n_values - n_steps)
+    if differing == 0:
+        return 0.0
+    tail = math.log(noise.n_values / gamma)
+    largest = tail if noise.distribution == "laplace" else math.sqrt(2.0 * tail)
+    return 2.0 * differing * noise.scale * largest
+
+
+def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
+    """Return a bound on the mean excess of the minimum spanning tree of noisy weights.
+
+    The largest of m noises is s (1 + 1/2 + ... + 1/m) on average for Laplace noise, at most
+    sigma sqrt(2 log(2 m)) for Gaussian noise.
+
+    >>> from ptclust.privacy import Noise
+    >>> noise = Noise("gaussian", scale=0.01, granularity=-40, n_values=800)
+    >>> round(expected_perturbed_tree_excess(noise, n_steps=99), 2)
+    7.61
+    """
+    from scipy.special import digamma
+
+    m = noise.n_values
+    _check_counts(n_steps, m)
+    differing = min(n_steps, m - n_steps)
+    if differing == 0:
+        return 0.0
+    largest = math.sqrt(2.0 * math.log(2.0 * m))
+    if noise.distribution == "laplace":
+        largest = float(digamma(m + 1)) + np.euler_gamma
+    return 2.0 * differing * noise.scale * largest
+
+
+def _log_choices(n_steps: int, n_edges: int) -> float:
+    """Return log(m (m - 1) ... (m - k + 1)): a chosen edge is no candidate any more."""
+    return math.fsum(math.log(n_edges - j) for j in range(n_steps))
+
+
+def _exponent(exponent: float | TreeCalibration) -> float:
+    c = exponent if isinstance(exponent, int | float) else exponent.exponent
+    if not 0 < c < math.inf:
+        raise UsageError(f"an exponent must be positive and finite, not {c!r}")
+    return c
+
+
+def _check_candidates(n_candidates: int) -> None:
+    if n_candidates < 1:
+        raise UsageError(f"a choice needs at least 1 candidate, not {n_candidates}")
+
+
+def _check_counts(n_steps: int, n_edges: int) -> None:
+    if not 0 <= n_steps <= n_edges:
+        raise UsageError(
+            f"a spanning tree of a graph with {n_edges} edges has 0 to {n_edges} edges, "
+            f"not {n_steps}"
+        )
+
+
+def _check_gamma(gamma: float) -> None:
+    if not 0 < gamma < 1:
+        raise UsageError(
+            f"gamma, the probability of failure, must lie between 0 and 1, not {gamma!r}"
+        )
