@@ -14,8 +14,6 @@ from experiments.targets import ABOVE, failures, outcomes
 from experiments.utility import CONTROLLED, EQUAL_AT, equal_name
 from experiments.utility_figure import draw_setting
 from experiments.utility_words import (
-from ptclust._files import written_at_once
-from ptclust._tables import aligned
     REAL_AT,
     about_real,
     cell_of,
@@ -25,6 +23,7 @@ from ptclust._tables import aligned
     value_of,
 )
 from ptclust._files import written_at_once
+from ptclust._tables import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

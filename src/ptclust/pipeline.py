@@ -73,16 +73,20 @@ class ClusteringRequest:
         )
 
 
+_NOBODY = Payment(None, "")
+_AS_FOUND = ClusteringRequest()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
     """All that is asked of a release; the fields are parameters of `ptclust.PTClust`."""
 
     plan: PlanRequest
-    clustering: ClusteringRequest = ClusteringRequest()
+    clustering: ClusteringRequest = _AS_FOUND
     clip: tuple[float, float] | None = None
     privacy_unit: str | None = None
     random_state: int | None = None
-    payment: Payment = Payment(None, "")
+    payment: Payment = _NOBODY
 
     def __post_init__(self) -> None:
         clip = check_range(self.clip)

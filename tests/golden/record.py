@@ -11,16 +11,16 @@ import json
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from ptclust.privacy.ledger import Ledger
-from ptclust.privacy.plan import plan
 
 from ptclust.errors import BudgetError, UsageError
-from ptclust.pipeline import publish
+from ptclust.ledger import Ledger
+from ptclust.pipeline import ReleaseRequest, private_spanning_tree, publish
+from ptclust.planning import plan
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.trees import private_spanning_tree
 from tests.golden.graphs import GRAPHS
 
 FILE = Path(__file__).parent / "record.json.gz"
@@ -61,7 +61,7 @@ def _case(graph, sensitivity, epsilon, delta, mechanism, calibration):
             epsilon=epsilon,
             delta=delta,
             sensitivity=sensitivity,
-            tree=mechanism,
+            mechanism=mechanism,
             calibration=calibration,
         )
     except UsageError:
@@ -71,7 +71,9 @@ def _case(graph, sensitivity, epsilon, delta, mechanism, calibration):
         return numbers
     for clusterer in CLUSTERERS:
         try:
-            release = publish(graph, planned, clusterer=clusterer, random_state=7)
+            asked = replace(planned.request, clusterer=clusterer)
+            request = ReleaseRequest(plan=asked, random_state=7)
+            release = publish(graph, request, plan=planned)
         except UsageError:
             numbers[clusterer] = "refused"
             continue
@@ -81,7 +83,7 @@ def _case(graph, sensitivity, epsilon, delta, mechanism, calibration):
     if mechanism != "auto":
         tree = private_spanning_tree(
             graph,
-            method=mechanism,
+            mechanism=mechanism,
             epsilon=epsilon,
             delta=delta,
             sensitivity=sensitivity,
@@ -94,10 +96,10 @@ def _case(graph, sensitivity, epsilon, delta, mechanism, calibration):
 
 def _plan_numbers(planned):
     return {
-        "chosen": planned.chosen.method,
+        "chosen": planned.chosen.mechanism,
         "mechanisms": [
             {
-                "name": one.method,
+                "name": one.mechanism,
                 "noise": one.noise,
                 "visible gap": one.visible_gap,
                 "exponent": one.tree.exponent if one.tree else None,
@@ -110,7 +112,7 @@ def _plan_numbers(planned):
                 "spent": _budget(one.spent),
                 "weights spent": _budget(one.weights_spent),
             }
-            for one in planned.candidates
+            for one in planned.calibrations
         ],
     }
 
@@ -159,7 +161,7 @@ def _statement(statement):
 
 
 def _published(release):
-    whole = release.graph_weights
+    whole = release.noisy_weights if release.published.whole_graph else None
     return {
         "tree": release.tree.edge_ids.tolist(),
         "tree weights": _few(release.tree.weights),
@@ -168,13 +170,14 @@ def _published(release):
 
 
 def _clusters(release):
+    found = release.clustering
     return {
-        "clusterer": release.clusterer,
-        "labels": release.labels.tolist(),
-        "dbcvi": release.dbcvi,
-        "shift": release.shift,
-        "scale": release.scale,
-        "cuts": None if release.cuts is None else release.cuts.tolist(),
+        "clusterer": found.clusterer,
+        "labels": found.labels.tolist(),
+        "dbcvi": found.dbcvi,
+        "shift": found.shift,
+        "scale": found.scale,
+        "cuts": None if found.cuts is None else found.cuts.edge_ids.tolist(),
     }
 
 

@@ -16,13 +16,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import click
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ptclust._registry import Registry
     from ptclust.pipeline import GraphFile, ReleaseRequest
     from ptclust.planning.plan import PlanRequest
 
@@ -42,37 +40,18 @@ class CalibrationRule(StrEnum):
     published = "published"
 
 
-class RegisteredName(click.ParamType):
-    """The name of a mechanism or clusterer; the registry is read when help or a value is wanted."""
+def _mechanisms(incomplete: str) -> list[str]:
+    """Return the names of mechanisms that begin like this, for the shell."""
+    from ptclust.mechanisms import MECHANISMS
 
-    def __init__(self, kind: str) -> None:
-        self.name = kind
+    return [name for name in ("auto", *MECHANISMS.names) if name.startswith(incomplete)]
 
-    def _registry(self) -> Registry[Any]:
-        if self.name == "mechanism":
-            from ptclust.mechanisms import MECHANISMS
 
-            return MECHANISMS
-        from ptclust.clustering import CLUSTERERS
+def _clusterers(incomplete: str) -> list[str]:
+    """Return the names of clusterers that begin like this, for the shell."""
+    from ptclust.clustering import CLUSTERERS
 
-        return CLUSTERERS
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name as it is: the request that it becomes part of knows which there are."""
-        return str(value)
-
-    def get_metavar(self, param: click.Parameter, ctx: Any = None) -> str:  # noqa: ARG002
-        """Return all names, for the help."""
-        return f"[auto|{'|'.join(self._registry().names)}]"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[Any]:
-        """Return the names that begin like this."""
-        from click.shell_completion import CompletionItem
-
-        names = ("auto", *self._registry().names)
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [name for name in ("auto", *CLUSTERERS.names) if name.startswith(incomplete)]
 
 
 def number(given: str | float) -> float | Fraction:
@@ -104,8 +83,9 @@ Clusterer = Annotated[
     str,
     typer.Option(
         "--clusterer",
-        help="Clusterer of what is released; dbmstclu is the paper's.",
-        click_type=RegisteredName("clusterer"),
+        help="Clusterer of what is released, by name; dbmstclu is the paper's.",
+        metavar="NAME",
+        autocompletion=_clusterers,
     ),
 ]
 
@@ -123,7 +103,9 @@ Delta = Annotated[
 Mechanism = Annotated[
     str,
     typer.Option(
-        help="Mechanism; auto takes what shows most.", click_type=RegisteredName("mechanism")
+        help="Mechanism by name (`plan` lists all); auto takes what shows most.",
+        metavar="NAME",
+        autocompletion=_mechanisms,
     ),
 ]
 
