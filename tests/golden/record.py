@@ -6,12 +6,15 @@ change results, and that its commit names.
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import json
+import shutil
 import sys
 import tempfile
 import warnings
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +33,11 @@ RELATIONS = {
     "linf": {"linf": 1e-4},
     "l1": {"l1": 0.05},
     "l2 and linf": {"l2": 0.003, "linf": 5e-4},
+}
+TOTALS = {
+    "pure": Budget.pure(10**6),
+    "approximate": Budget.approximate(10**6, 0.5),
+    "zcdp": Budget.zcdp(10**12),
 }
 BUDGETS = ((1.0, 0.0), (1.0, 1e-6), (20.0, 1e-6))
 
@@ -123,25 +131,28 @@ def _budget(budget):
 
 def _charges(planned):
     """Return what the plan costs in each currency, exactly."""
-    spent = planned.chosen.spent
+    spent, ledger = planned.chosen.spent, _ledger()
     zcdp = spent.to_zcdp() if spent.kind == "approximate" else None
-    totals = {
-        "pure": Budget.pure(10**6),
-        "approximate": Budget.approximate(10**6, 0.5),
-        "zcdp": Budget.zcdp(10**12),
-    }
     prices = {}
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(Path(folder) / "spent.ledger")
-        for currency, total in totals.items():
-            ledger.add_dataset(currency, total)
-            try:
-                account = ledger.preview(currency, spent, zcdp=zcdp)
-            except BudgetError:
-                prices[currency] = "refused"
-            else:
-                prices[currency] = [str(account.spent.amount), str(account.spent.delta)]
+    for currency in TOTALS:
+        try:
+            account = ledger.preview(currency, spent, zcdp=zcdp)
+        except BudgetError:
+            prices[currency] = "refused"
+        else:
+            prices[currency] = [str(account.spent.amount), str(account.spent.delta)]
     return prices
+
+
+@cache
+def _ledger():
+    """Return a ledger with a dataset for each currency."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    ledger = Ledger.create(Path(folder) / "spent.ledger")
+    for currency, total in TOTALS.items():
+        ledger.add_dataset(currency, total)
+    return ledger
 
 
 def _statement(statement):
