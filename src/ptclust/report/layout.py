@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._components import label_components
 from ptclust._kernel import kernel
 
 if TYPE_CHECKING:
@@ -24,16 +25,15 @@ def fan_layout(
     (The equal-angle layout of Felsenstein.) The trees of a forest hang on one invisible root, node ``n_nodes``.
     """
     from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
+    from scipy.sparse.csgraph import breadth_first_order
 
-    def adjacency(a: NDArray[Any], b: NDArray[Any]) -> Any:
-        return coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n_nodes + 1,) * 2)
-
-    _, tree = connected_components(adjacency(sources, targets), directed=False)
-    firsts = np.unique(tree[:-1], return_index=True)[1]
+    tree = np.arange(n_nodes)
+    label_components(sources, targets, tree)
+    firsts = np.unique(tree, return_index=True)[1]
     a = np.concatenate([sources, np.full(len(firsts), n_nodes)])
     b = np.concatenate([targets, firsts])
-    order, parent = breadth_first_order(adjacency(a, b), n_nodes, directed=False)
+    joined = coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n_nodes + 1,) * 2)
+    order, parent = breadth_first_order(joined, n_nodes, directed=False)
     length = np.empty(n_nodes + 1)
     child = np.where(parent[b] == a, b, a)
     length[child] = np.concatenate([lengths, np.full(len(firsts), _BETWEEN_TREES)])

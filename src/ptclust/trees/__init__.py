@@ -14,10 +14,8 @@ __all__ = ["Tree", "euclidean_spanning_tree", "minimum_spanning_tree", "private_
 
 __getattr__ = lazy(
     __name__,
-    {
-        "Tree": "tree",
-        "euclidean_spanning_tree": "emst",
-        "minimum_spanning_tree": "mst",
-        "private_spanning_tree": "private",
-    },
+    emst=("euclidean_spanning_tree",),
+    mst=("minimum_spanning_tree",),
+    private=("private_spanning_tree",),
+    tree=("Tree",),
 )
