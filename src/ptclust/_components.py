@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._kernel import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @kernel
@@ -33,7 +31,7 @@ def union(parent: NDArray[Any], a: int, b: int) -> None:
 
 @kernel
 def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]) -> int:
-    """Turn ``parent``, ``arange`` on entry, into components by first appearance; return how many."""
+    """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
         b = find(parent, targets[edge])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ptclust.errors import FileError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def check_writable(path: Path) -> None:
@@ -25,7 +22,7 @@ def check_writable(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, and those above it, if it is not there; raise FileError if that cannot be."""
+    """Make a directory, and those above it, if it is not there; FileError if that cannot be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -34,9 +31,9 @@ def make_directory(path: Path) -> None:
 
 @contextmanager
 def written_at_once(path: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file beside ``path`` that takes its place on success, and vanishes on any error.
+    """Yield a temporary file beside ``path`` that takes its place, or vanishes on any error.
 
-    The temporary file keeps the suffix, by which some writers choose a format.
+    It keeps the suffix, by which some writers choose a format.
     """
     check_writable(path)
     # Named before it is made: whenever an interruption comes, it is known what to remove.

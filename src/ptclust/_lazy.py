@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
-def lazy(package: str, module_of: dict[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package: ``module_of`` gives the module of every public name."""
+def lazy(package: str, **names_of: tuple[str, ...]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package: the public names of each of its modules."""
+    module_of = {name: module for module, names in names_of.items() for name in names}
 
     def get(name: str) -> Any:
         if name not in module_of:

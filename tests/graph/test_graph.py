@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ptclust._components import adjacency
 from ptclust.errors import GraphError, PtclustError, UsageError, WeightError
 from ptclust.graph import Graph, Topology, index_dtype, topology
 
@@ -234,3 +238,35 @@ class TestMerge:
 def test_similarities_become_dissimilarities_before_merging():
     graph = Graph([0, 1, 1], [1, 0, 2], [0.9, 0.5, 1.0], similarity_cap=1.0, merge="min")
     np.testing.assert_allclose(graph.weights, [0.1, 0.0])
+
+
+@pytest.mark.parametrize("module", ["ptclust.graph.topology", "ptclust.trees.tree"])
+def test_the_public_half_imports_nothing_that_sees_weights(module):
+    code = f"import sys, {module}; print(*(name for name in sys.modules if 'ptclust' in name))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    private = ("ptclust.graph.graph", "ptclust.graph.convert", "ptclust.graph.readers")
+    assert module in ran.stdout.split()
+    assert not [name for name in ran.stdout.split() if name.startswith(private)]
+
+
+@pytest.mark.parametrize("package", ["ptclust.graph", "ptclust.trees"])
+def test_public_names_are_found_when_used(package):
+    module = import_module(package)
+    assert all(hasattr(module, name) for name in module.__all__)
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_adjacency_lists_the_edges_of_every_node_in_their_order(dtype):
+    random = np.random.default_rng(0)
+    sources, targets = random.integers(0, 40, (2, 200)).astype(dtype)
+    sources, targets = sources[sources != targets], targets[sources != targets]
+    indptr, neighbours, edges = adjacency(sources, targets, 41)
+    assert neighbours.dtype == dtype
+    assert indptr[0] == 0
+    for node in range(41):
+        at = slice(indptr[node], indptr[node + 1])
+        expected = np.flatnonzero((sources == node) | (targets == node))
+        assert edges[at].tolist() == expected.tolist()
+        assert neighbours[at].tolist() == (sources + targets - node)[expected].tolist()

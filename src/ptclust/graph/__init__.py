@@ -16,12 +16,7 @@ __all__ = ["Graph", "Merge", "Topology", "index_dtype", "read_graph", "read_topo
 
 __getattr__ = lazy(
     __name__,
-    {
-        "Graph": "graph",
-        "Merge": "graph",
-        "Topology": "topology",
-        "index_dtype": "topology",
-        "read_graph": "readers",
-        "read_topology": "readers",
-    },
+    graph=("Graph", "Merge"),
+    readers=("read_graph", "read_topology"),
+    topology=("Topology", "index_dtype"),
 )

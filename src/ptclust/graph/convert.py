@@ -7,27 +7,16 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ptclust.errors import InputError, UsageError, WeightError
 from ptclust.graph._checks import Say, numbered
-from ptclust.graph._edges import Edges
+from ptclust.graph.graph import Edges
 from ptclust.graph.readers.ids import number_hashables, number_integers
-from ptclust.graph.readers.npz import edges_of_matrix
 from ptclust.graph.readers.tables import check_ids, check_weights, edges_of_frame
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "edges_of_dataframe",
-    "edges_of_igraph",
-    "edges_of_matrix",
-    "edges_of_networkx",
-    "edges_of_points",
-]
 
 _BYTES_PER_EDGE = 48
 """Of a complete graph while it is made: distances, endpoints, and a copy of each to check."""
@@ -48,7 +37,7 @@ def edges_of_networkx(graph: Any, weight: str) -> Edges:
 
 
 def edges_of_igraph(graph: Any, weight: str) -> Edges:
-    """Return the edges of an igraph graph; the vertex attribute ``name``, if any, names the nodes."""
+    """Return the edges of an igraph graph; the vertex attribute ``name``, if any, is used."""
     ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
     names = graph.vs["name"] if "name" in graph.vs.attributes() else None
     values: Any = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
@@ -141,8 +130,8 @@ def _complete(points: NDArray[np.float64], metric: str) -> Edges:
     needed = n * (n - 1) // 2 * _BYTES_PER_EDGE
     if needed > _memory():
         raise InputError(
-            f"the complete graph of {n:,} points has {n * (n - 1) // 2:,} edges and would take about "
-            f"{needed / 1e9:,.0f} GB, more than this machine has; give n_neighbors=, or call "
+            f"the complete graph of {n:,} points has {n * (n - 1) // 2:,} edges and would take "
+            f"about {needed / 1e9:,.0f} GB, more than this machine has; give n_neighbors=, or call "
             "DBMSTClu().fit(points), which needs no graph of all pairs"
         )
     weights = None

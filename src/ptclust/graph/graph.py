@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from ptclust._frames import data_frame, package
-from ptclust.errors import GraphError, WeightError
-from ptclust.graph._checks import as_weights
-from ptclust.graph._edges import Edges, Merge, dissimilarities, merged
+from ptclust.errors import GraphError, UsageError, WeightError
+from ptclust.graph._checks import Say, as_weights, edge_number
 from ptclust.graph.topology import HasTopology, Topology, frozen
 
 if TYPE_CHECKING:
@@ -18,7 +17,28 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Graph", "Merge"]
+__all__ = ["Edges", "Graph", "Merge"]
+
+Merge = Literal["min", "max", "sum"]
+
+_UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
+
+
+class Edges(NamedTuple):
+    """What every reader and converter hands to ``Graph``: edges as they came in, nothing checked.
+
+    It holds private weights in the clear: build a ``Graph`` of it and let it go.
+    """
+
+    sources: ArrayLike
+    targets: ArrayLike
+    weights: ArrayLike
+    n_nodes: int | None = None
+    names: Iterable[Any] | None = None
+    say: Say = edge_number
+
+    def __repr__(self) -> str:
+        return "Edges(weights=<private>)"
 
 
 class Graph(HasTopology):
@@ -37,8 +57,8 @@ class Graph(HasTopology):
     names : iterable, optional
         One distinct hashable name per node.
     merge : {"min", "max", "sum"}, optional
-        One weight of several when two nodes are joined more than once, which is an error without.
-        The merged edge keeps the place of the first.
+        How to merge the weights of parallel edges, which are an error otherwise. The merged edge
+        keeps the place of the first.
     similarity_cap : float, optional
         The weights are similarities s of at most this public value C; they become the
         dissimilarities C - s, before any merging.
@@ -88,12 +108,13 @@ class Graph(HasTopology):
         if len(values) != topology.n_edges:
             raise GraphError(f"{len(values)} weights were given for {topology.n_edges} edges")
         if similarity_cap is not None:
-            values = dissimilarities(values, similarity_cap, say)
+            values = _dissimilarities(values, similarity_cap, say)
         bad = ~np.isfinite(values)
         if bad.any():
             raise WeightError(
-                f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite number "
-                f"({int(bad.sum())} such weights in all); remove those edges or give them a weight"
+                f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite "
+                f"number ({int(bad.sum())} such weights in all); remove those edges or give them a "
+                "weight"
             )
         if merge is None:
             topology._check_single(say)
@@ -148,7 +169,9 @@ class Graph(HasTopology):
         >>> Graph.from_scipy(coo_array(([0.5, 0.0], ([0, 1], [1, 2])), shape=(4, 4)))
         Graph(n_nodes=4, n_edges=2, weights=<private>)
         """
-        return cls._of(_convert().edges_of_matrix(matrix), merge, similarity_cap)
+        from ptclust.graph.readers.npz import edges_of_matrix
+
+        return cls._of(edges_of_matrix(matrix), merge, similarity_cap)
 
     @classmethod
     def from_dataframe(
@@ -203,7 +226,7 @@ class Graph(HasTopology):
         return cls._of(_convert().edges_of_points(X, metric, n_neighbors), merge, None)
 
     def to_networkx(self) -> Any:
-        """Return a ``networkx.Graph``. *Privacy*: ``weight`` holds the private weights in the clear."""
+        """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
         graph = package("networkx", "Graph.to_networkx").Graph()
         names = self.names.tolist()
         graph.add_nodes_from(names)
@@ -214,7 +237,7 @@ class Graph(HasTopology):
         return graph
 
     def to_igraph(self) -> Any:
-        """Return an ``igraph.Graph``. *Privacy*: ``weight`` holds the private weights in the clear."""
+        """Return an ``igraph.Graph``. *Privacy*: it holds the private weights in the clear."""
         ends = np.stack([self.sources, self.targets], axis=1)
         graph = package("igraph", "Graph.to_igraph").Graph(n=self.n_nodes, edges=ends.tolist())
         graph.es["weight"] = self.weights.tolist()
@@ -269,13 +292,42 @@ class Graph(HasTopology):
         )
 
 
+def _dissimilarities(
+    similarities: NDArray[np.float64], cap: float, say: Say
+) -> NDArray[np.float64]:
+    """Return ``cap - similarities``."""
+    if not np.isfinite(cap):
+        raise UsageError(f"similarity_cap must be a finite number, not {cap}")
+    over = similarities > cap
+    if over.any():
+        raise WeightError(
+            f"the similarity of {say([int(over.argmax())])} is above similarity_cap={cap} "
+            f"({int(over.sum())} such edges in all); give a cap that is known to hold for any "
+            "data, not one read off these"
+        )
+    return cap - similarities
+
+
 def _merge(
-    topology: Topology, values: NDArray[np.float64], how: Merge
+    topology: Topology, weights: NDArray[np.float64], how: Merge
 ) -> tuple[Topology, NDArray[np.float64]]:
-    kept, values = merged(topology.sources, topology.targets, values, how)
-    if len(kept) == topology.n_edges:
-        return topology, values
-    topology = topology.restricted_to(kept)
+    """Give every pair of nodes one weight, the minimum, maximum or sum of its edges."""
+    if how not in _UFUNCS:
+        raise UsageError(f"merge must be 'min', 'max' or 'sum', not {how!r}")
+    low = np.minimum(topology.sources, topology.targets)
+    high = np.maximum(topology.sources, topology.targets)
+    order = np.lexsort((high, low))
+    low, high = low[order], high[order]
+    new_pair = np.ones(len(order), dtype=bool)
+    new_pair[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    starts = np.flatnonzero(new_pair)
+    if len(starts) == len(order):
+        return topology, weights
+    with np.errstate(over="ignore"):  # a sum beyond all floats is infinite, and refused below
+        values = _UFUNCS[how].reduceat(weights[order], starts)
+    first = order[starts]  # lexsort is stable: the first of a run is the first of the input
+    place = np.argsort(first)
+    topology, values = topology.restricted_to(first[place]), values[place]
     bad = ~np.isfinite(values)
     if bad.any():
         raise WeightError(

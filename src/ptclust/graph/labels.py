@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["read_labels"]
 
 _UNCLUSTERED = "-1"
-_HEADER = ("node", "label")
 
 
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.int64]:
@@ -58,29 +57,28 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.
     [0, 1, 1]
     """
     file = Path(path)
-    rows = _rows(file)
     number = {str(name): node for node, name in enumerate(topology.names.tolist())}
     label_of: dict[int, str] = {}
-    for line, (name, label) in rows:
+    for where, name, label in _rows(file):
         if name not in number:
-            raise InputError(f"line {line} of {file}: the graph has no node {name!r}")
+            raise InputError(f"{where}: the graph has no node {name!r}")
         if number[name] in label_of:
             raise InputError(
-                f"line {line} of {file}: node {name!r} is there a second time; a node has one cluster"
+                f"{where}: node {name!r} is there a second time; a node has one cluster"
             )
         label_of[number[name]] = label
     if len(label_of) < topology.n_nodes:
         lacking = next(name for name, node in number.items() if node not in label_of)
         raise InputError(
-            f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; {lacking!r}, "
-            "for one, is missing. Give every node a label, -1 if it is unclustered"
+            f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; "
+            f"{lacking!r}, for one, is missing. Give every node a label, -1 if it is unclustered"
         )
     return _numbered([label_of[node] for node in range(topology.n_nodes)])
 
 
-def _rows(file: Path) -> list[tuple[int, tuple[str, str]]]:
-    """Return the line number, node and label of every record."""
-    found: list[tuple[int, tuple[str, str]]] = []
+def _rows(file: Path) -> list[tuple[str, str, str]]:
+    """Return the place, node and label of every record."""
+    found: list[tuple[str, str, str]] = []
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream, strict=True)
@@ -90,15 +88,15 @@ def _rows(file: Path) -> list[tuple[int, tuple[str, str]]]:
                     continue
                 cells = [cell.strip() for cell in row]
                 lowered = [cell.lower() for cell in cells]
-                if not found and all(name in lowered for name in _HEADER):
+                if not found and "node" in lowered and "label" in lowered:
                     columns = lowered.index("node"), lowered.index("label")
                     continue
+                where = f"line {reader.line_num} of {file}"
                 if max(columns) >= len(cells):
                     raise FileError(
-                        f"line {reader.line_num} of {file} has {len(cells)} column(s); "
-                        "a node and its label are needed"
+                        f"{where} has {len(cells)} column(s); a node and its label are needed"
                     )
-                found.append((reader.line_num, (cells[columns[0]], cells[columns[1]])))
+                found.append((where, cells[columns[0]], cells[columns[1]]))
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
 from ptclust.errors import GraphError
 from ptclust.graph._checks import Say, edge_number, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["HasTopology", "Topology", "index_dtype"]
 
@@ -44,7 +41,7 @@ class Topology:
     Raises
     ------
     GraphError
-        If an endpoint is out of range, an edge is a self-loop or is there twice, or names do not fit.
+        If an endpoint is out of range, an edge is a self-loop or there twice, or names do not fit.
 
     Examples
     --------
@@ -83,10 +80,19 @@ class Topology:
         self._names = None if names is None else _as_names(names)
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
         dtype = index_dtype(self.n_nodes)
-        self._check_range(sources, targets, say)
+        edge = first_outside(sources, targets, self.n_nodes)
+        if edge >= 0:
+            raise GraphError(
+                f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are "
+                f"numbered 0 to {self.n_nodes - 1}; renumber them, or give names and let ptclust "
+                "number them (Graph.from_dataframe, read_graph)"
+            )
         self.sources = frozen(sources.astype(dtype))
         self.targets = frozen(targets.astype(dtype))
-        self._check_no_self_loop(say)
+        edge = first_self_loop(self.sources, self.targets)
+        if edge >= 0:
+            node = shown(self.name(self.sources[edge]))
+            raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
 
     @property
     def n_edges(self) -> int:
@@ -146,21 +152,6 @@ class Topology:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def _check_range(self, sources: NDArray[Any], targets: NDArray[Any], say: Say) -> None:
-        edge = first_outside(sources, targets, self.n_nodes)
-        if edge >= 0:
-            raise GraphError(
-                f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are "
-                f"numbered 0 to {self.n_nodes - 1}; renumber them, or give names and let ptclust "
-                "number them (Graph.from_dataframe, read_graph)"
-            )
-
-    def _check_no_self_loop(self, say: Say) -> None:
-        edge = first_self_loop(self.sources, self.targets)
-        if edge >= 0:
-            node = shown(self.name(self.sources[edge]))
-            raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
 
     def _check_single(self, say: Say) -> None:
         """Refuse two edges between the same two nodes."""

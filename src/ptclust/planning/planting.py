@@ -40,15 +40,13 @@ def connected_pieces(
     """
     n_nodes, n_edges = topology.n_nodes, topology.n_edges
     order = random.permutation(n_edges)
-    mixed_edges = adjacency(topology.sources[order], topology.targets[order], n_nodes)
+    indptr, neighbours, _ = adjacency(topology.sources[order], topology.targets[order], n_nodes)
     mixed = random.permutation(n_nodes)
     roots = mixed[np.unique(topology.components[mixed], return_index=True)[1]]
     piece = np.full(n_nodes, -1, dtype=np.int64)
     most_work = _SWEEPS * (n_nodes + 2 * n_edges)
     chance = random.random(n_nodes) ** 2  # squared: rather the nodes met early, for compact pieces
-    kernel.halve_pieces(
-        mixed_edges.indptr, mixed_edges.neighbours, roots, size, most_work, chance, piece
-    )
+    kernel.halve_pieces(indptr, neighbours, roots, size, most_work, chance, piece)
     return piece
 
 

@@ -13,5 +13,7 @@ __all__ = ["Tree", "euclidean_spanning_tree", "minimum_spanning_tree"]
 
 __getattr__ = lazy(
     __name__,
-    {"Tree": "tree", "euclidean_spanning_tree": "emst", "minimum_spanning_tree": "mst"},
+    emst=("euclidean_spanning_tree",),
+    mst=("minimum_spanning_tree",),
+    tree=("Tree",),
 )

@@ -15,24 +15,22 @@ image, added up in the same order as the distance to a point. Inside the box no 
 than the clipped one, and floating-point subtraction, squaring and addition of nonnegative numbers
 are monotone, so term by term and sum by sum the computed bound never exceeds the computed distance
 to a point of the box. A box is skipped only if (bound, key with the smallest id in the box) is not
-below the best pair known; the key grows with the other point's id, so no pair that the order prefers
-is ever lost, and a heap of equal points is settled by one descent per point.
+below the best pair known; the key grows with the other point's id, so no pair that the order
+prefers is ever lost, and a heap of equal points is settled by one descent per point.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
 from ptclust.errors import InputError
 from ptclust.graph.topology import Topology
 from ptclust.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["euclidean_spanning_edges", "euclidean_spanning_tree"]
 
@@ -211,7 +209,9 @@ def _build_tree(rows: NDArray[np.float64], tree: _KdTree) -> None:
     starts[0], ends[0] = 0, len(rows)
     for node in range(n_nodes):
         start, end = starts[node], ends[node]
-        _bound_rows(rows, start, end, boxes[node])
+        for d in range(n_dimensions):
+            boxes[node, 0, d] = rows[start:end, d].min()
+            boxes[node, 1, d] = rows[start:end, d].max()
         if node < first_leaf:
             widest = 0
             for d in range(1, n_dimensions):
@@ -233,16 +233,6 @@ def _build_tree(rows: NDArray[np.float64], tree: _KdTree) -> None:
             smallest_id[node] = min(smallest_id[2 * node + 1], smallest_id[2 * node + 2])
         else:
             smallest_id[node] = ids[starts[node] : ends[node]].min()
-
-
-@kernel
-def _bound_rows(rows: NDArray[np.float64], start: int, end: int, box: NDArray[np.float64]) -> None:
-    for d in range(rows.shape[1]):
-        low = high = rows[start, d]
-        for i in range(start + 1, end):
-            low = min(low, rows[i, d])
-            high = max(high, rows[i, d])
-        box[0, d], box[1, d] = low, high
 
 
 @kernel

@@ -142,7 +142,7 @@ def _filter(
     parent: NDArray[Any],
     pivot: int,
 ) -> int:
-    """Move the heavy edges that still join two components to the front; return how many there are."""
+    """Move the heavy edges that still join two components to the front; return how many."""
     # Roots have the smallest index, so one ascending sweep flattens every path.
     for node in range(len(parent)):
         parent[node] = parent[parent[node]]

@@ -121,7 +121,7 @@ class Tree(HasTopology):
         return graph
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table of ``edge_id``, ``source``, ``target`` and, if there are any, ``weight``."""
+        """Return a table of ``edge_id``, ``source``, ``target`` and ``weight``, if there is any."""
         columns: dict[str, NDArray[Any]] = {
             "edge_id": self.edge_ids,
             "source": self.names[self.sources],
@@ -166,7 +166,7 @@ def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]
 def _first_edge_closing_cycle(
     sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
 ) -> int:
-    """Return the first edge whose endpoints are connected already, or -1; ``parent`` is ``arange``."""
+    """Return the first edge that joins what is connected, or -1; ``parent`` is an ``arange``."""
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
         b = find(parent, targets[edge])
@@ -184,7 +184,7 @@ def _fill_linkage(
     order: NDArray[Any],
     linkage: NDArray[np.float64],
 ) -> None:
-    """Merge along the edges in ``order``; row i of ``linkage`` is the i-th merge as scipy has it."""
+    """Merge along the edges in ``order``; row i of ``linkage`` is the i-th merge."""
     n_nodes = len(sources) + 1
     parent = np.arange(n_nodes)
     cluster = np.arange(n_nodes)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from ptclust.graph._edges import Edges, Merge
+    from ptclust.graph.graph import Edges, Merge
     from ptclust.graph.topology import Topology
 
 __all__ = ["FORMATS", "read_graph", "read_topology"]
@@ -52,7 +52,7 @@ def read_graph(
     format : {"csv", "tsv", "parquet", "graphml", "mtx", "npz"}, optional
         The format, if the ending does not give it.
     merge : {"min", "max", "sum"}, optional
-        One weight of several when two nodes are joined more than once, which is an error without.
+        How to merge the weights of parallel edges, which are an error otherwise.
     similarity_cap : float, optional
         The weights are similarities s of at most this public value C; they become C - s.
 
@@ -173,10 +173,10 @@ def _format_of(file: Path, given: str | None) -> str:
 
 
 def _check_readable(file: Path) -> None:
-    problem, empty = None, False
+    problem = None
     try:
         with file.open("rb") as stream:
-            empty = not stream.read(1)
+            problem = None if stream.read(1) else "is empty: it has no edges"
     except FileNotFoundError:
         problem = "does not exist; check the path"
     except IsADirectoryError:
@@ -187,8 +187,6 @@ def _check_readable(file: Path) -> None:
         problem = f"cannot be opened: {error.strerror}"
     if problem:
         raise FileError(f"{file} {problem}")
-    if empty:
-        raise FileError(f"{file} is empty: it has no edges")
 
 
 def _check_names_apply(kind: str, asked: Columns) -> None:

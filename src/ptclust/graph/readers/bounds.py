@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-__all__ = ["check_declared", "check_expansion", "check_rows", "open_plain"]
-
 _FEW = 10_000_000
 _NODES_PER_EDGE = 100
 _ROWS_PER_BYTE = 100
@@ -33,8 +31,9 @@ def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
     """
     if n_nodes > max(_FEW, _NODES_PER_EDGE * n_edges):
         raise FileError(
-            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes a file "
-            f"needs an edge for every {_NODES_PER_EDGE} of them: number only the nodes that have edges"
+            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes a "
+            f"file needs an edge for every {_NODES_PER_EDGE} of them: number only the nodes that "
+            "have edges"
         )
 
 
@@ -51,8 +50,8 @@ def check_expansion(expanded: int, path: Path) -> None:
     """Refuse compressed content that expands far beyond what edges do."""
     if expanded > _FEW_BYTES and expanded > _EXPANSION * path.stat().st_size:
         raise FileError(
-            f"{path} expands to over {_EXPANSION} times its size, as no file of edges does; if it is "
-            "sound, decompress it first"
+            f"{path} expands to over {_EXPANSION} times its size, as no file of edges does; if it "
+            "is sound, decompress it first"
         )
 
 

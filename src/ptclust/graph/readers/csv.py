@@ -1,7 +1,7 @@
 """Edge tables as text: comma- or tab-separated, with or without a header, plain or gzip.
 
-polars reads the file. Python's csv module reads the first line, to recognise a header, and finds the
-line that an error is about; both agree on what a record is, blank lines included.
+polars reads the file. Python's csv module reads the first line, to recognise a header, and finds
+the line that an error is about; both agree on what a record is, blank lines included.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import warnings
 from codecs import BOM_UTF8
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, WeightError
 from ptclust.graph._checks import numbered, shown
-from ptclust.graph._edges import Edges
+from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import open_plain
 from ptclust.graph.readers.ids import Numbered, number_texts
 from ptclust.graph.readers.tables import Columns, choose_columns, choose_ends, ends_are_named
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Records = Sequence[int] | NDArray[Any]
-
-__all__ = ["read_csv", "read_csv_ends"]
 
 _COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
 _CHUNK = 1 << 20
@@ -133,7 +132,7 @@ def _column_names(layout: _Layout) -> list[str]:
 
 
 def _shown(names: list[str]) -> list[str]:
-    """Return column names for a message: what is taken for a header may be an edge and its weight."""
+    """Return column names for a message: what seems a header may be an edge and its weight."""
     return ["<number>" if _may_hold_weight(name) else name for name in names]
 
 
@@ -185,7 +184,7 @@ def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.Data
 
 
 def _source(layout: _Layout) -> Path | bytes:
-    """Return what polars is to read: the file, or its text from its first line on that is not blank.
+    """Return what polars is to read: the file, or its text from its first non-blank line on.
 
     polars versions differ in skipping blank lines. polars also takes a text that begins like a zlib
     stream, say with the id "x^2", for one; it does not if the text begins with a byte order mark.
@@ -219,21 +218,13 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _record(layout: _Layout, record: int) -> tuple[int, list[str]]:
-    for number, (line, fields) in enumerate(_records(layout.path, layout.separator)):
-        if number == record:
-            return line, fields
-    return record + 1, []
+    return next(islice(_records(layout.path, layout.separator), record, None), (record + 1, []))
 
 
 def _lines(layout: _Layout, records: Sequence[int]) -> list[int]:
-    """Return the lines on which these records begin, the records in ascending order."""
-    lines: list[int] = []
-    for number, (line, _) in enumerate(_records(layout.path, layout.separator)):
-        if len(lines) == len(records):
-            break
-        if number == records[len(lines)]:
-            lines.append(line)
-    return lines
+    """Return the lines on which these records begin, in ascending order."""
+    read = islice(_records(layout.path, layout.separator), max(records) + 1)
+    return [line for number, (line, _) in enumerate(read) if number in records]
 
 
 def _check_utf8(path: Path, line: int, fields: list[str]) -> None:

@@ -5,21 +5,17 @@ A document type declaration is refused: GraphML needs none, and its entities can
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 from xml.parsers import expat
 
 import numpy as np
 
 from ptclust.errors import FileError, InputError, WeightError
 from ptclust.graph._checks import numbered, shown
-from ptclust.graph._edges import Edges
+from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import open_plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-__all__ = ["read_graphml"]
 
 _DEEPEST = 100
 
@@ -56,14 +52,13 @@ class _Reader:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
+        line = 0
         try:
             self.parser.ParseFile(document)
         except InputError:  # ours, from one of the handlers
             raise
         except (expat.ExpatError, LookupError, ValueError):
             line = self.parser.CurrentLineNumber
-        else:
-            line = 0
         if line:  # raised out here, without a context that may quote the file
             raise FileError(f"{self.path} is not well-formed XML at line {line}; write it again")
         if not self.graphs:
@@ -76,8 +71,9 @@ class _Reader:
             for node in (source, target):
                 if node not in self.numbers:
                     raise FileError(
-                        f"the edge at line {self.lines[edge]} of {self.path} joins node {shown(node)}, "
-                        "which the file does not declare; add a <node> element for it"
+                        f"the edge at line {self.lines[edge]} of {self.path} joins node "
+                        f"{shown(node)}, which the file does not declare; add a <node> element for "
+                        "it"
                     )
             sources[edge], targets[edge] = self.numbers[source], self.numbers[target]
         names: list[Any] = list(self.numbers)
@@ -93,8 +89,8 @@ class _Reader:
         if self.weight_key is None and self.ends:
             there = ", ".join(map(shown, self.edge_attributes)) or "none"
             raise WeightError(
-                f"{self.path} has no edge attribute named {self.weight!r}; its edge attributes are: "
-                f"{there}; name the one to use: weight="
+                f"{self.path} has no edge attribute named {self.weight!r}; its edge attributes "
+                f"are: {there}; name the one to use: weight="
             )
         weights = [value for value in self.weights if value is not None]
         if len(weights) < len(self.weights):
@@ -173,8 +169,8 @@ class _Reader:
         self.text = None
         if value is None:
             raise WeightError(
-                f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path} is not "
-                "a number; give every edge one, or name another attribute: weight="
+                f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path} is "
+                "not a number; give every edge one, or name another attribute: weight="
             )
         if tag.rpartition(" ")[2] == "data":
             self.weights[-1] = value

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["Numbered", "number_hashables", "number_integers", "number_strings", "number_texts"]
-
 
 class Numbered(NamedTuple):
     """The endpoints as node numbers, and the names of the nodes."""

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ptclust.graph._edges import Edges
-
-__all__ = ["read_matrix_market"]
+    from ptclust.graph.graph import Edges
 
 _ENTRY = np.dtype([("row", np.int64), ("column", np.int64), ("value", np.float64)])
 
@@ -98,8 +96,8 @@ def _read_entries(path: Path, file: Iterable[bytes], size: _Size) -> NDArray[Any
         wrong = f"entry {int(outside.argmax()) + 1}" if outside.any() else None
     if wrong is not None:
         raise FileError(
-            f"{wrong} of {path} is not a row and a column of the matrix and a number; write the file "
-            "again"
+            f"{wrong} of {path} is not a row and a column of the matrix and a number; write the "
+            "file again"
         )
     if len(entries) != size.n_entries:
         raise FileError(

@@ -1,7 +1,7 @@
 """Sparse matrices as graphs, from memory and from npz files.
 
-An entry is an edge, a stored zero an edge of weight zero. A symmetric matrix stores every edge twice
-and is read once; a matrix that stores one triangle is read as it is.
+An entry is an edge, a stored zero an edge of weight zero. A symmetric matrix stores every edge
+twice and is read once; a matrix that stores one triangle is read as it is.
 """
 
 from __future__ import annotations
@@ -9,21 +9,16 @@ from __future__ import annotations
 import math
 import warnings
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._checks import Say, edge_number, numbered
-from ptclust.graph._edges import Edges
+from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import check_declared, check_expansion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-__all__ = ["edges_of_matrix", "read_npz"]
 
 _ENDS = ("sources", "targets", "weights")
 _OF_MATRIX = ("format", "shape", "data", "row", "col", "indptr", "indices")
@@ -41,8 +36,8 @@ def edges_of_matrix(matrix: Any, where: str = "the matrix", say: Say = edge_numb
         )
     if matrix.format in ("dia", "bsr"):
         raise GraphError(
-            f"{where} is in {matrix.format} format, where a weight of zero cannot be told from "
-            "padding; convert it first: matrix.tocoo()"
+            f"{where} is in {matrix.format} format, where a weight of zero cannot be distinguished "
+            "from padding; convert it first: matrix.tocoo()"
         )
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(str(size) for size in matrix.shape)
@@ -59,7 +54,7 @@ def edges_of_matrix(matrix: Any, where: str = "the matrix", say: Say = edge_numb
 def _mirrored(
     rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], n_nodes: int
 ) -> bool:
-    """Tell whether the entries below the diagonal are exactly those above it."""
+    """Whether the entries below the diagonal are exactly those above it."""
     above, below = rows < columns, rows > columns
     if np.count_nonzero(above) != np.count_nonzero(below):
         return False
@@ -130,7 +125,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 
 def _matrix_of(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
-    """Return the matrix that scipy saved as these arrays; any exception means that they do not fit."""
+    """Return the matrix that scipy saved as these arrays; raise anything if they do not fit."""
     from scipy.sparse import coo_array
 
     form = arrays["format"].item()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._checks import Say, numbered
-from ptclust.graph._edges import Edges
+from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import check_rows
 from ptclust.graph.readers.ids import (
     Numbered,
@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 
     import polars as pl
     from numpy.typing import NDArray
-
-__all__ = [
-    "Columns",
-    "check_ids",
-    "check_weights",
-    "choose_columns",
-    "choose_ends",
-    "edges_of_frame",
-    "ends_are_named",
-    "read_parquet",
-    "read_parquet_ends",
-]
 
 ROLES = ("source", "target", "weight")
 _LISTED = 20
@@ -55,8 +43,7 @@ def choose_columns(
     """Return the positions of source, target and weight among the columns there are.
 
     Columns not asked for are those called source, target and weight, in upper or lower case, if all
-    of them are there; otherwise the first, second and third column. Errors list the names ``shown``,
-    by default all.
+    of them are there; otherwise the first three columns. Errors list the names ``shown``.
 
     >>> choose_columns(["weight", "source", "target"], Columns(), "the file")
     (1, 2, 0)
@@ -69,8 +56,9 @@ def choose_columns(
         listed += f" and {len(shown) - _LISTED} more"
     if len(there) < len(ROLES):
         raise FileError(
-            f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge needs "
-            "three: source, target and weight; check the file and its separator (csv: comma, tsv: tab)"
+            f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge "
+            "needs three: source, target and weight; check the file and its separator (csv: comma, "
+            "tsv: tab)"
         )
     lowered = [name.lower() for name in there]
     by_name = all(role in lowered for role, name in zip(ROLES, asked, strict=True) if name is None)
@@ -128,7 +116,7 @@ def read_parquet(path: Path, asked: Columns) -> Edges:
 
 
 def read_parquet_ends(path: Path, asked: Columns) -> Edges:
-    """Return the edges of a Parquet file with weights of zero; there may be no column of weights."""
+    """Return the edges of a Parquet file with weights of zero; there may be no such column."""
     frame = _read_columns(path, lambda there: choose_ends(there, asked, str(path)))
     say = numbered("row", f" (counted from 0) of {path}")
     sources, targets = frame.get_columns()
