@@ -24,3 +24,18 @@ def test_importing_the_package_or_the_command_line_imports_nothing_heavy():
     code = f"import sys, ptclust, ptclust.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_pictures_are_drawn_without_the_packages_that_see_private_weights(tmp_path):
+    code = f"""
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+import numpy as np
+from ptclust.report import draw_tree
+tree = SimpleNamespace(n_nodes=3, sources=np.array([0, 1]), targets=np.array([1, 2]))
+draw_tree(tree, [0, 0, -1], path=Path({str(tmp_path / "tree.svg")!r}))
+print([name for name in sys.modules if name.startswith(("ptclust.graph", "ptclust.trees"))])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

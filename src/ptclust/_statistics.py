@@ -57,7 +57,7 @@ def margin_of(values: Sequence[float]) -> float | None:
 def clopper_pearson(
     successes: ArrayLike, trials: int, error: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return bounds on a probability, below and above, each wrong with probability ``error``.
+    """Return bounds on a probability, low and high; each errs with probability ``error`` at most.
 
     >>> low, high = clopper_pearson([0, 5, 10], 10, 0.025)
     >>> low.round(3).tolist(), high.round(3).tolist()

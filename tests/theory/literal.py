@@ -1,4 +1,4 @@
-"""The paper's definitions of sections 3.1 and 3.2 by enumeration, in exact arithmetic, for graphs of a few nodes."""
+"""The paper's definitions of sections 3.1 and 3.2 by enumeration, exactly, for a few nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptclust.graph import Graph
 
 @st.composite
 def graphs(draw, min_nodes=1, max_nodes=6, max_edges=10, weight=None):
-    """Any simple graph with few distinct weights, sparse or dense: disconnected ones and isolated nodes too."""
+    """Any simple graph with few distinct weights, sparse or dense, connected or not."""
     n = draw(st.integers(min_nodes, max_nodes))
     pairs = draw(st.permutations([(a, b) for a in range(n) for b in range(a)]))[:max_edges]
     pairs = pairs[draw(st.integers(0, max(len(pairs) // 2, 1))) :]
@@ -82,7 +82,7 @@ def minimum_spanning_forests(n_nodes, edges):
 
 
 def alpha_and_verdict(forests, edges, c):
-    """The largest alpha of the forests restricted to ``c``, and whether H holds by every cut edge of ``c`` in all."""
+    """The largest alpha of the forests within ``c``; whether H holds by every cut edge in all."""
     alpha, holds = Fraction(1), True
     for forest in forests:
         inside = [edges[i][2] for i in forest if edges[i][0] in c and edges[i][1] in c]

@@ -1,4 +1,4 @@
-"""Trees with planted clusters, near the edge of what DBMSTClu recovers: sizes, shapes, ties and scales of all kinds."""
+"""Trees with planted clusters of all kinds, near the edge of what DBMSTClu recovers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sizes_of_clusters(random):
 
 
 def joined(random, first, sizes, shape):
-    """Random trees on consecutive blocks of nodes: paths, stars, and random attachment; the parent of every node."""
+    """The parent of every node: paths, stars and random trees on consecutive blocks of nodes."""
     block = np.repeat(np.arange(len(sizes)), sizes)
     local = np.arange(len(block)) - first[block]
     reach = {"path": 1, "star": 10**6, "random": 0}[shape]
@@ -67,7 +67,7 @@ def case(random):
 
 
 def weight_intervals(random, sizes):
-    """a to b within, c to d across; often where b^2 / a is about c (1 - 1 / s), the edge of stability."""
+    """a to b within, c to d across; b^2 / a often about c (1 - 1 / s), the edge of stability."""
     c = 1.0
     d = c * (1 + random.choice([0, 0.02, 0.1, 0.3, 1.0]) * random.random())
     b = random.choice([0.05, 0.2, 0.5, 0.8, 0.97]) * random.uniform(0.7, 1)

@@ -134,9 +134,8 @@ class TestCommand:
         assert code == 0
         assert "For the curator only" in out
         assert "all 2 cluster(s) are strongly homogeneous" in out
-        code, out, _ = run(
-            "check", "edges.csv", "--clusters", "truth.csv", "--epsilon", "20", "--linf", "0.001", "--json"
-        )  # fmt: skip
+        budget = ("--epsilon", "20", "--linf", "0.001")
+        code, out, _ = run("check", "edges.csv", "--clusters", "truth.csv", *budget, "--json")
         assert code == 0
         document = json.loads(out)
         assert document["certified"]

@@ -98,7 +98,7 @@ class TestTheoremOfSubtrees:
             assert connected_in(tree, sorted(c))
 
     def test_fails_for_clusters_within_less_than_all_nodes(self):
-        """Three leaves around a hub are a cluster within themselves and node 4, but the hub lies between them."""
+        """Three leaves are a cluster within them and node 4, but the hub is between them."""
         star = Graph([3, 3, 3, 3], [0, 1, 2, 4], [1.0, 1.0, 1.0, 5.0])
         assert cluster_verdict(star, [0, 1, 2], [0, 1, 2, 4]).holds
         assert not connected_in(minimum_spanning_tree(star), [0, 1, 2])
@@ -113,7 +113,7 @@ class TestTheoremOfSubtrees:
         assert any(not set(path) <= {0, 1, 2} for path in paths)
 
     def test_all_nodes_are_a_cluster_even_of_a_disconnected_graph(self):
-        """The theorem is about connected graphs: D - C is empty, so the Definition asks for the size alone."""
+        """The theorem is about connected graphs: here D - C is empty, the size alone decides."""
         graph = Graph([0, 2], [1, 3], [1.0, 1.0])
         assert cluster_verdict(graph, range(4)).holds
         assert clusters_verdict(graph, [0] * 4).holds
@@ -127,7 +127,7 @@ class TestTheoremOfSubtrees:
 
 
 def test_a_way_around_outside_is_measured():
-    """Edge 1-2 weighs 9, but by way of node 3 it is 2 from {0, 1} to {2, 4}, and 1 to node 3."""
+    """Edge 1-2 weighs 9, but by node 3 it is 2 from {0, 1} to {2, 4}, and 1 to node 3."""
     graph = Graph([0, 1, 1, 2, 2], [1, 2, 3, 3, 4], [0.5, 9.0, 1.0, 1.0, 0.5])
     verdict = cluster_verdict(graph, [0, 1, 2, 4])
     assert not verdict.holds

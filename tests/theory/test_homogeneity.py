@@ -23,7 +23,7 @@ from tests.theory import literal
 
 @st.composite
 def graphs_with_labels(draw, weight=None, **sizes):
-    """Clusters in one piece or many, singletons, a single cluster, noise."""
+    """Clusters in one piece or many, singletons, a single cluster, unclustered nodes."""
     graph = draw(literal.graphs(weight=weight, **sizes))
     n_labels = draw(st.integers(1, 3))
     label = st.integers(-1 if draw(st.booleans()) else 0, n_labels - 1)
@@ -31,7 +31,7 @@ def graphs_with_labels(draw, weight=None, **sizes):
 
 
 def clusters_of(labels):
-    """The nodes of each cluster in the order of the result: by label, then the noise."""
+    """The nodes of each cluster in the order of the result: by label, then unclustered nodes."""
     named = [
         {v for v, own in enumerate(labels) if own == label} for label in sorted(set(labels) - {-1})
     ]
@@ -110,7 +110,7 @@ def test_planted_clusters_are_homogeneous(family):
 
 
 def test_usable_edges_of_one_weight_that_share_no_tree():
-    """Edges 0-1 (within) and 0-2 (leaving) both weigh 2 and join {0} to {1, 2}: a tree has one of them.
+    """Edges 0-1 (within) and 0-2 (leaving) weigh 2 and join {0} to {1, 2}: a tree has one of them.
 
     Where that happens a lighter edge leaves the cluster, here 1-2, so that it decides.
     """

@@ -13,10 +13,11 @@ from ptclust.theory import exact_laplace_order_moment, laplace_order_moments
 
 
 def by_quadrature(n, r, largest_order, about=0.0):
-    """The Beta(r, n - r + 1) law of the uniform order statistic, integrated over x = F^-1(u) by Gauss-Legendre.
+    """The Beta(r, n - r + 1) law of a uniform order statistic, integrated over x = F^-1(u).
 
-    It shares nothing with the binomial mixture. Around the bulk the log density is taken relative to its mode and the
-    result divided by its own mass, so that the rounding of log n! does not matter.
+    It shares nothing with the binomial mixture. Around the bulk the log density is taken relative
+    to its mode and the result divided by its own mass, so that the rounding of log n! does not
+    matter.
     """
     t, v = np.polynomial.legendre.leggauss(60)
 

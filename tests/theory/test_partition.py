@@ -23,8 +23,8 @@ def forests_with_labels(draw):
 
 
 def clusters_of(labels):
-    """Sets of nodes; every node of noise by itself."""
-    names = [label if label >= 0 else ("noise", v) for v, label in enumerate(labels)]
+    """Sets of nodes; every unclustered node by itself."""
+    names = [label if label >= 0 else ("alone", v) for v, label in enumerate(labels)]
     return [{v for v, own in enumerate(names) if own == name} for name in dict.fromkeys(names)]
 
 
@@ -89,7 +89,7 @@ def test_a_tree_without_weights_and_with_its_own_edge_ids():
 
 
 class TestLabels:
-    def test_noise_comes_last_a_cluster_a_node(self):
+    def test_unclustered_nodes_come_last_a_cluster_a_node(self):
         partition = as_partition(np.array([-1, 9, 9, -1, 4], dtype=np.int8), 5)
         assert partition.cluster.tolist() == [2, 1, 1, 3, 0]
         assert partition.labels.tolist() == [4, 9, -1, -1]

@@ -178,9 +178,10 @@ def test_preference_and_progress_in_every_state():
 
 
 def states(tree, labels):
-    """Yield, for every set of right cuts, each part with several clusters, what N * DBCVI its cuts leave, and has.
+    """Yield each part with several clusters, what N * DBCVI its cuts leave, and has now.
 
-    The index of the whole tree counts as -1 before the first cut, so there is no question of progress: None.
+    For every set of right cuts. The whole tree counts as -1 before the first cut, so there is no
+    question of progress: None.
     """
     edges, n = as_paper(tree), tree.n_nodes
     edges = [(a, b, float(w)) for a, b, w in edges]
@@ -216,7 +217,7 @@ def pieces_of(part, edges, cut):
 
 
 def interval_case(random):
-    """Numbers for ``certify_interval`` near its edge, or the best tree for a counterexample to it."""
+    """Numbers for ``certify_interval`` near its edge, where a counterexample might be."""
     n_clusters = int(random.integers(2, 6))
     smallest = int(random.integers(3, 8))
     sizes = random.integers(smallest, smallest + 5, size=n_clusters)
@@ -287,7 +288,7 @@ def test_the_interval_form_of_stability_is_tight(size):
 def test_the_interval_form_of_preference_sees_satellites():
     shape = {"smallest": 3, "largest": 50, "n_nodes": 56, "n_clusters": 3}
     margin = margins(certify_interval(0.1, 0.25, 0.9, 0.9, **shape))["preference"]
-    # as for the tree itself, but for the satellites' V_C, of which the interval knows no better than 1 - 0.25 / 0.9
+    # as for the tree, but for the satellites' V_C: the interval knows no better than 1 - 0.25 / 0.9
     of_tree = margins(certify_recovery(*satellites()))["preference"]
     assert margin == pytest.approx(of_tree - 3 * (0.25 - 0.1) / 0.9)
 
@@ -346,7 +347,7 @@ def test_descriptions():
     assert not certify_recovery(tree, [3] * 6).holds
 
 
-def test_singletons_and_noise():
+def test_singletons_and_unclustered_nodes():
     everything = certify_recovery(path(0.5, 0.5, 0.5), [0, 1, 2, 3])
     assert everything.holds
     assert finds(path(0.5, 0.5, 0.5), [0, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""Theorems A, B, C and the corollary of section 3.2.2 are false: small homogeneous counterexamples, in rationals."""
+"""Theorems A, B, C and the corollary of section 3.2.2 are false: small counterexamples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.theory.planted_trees import path
 
 
 def star_of_clusters(n_clusters, size):
-    """One centre; all others hang on it by 0.9 but the first, which hangs by 1. Within, everything is 0.2."""
+    """One centre; all others hang on it by 0.9, but the first by 1. Within, everything is 0.2."""
     sources, targets, weights = [], [], []
     for k in range(n_clusters):
         first = k * size
@@ -43,7 +43,7 @@ def star_of_clusters(n_clusters, size):
 
 
 def satellites():
-    """A star of 49 nodes with one more at 0.25, and on that one two clusters of three nodes at equal distance."""
+    """A star of 49 nodes, one more at 0.25, and on that one two clusters of three nodes."""
     inner = [(0, v, 0.1) for v in range(1, 49)] + [(0, 49, 0.25)]
     outer = [(50, 51, 0.1), (50, 52, 0.1), (53, 54, 0.1), (53, 55, 0.1)]
     a, b, w = zip(*inner, *outer, (49, 50, 0.9), (49, 53, 0.9))
@@ -71,7 +71,7 @@ def as_paper(tree):
 
 
 def homogeneous_exactly(tree, labels):
-    """alpha max w < w(e) for all clusters and edges that leave them, in rationals; the tree is its own only one."""
+    """alpha max w < w(e) for all clusters and edges that leave them, in rationals, of a tree."""
     edges = as_paper(tree)
     for k in set(labels.tolist()):
         inside = [w for a, b, w in edges if labels[a] == labels[b] == k]
@@ -133,7 +133,7 @@ def test_the_failures_of_a_are_no_ties():
 
 
 def test_satellites_in_rationals():
-    """Either satellite cut off leaves a rest with V_C = 0; the edge of 0.25 leaves 49 nodes with V_C = 0.6."""
+    """Without a satellite the rest has V_C = 0; the edge of 0.25 leaves 49 nodes of V_C = 0.6."""
     tree, _, _ = COUNTEREXAMPLES["satellites"]
     edges, n = as_paper(tree), tree.n_nodes
     right = n * paper.dbcvi(n, edges, {len(edges) - 1})
@@ -157,7 +157,7 @@ def test_where_they_fail():
 
 
 def single_scale(random):
-    """Three clusters of 3 to 5 nodes, random trees of weights in [.1, .3], joined by edges in (.9, 1]."""
+    """Three clusters of 3 to 5 nodes, random trees of weights in [.1, .3], joined in (.9, 1]."""
     sizes = random.integers(3, 6, size=3)
     sources, targets, weights = [], [], []
     for first, size in zip(np.cumsum(sizes) - sizes, sizes):

@@ -46,7 +46,7 @@ def theorem(n, low, high, out, scale):
 
 
 def draw(parameters, draws, seed):
-    """The maximum of Y, the minimum of Z from noise of its own, the minimum from the noise of Y, and X_out."""
+    """The maximum of Y, the minimum of Z from its own noise and from that of Y, and X_out."""
     n, low, high, out, scale = parameters
     random = np.random.default_rng([seed, n])
     parts = []
@@ -77,7 +77,7 @@ def test_drawn_values_agree_with_the_corrected_moments_and_not_with_the_printed(
     of_mean, of_variance = deviations(phi, result.mean, result.variance)
     assert abs(of_mean) < 5
     assert abs(of_variance) < 5
-    # As printed, the denominator of the bound is E[phi^2]; the numerator, V[phi], can be right by accident.
+    # As printed, the denominator is E[phi^2]; the numerator, V[phi], can be right by accident.
     variance, square = printed_moments(*parameters)
     assert result.printed == pytest.approx(1 - variance / square, rel=1e-9)
     second = phi**2
@@ -85,7 +85,7 @@ def test_drawn_values_agree_with_the_corrected_moments_and_not_with_the_printed(
 
 
 def printed_moments(n, low, high, out, d):
-    """The formulas of the supplement, with alpha from the sums of Kotz et al. in exact arithmetic where feasible."""
+    """The formulas of the supplement, with alpha from the exact sums of Kotz et al. if feasible."""
 
     def n_alpha(rank, k):
         if n <= 40:
@@ -144,7 +144,7 @@ def test_shared_noise_keeps_the_mean_and_lowers_the_variance(parameters):
 
 
 def test_the_release_can_do_worse_than_the_independent_version():
-    # All three edges weigh the same, so Y and Z are the very weights of the release, and H holds: 0.30 < 0.35.
+    # All edges weigh the same, so Y and Z are the weights of the release, and H holds: 0.30 < 0.35.
     parameters = (3, 0.30, 0.30, 0.35, 0.05)
     top, independent, shared, outer = draw(parameters, 200_000, seed=5)
     truth = np.mean((top**2 < shared * outer) & (shared > 0))

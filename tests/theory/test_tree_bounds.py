@@ -33,7 +33,7 @@ def by_enumeration(distribution, edges, labels):
 
 
 def pamst_partitions(n_nodes, edges, labels, exponent):
-    """The exact probability for PAMST by the sets S_V alone: no cross edge enters a cluster that S_V has touched."""
+    """The exact probability for PAMST: no cross edge enters a cluster that S_V has touched."""
     rates = [math.exp(-exponent * (w - edges[0][2])) for *_, w in edges]
     states = {1 << root: 1.0 / n_nodes for root in range(n_nodes)}
     for _ in range(n_nodes - 1):
@@ -55,7 +55,7 @@ def pamst_partitions(n_nodes, edges, labels, exponent):
 
 
 def light_and_heavy_paths(size, n_clusters, alpha):
-    """Clusters are paths of weight 1 with one edge of 1 / alpha; all pairs across are joined, just above alpha."""
+    """Paths of weight 1 with one edge of 1 / alpha; all pairs across joined, just above alpha."""
     n_nodes = size * n_clusters
     labels = [v // size for v in range(n_nodes)]
     edges = [
@@ -124,7 +124,7 @@ def test_the_simple_form_follows(drawn, exponent):
 
 
 def test_one_pair_of_nodes_reaches_the_bound():
-    # A triangle, clusters {0, 1} and {2}: Kruskal fails iff a cross edge comes first, which is what x counts.
+    # A triangle, clusters {0, 1} and {2}: Kruskal fails iff a cross edge comes first, as x counts.
     edges = [(0, 1, 0.1), (1, 2, 0.5), (0, 2, 0.7)]
     graph, labels = graph_of(3, edges), [0, 0, 1]
     x = math.exp(-3.0 * 0.4) + math.exp(-3.0 * 0.6)
@@ -173,8 +173,9 @@ class TestTheSupplementIsWrong:
         assert abs(hits / draws - truth) < 5 * math.sqrt(truth * (1 - truth) / draws)
 
     def test_more_steps_than_nodes_of_the_cluster(self):
-        # A cluster of two nodes is half reached while PAMST walks through a large one: the union over steps that the
-        # supplement bounds by the size of the cluster has more members. The corrected bound counts additions instead.
+        # A cluster of two nodes is half reached while PAMST walks through a large one: the union
+        # over steps that the supplement bounds by the size of the cluster has more members. The
+        # corrected bound counts additions instead.
         edges = [(v, v + 1, 0.1) for v in range(6)] + [(7, 8, 0.1)]
         edges += [(v, 7, 1.0) for v in range(7)] + [(v, 8, 1.0) for v in range(7)]
         labels = [0] * 7 + [1] * 2

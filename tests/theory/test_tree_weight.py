@@ -123,8 +123,9 @@ def test_formulas_of_sealfon():
 
 @pytest.mark.parametrize("n_nodes", [20, 60])
 def test_the_error_quoted_for_pamst_is_not_reached_on_complete_graphs(n_nodes):
-    # A path of weight 0 in a complete graph of weight 1. With epsilon = mu = 1 the error quoted from Pinot (2017),
-    # O(n^2 / m log n), is O(log n); the tree has n - 1 - 2 e^c H_(n-1) edges of weight 1 at least, on average.
+    # A path of weight 0 in a complete graph of weight 1. With epsilon = mu = 1 the error quoted
+    # from Pinot (2017), O(n^2 / m log n), is O(log n); on average the tree has at least
+    # n - 1 - 2 e^c H_(n-1) edges of weight 1.
     a, b = np.triu_indices(n_nodes, 1)
     graph = Graph(a, b, np.where(b == a + 1, 0.0, 1.0), n_nodes=n_nodes)
     exponent = 1.0 / (4.0 * (n_nodes - 1))

@@ -191,7 +191,7 @@ def cluster_verdict(
     With D = V no distance is ever summed up: the separation is the lightest edge that leaves C, and
     the link is the heaviest edge of a minimum spanning tree of G restricted to C, so the verdict is
     exact. Otherwise the distances are sums in floating point, exact for whole numbers and else good
-    to rounding: a tie may be decided either way. Those of all pairs of C are never needed: Dijkstra
+    to rounding: a tie may be decided wrongly. Those of all pairs of C are never needed: Dijkstra
     from all of C at once divides the nodes into cells, and the edges between two cells contain a
     minimum spanning tree of the distances (Mehlhorn 1988). O(m log n).
 

@@ -200,13 +200,12 @@ class VerdictByCluster:
 
 def positive_weights(graph: Graph | WeightedTree, what: str) -> NDArray[np.float64]:
     """Return the weights; raise WeightError, naming ``what``, unless all are positive."""
-    bad = ~(graph.weights > 0)
-    if bad.any():
-        edge = int(bad.argmax())
-        a, b = graph.names[[graph.sources[edge], graph.targets[edge]]].tolist()
+    bad = np.flatnonzero(~(graph.weights > 0))
+    if len(bad):
+        a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
         raise WeightError(
             f"{what} needs positive weights, and the edge {a!r} - {b!r} has a weight of zero or "
-            f"less ({np.count_nonzero(bad)} such weights in all); shift the weights so that they "
+            f"less ({len(bad)} such weights in all); shift the weights so that they "
             "become positive, or merge nodes at distance zero"
         )
     return graph.weights
@@ -215,9 +214,7 @@ def positive_weights(graph: Graph | WeightedTree, what: str) -> NDArray[np.float
 def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> NDArray[np.int64]:
     """Return a set of nodes as ascending distinct numbers; raise UsageError if they are none."""
     array = np.asarray(nodes)
-    if array.size == 0:
-        return np.empty(0, dtype=np.int64)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+    if array.size and (array.ndim != 1 or not np.issubdtype(array.dtype, np.integer)):
         raise UsageError(
             f"{what} must be a one-dimensional array of node numbers, not {array.ndim}-dimensional "
             f"of {array.dtype}; np.flatnonzero makes numbers of a mask, graph.names holds the "
