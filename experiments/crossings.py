@@ -21,6 +21,7 @@ import sys
 import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -118,6 +119,7 @@ def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
     return Trace(tuple(calls))
 
 
+@cache
 def _function(code: CodeType) -> Function | None:
     """Return the function of ptclust that code belongs to, lambdas and comprehensions excepted."""
     path = Path(code.co_filename)
@@ -139,8 +141,8 @@ def _caller(frame: FrameType) -> Function | None:
 def _imports(frame: FrameType | None) -> bool:
     """Whether a module of ptclust is being imported."""
     while frame is not None:
-        code = frame.f_code
-        if code.co_name == "<module>" and Path(code.co_filename).is_relative_to(_PACKAGE):
+        name = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and name.startswith("ptclust."):
             return True
         frame = frame.f_back
     return False

@@ -21,7 +21,6 @@ from uuid import uuid4
 from ptclust.errors import BudgetError, UsageError
 from ptclust.privacy import Budget
 from ptclust.privacy.ledger import Ledger
-from ptclust.release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -191,6 +190,8 @@ def kill_releases(
 
 def _checked(ledger: Ledger, folder: Path, pattern: str) -> int:
     """Check the ledger and the releases that a run may have left; return the number of charges."""
+    from ptclust.release import Release  # the processes that only charge do without
+
     ledger.verify()
     charged = {charge.statement_id for charge in ledger.history()}
     for file in folder.glob(pattern):

@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from experiments import benchmark
 from experiments.__main__ import app
 from experiments.crossings import Trace, trace_cluster
 
@@ -25,14 +27,28 @@ def test_every_command_is_a_target_of_make():
     assert sorted(targets.split()[2:]) == sorted(names)
 
 
-def test_bench_measures_ratios(run_experiment):
+def test_bench_measures_ratios(run_experiment, monkeypatch):
+    two = {name: benchmark.TASKS[name] for name in ("scipy_mst", "mst")}
+    monkeypatch.setattr(benchmark, "TASKS", two)  # a process each; the others are below
     options = ["--nodes", 2000, "--edges", 10000, "--repeat", 1, "-o", "b.json"]
     code, out, _ = run_experiment("bench", *options)
     assert code == 0
     assert "scipy = 1" in out
     tasks = json.loads(Path("b.json").read_text())["tasks"]
     assert tasks["scipy_mst"]["time_ratio"] == 1.0
-    assert {"mst", "dbmstclu", "kruskal", "pamst"} <= tasks.keys()
+    assert tasks.keys() == two.keys()
+    assert tasks["mst"]["peak_bytes"] > 0
+
+
+def test_every_task_of_the_benchmark_runs(tmp_path):
+    assert {"mst", "dbmstclu", "kruskal", "pamst"} <= benchmark.TASKS.keys()
+    edges = benchmark.random_edges(2000, 10000)
+    for name, array in zip(("sources", "targets", "weights"), edges):
+        np.save(tmp_path / f"{name}.npy", array)
+    for task in benchmark.TASKS:
+        measured = benchmark._measure(task, tmp_path, 2000, 1)
+        assert measured["cpu_seconds"] > 0
+        assert measured["peak_bytes"] > 0
 
 
 def test_a_part_of_the_stress_that_does_not_exist(run_experiment):
