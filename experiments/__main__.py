@@ -50,13 +50,13 @@ def _command(context: typer.Context) -> str:
     options: list[str] = []
     for parameter in context.command.params:
         name, value = str(parameter.name), context.params[str(parameter.name)]
-        if name in _NOT_OF_THE_RESULT or value in (None, [], parameter.default):
+        if name in _NOT_OF_THE_RESULT or value in (None, [], (), parameter.default):
             continue
         option = f"--{name.replace('_', '-')}"
         if value is True:
             options.append(option)
         else:
-            values = value if isinstance(value, list) else [value]
+            values = value if isinstance(value, (list, tuple)) else [value]
             options += [f"{option} {each}" for each in values]
     given = f' ARGS="{" ".join(options)}"' if options else ""
     return f"make {context.info_name}{given}"

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ptclust.privacy.exponential import calibrate_tree
+from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.trees.perturbed import perturbed_edges
 from ptclust.trees.private import DRAW
 

@@ -21,6 +21,7 @@ import sys
 import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +50,11 @@ class Function(NamedTuple):
     def package(self) -> str:
         """The first component below ptclust."""
         return self.file.split("/")[0].removesuffix(".py")
+
+    @property
+    def is_special(self) -> bool:
+        """Whether Python calls it, as it does ``__init__``."""
+        return self.name.rpartition(".")[2].startswith("__")
 
     def __str__(self) -> str:
         return f"{self.file.removesuffix('.py').replace('/', '.')}.{self.name}"
@@ -101,7 +107,8 @@ def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
         calls: dict[tuple[Function | None, Function], None] = {}
 
         def follow(frame: FrameType, event: str, _: Any) -> None:
-            if event == "call" and (called := _function(frame.f_code)) and not _imports(frame):
+            called = _function(frame.f_code)
+            if event == "call" and called and not called.is_special and not _imports(frame):
                 calls[_caller(frame), called] = None
 
         sys.setprofile(follow)
@@ -112,10 +119,11 @@ def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
     return Trace(tuple(calls))
 
 
+@cache
 def _function(code: CodeType) -> Function | None:
-    """Return the function of ptclust that code belongs to, if it is one that counts."""
+    """Return the function of ptclust that code belongs to, lambdas and comprehensions excepted."""
     path = Path(code.co_filename)
-    if code.co_name.startswith(("<", "__")) or not path.is_relative_to(_PACKAGE):
+    if code.co_name.startswith("<") or not path.is_relative_to(_PACKAGE):
         return None
     return Function(path.relative_to(_PACKAGE).as_posix(), code.co_qualname)
 
@@ -133,8 +141,8 @@ def _caller(frame: FrameType) -> Function | None:
 def _imports(frame: FrameType | None) -> bool:
     """Whether a module of ptclust is being imported."""
     while frame is not None:
-        code = frame.f_code
-        if code.co_name == "<module>" and Path(code.co_filename).is_relative_to(_PACKAGE):
+        name = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and name.startswith("ptclust."):
             return True
         frame = frame.f_back
     return False

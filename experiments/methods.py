@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from ptclust.privacy.plan import Plan, plan
+from ptclust.planning.plan import Plan, plan
 
 if TYPE_CHECKING:
-    from ptclust.privacy.plan import Clusterer
-    from ptclust.privacy.plan import Method as Mechanism
+    from ptclust.planning.plan import Clusterer
+    from ptclust.planning.plan import Method as Mechanism
 
     from experiments.settings import Setting
     from ptclust.graph import Graph

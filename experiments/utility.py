@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from ptclust.privacy.plan import Plan
+    from ptclust.planning.plan import Plan
 
     from ptclust.datasets import PlantedGraph
     from ptclust.graph import Graph

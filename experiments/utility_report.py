@@ -89,8 +89,11 @@ class UtilityReport:
     def to_markdown(self) -> str:
         """Return the page: targets, failures, the epsilon that every method needs, figures."""
         lines = [
-            f"# How much epsilon the clusters cost Made by `{self._command}`; every number is in",
-            "[utility-details.md](utility-details.md).",
+            "# How much epsilon the clusters cost",
+            "",
+            f"Made by `{self._command}`;",
+            "every number is in [utility-details.md](utility-details.md).",
+            "",
             *introduction(),
             *(f"Not run: {name}, networkx is not installed.\n" for name in self._left_out),
             "## Targets",

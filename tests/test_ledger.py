@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from ptclust.privacy.exponential import published_tree
-from ptclust.privacy.plan import plan
+from ptclust.mechanisms.exponential import published_tree
+from ptclust.planning.plan import plan
 from ptclust.trees.private import DRAW
 from sklearn.base import clone
 

@@ -54,7 +54,7 @@ def test_functions_and_tests_that_a_row_names_exist(row):
 
 
 def test_names_in_remarks_exist():
-    names = re.findall(r"`(ptclust\.[\w.]+)`", PAGE)
+    names = re.findall(r"`((?:ptclust|experiments)\.[\w.]+)`", PAGE)
     assert len(names) > len(ROWS)
     for name in names:
         resolve(name)

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from ptclust.privacy.plan import METHODS, plan
+from ptclust.planning.plan import METHODS, plan
 from ptclust.trees.pamst import pamst_edges
 from scipy.integrate import quad
 from scipy.sparse import csr_array

@@ -97,6 +97,7 @@ def test_interval(hits, draws):
 def test_the_command(run_experiment, monkeypatch, tmp_path):
     tiny = Effort((2.0,), (0.05,), tree_draws=40, noise_draws=100)
     monkeypatch.setattr(Effort, "quick", classmethod(lambda cls: tiny))
+    monkeypatch.setattr(BoundsReport, "draw", lambda _, *paths: [path.touch() for path in paths])
     code, out, err = run_experiment("bounds", "--quick", "-o", "out", "--seed", "3", "--json")
     assert code == 0
     assert len(json.loads(out)["records"]) == 8

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from experiments import __main__ as commands
 from experiments import figures
-from experiments.figures import EPSILONS, make_figure, recoloured, run_figures
+from experiments.figures import EPSILONS, Figure, make_figure, recoloured, run_figures
 from ptclust.datasets import PAPER
 from ptclust.errors import FileError, UsageError
 from ptclust.report import Panel, draw_panels
@@ -145,6 +145,7 @@ def test_a_directory_that_cannot_be_made(tmp_path):
 
 
 def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(Figure, "draw", lambda *_: None)  # test_files has the pictures
     monkeypatch.setattr(
         figures.run_figures, "__kwdefaults__", {**run_figures.__kwdefaults__, "densities": (1,)}
     )

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptclust.privacy.exponential import (
+from ptclust.mechanisms.exponential import (
     GRID,
     STEP_SLACK,
     TreeCalibration,
     calibrate_tree,
     published_tree,
 )
-from ptclust.trees._urn_kernel import exponent_of
+from ptclust.mechanisms._urn_kernel import exponent_of
 
 from ptclust.errors import UsageError
 from ptclust.privacy import Budget, RandomStream, Sensitivity

@@ -163,7 +163,7 @@ def test_save_load_pickle_and_words(tmp_path):
 
 
 def test_files_of_before_there_was_a_choice_load(tmp_path):
-    from ptclust.release._format import _digest
+    from ptclust.release.format import _digest
 
     release = release_of("kruskal", "dbmstclu")
     release.save(tmp_path / "release.json")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from ptclust.release._format import _digest
+from ptclust.release.format import _digest
 
 from tests.robustness.corpus import MARKERS, seeds
 

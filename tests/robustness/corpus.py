@@ -9,7 +9,7 @@ from functools import cache
 import networkx as nx
 import numpy as np
 import polars as pl
-from ptclust.release._format import encode
+from ptclust.release.format import encode
 from scipy.sparse import coo_array, csr_array, save_npz
 
 from ptclust import Graph, PTClust, Sensitivity

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ptclust.privacy.exponential import calibrate_tree
-from ptclust.privacy.plan import METHODS
+from ptclust.mechanisms.exponential import calibrate_tree
+from ptclust.planning.plan import METHODS
 from ptclust.trees.private import DRAW
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace, norm
