@@ -10,9 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 from ptclust._files import make_directory
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import planted_graph
-from ptclust.pipeline import publish
+from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.planning import plan
 from ptclust.privacy import Sensitivity
-from ptclust.privacy.plan import plan
 from ptclust.report import draw_points
 from ptclust.trees import minimum_spanning_tree
 
@@ -33,14 +33,14 @@ def run_demo(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     seed: int = 8,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Publish the clusters of a planted graph; write release and pictures, return the text to show.
 
     ``seed`` fixes the example; the noise is fresh and secure every time.
     """
     make_directory(directory)
-    stage("Making a graph over two moons")
+    progress("Making a graph over two moons")
     planted = planted_graph("moons", 200, seed=seed)
     points = np.asarray(planted.points)
     tree = minimum_spanning_tree(planted.graph)
@@ -53,7 +53,8 @@ def run_demo(
         title=f"DBMSTClu, not private: {exact.n_clusters} clusters",
     )
     planned = plan(planted.graph.topology, epsilon=epsilon, delta=delta, sensitivity=_SENSITIVITY)
-    release = publish(planted.graph, planned, privacy_unit="one person of the example", stage=stage)
+    request = ReleaseRequest(plan=planned.request, privacy_unit="one person of the example")
+    release = publish(planted.graph, request, plan=planned, progress=progress)
     draw_points(
         points,
         release.labels,

@@ -260,7 +260,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """Spread the option groups that a function takes out into the options of a command."""
     hints = get_type_hints(function, include_extras=True)
     hints.pop("return", None)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: dict[str, inspect.Parameter] = {}
     for name, given in inspect.signature(function).parameters.items():
         if name in groups:

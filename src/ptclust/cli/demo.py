@@ -17,9 +17,9 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the example, not of the noise.")] = 8,
 ) -> None:
     """Publish the clusters of a built-in graph: plan, clusters, pictures, privacy statement."""
-    from ptclust.cli._terminal import stages
+    from ptclust.cli._terminal import progress_display
     from ptclust.demo import run_demo
 
-    with stages() as stage:
-        text = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, stage=stage)
+    with progress_display() as progress:
+        text = run_demo(output, epsilon=epsilon, delta=delta, seed=seed, progress=progress)
     typer.echo(text)

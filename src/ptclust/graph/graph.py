@@ -9,7 +9,7 @@ import numpy as np
 from ptclust._frames import data_frame, package
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph._checks import Say, as_weights, edge_number
-from ptclust.graph.topology import HasTopology, Topology, frozen
+from ptclust.graph.topology import Topology, WeightedGraph, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ class Edges(NamedTuple):
         return "Edges(weights=<private>)"
 
 
-class Graph(HasTopology):
+class Graph(WeightedGraph):
     """An undirected simple graph whose topology is public and whose edge weights are private.
 
     Weights are dissimilarities: small means close. They may be zero or negative.

@@ -14,7 +14,7 @@ from ptclust._kernel import kernel
 from ptclust.errors import GraphError
 from ptclust.graph._checks import Say, edge_number, shown
 
-__all__ = ["HasTopology", "Topology", "index_dtype"]
+__all__ = ["HasTopology", "Topology", "WeightedGraph", "index_dtype"]
 
 
 def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
@@ -201,6 +201,12 @@ class HasTopology:
     def names(self) -> NDArray[Any]:
         """The names of the nodes, in node order."""
         return self.topology.names
+
+
+class WeightedGraph(HasTopology):
+    """A topology with a weight on every edge: private ones in a Graph, made-up ones in a simulation."""
+
+    weights: NDArray[np.float64]
 
 
 def _as_endpoints(values: ArrayLike, what: str) -> NDArray[Any]:

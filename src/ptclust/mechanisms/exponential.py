@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ptclust.graph import Graph
-    from ptclust.graph.topology import Topology
+    from ptclust.graph.topology import Topology, WeightedGraph
     from ptclust.privacy.randomness import RandomStream
     from ptclust.privacy.sensitivity import Sensitivity
 
@@ -158,7 +157,9 @@ class SpanningTreeMechanism(Mechanism):
     proof = "docs/proofs/private-trees.md"
 
     @abstractmethod
-    def draw_edges(self, graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
+    def draw_edges(
+        self, graph: WeightedGraph, exponent: float, stream: RandomStream
+    ) -> NDArray[Any]:
         """Return the ids, ascending, of the edges of a spanning forest.
 
         Every step chooses an edge r with probability proportional to exp(-exponent * w(r)).
@@ -204,7 +205,7 @@ class SpanningTreeMechanism(Mechanism):
 
     def draw(
         self,
-        graph: Graph,
+        graph: WeightedGraph,
         calibration: Calibration,
         stream: RandomStream,
         *,
@@ -224,7 +225,9 @@ class SpanningTreeMechanism(Mechanism):
         tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges)
         return Published(self.name, calibration.weights, tree)
 
-    def draw_tree(self, graph: Graph, calibration: Calibration, stream: RandomStream) -> Tree:
+    def draw_tree(
+        self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
+    ) -> Tree:
         """Draw the tree alone."""
         assert calibration.tree is not None  # noqa: S101 - calibrated above
         edges = self.draw_edges(graph, calibration.tree.exponent, stream)

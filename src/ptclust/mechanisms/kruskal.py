@@ -15,7 +15,7 @@ from ptclust.mechanisms.urn import make_urn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ptclust.graph import Graph
+    from ptclust.graph.topology import WeightedGraph
     from ptclust.privacy.randomness import RandomStream
 
 __all__ = ["Kruskal"]
@@ -32,7 +32,9 @@ class Kruskal(SpanningTreeMechanism):
     title = "Exponential mechanism in Kruskal's order"
     reference = "Pagh, Retschmeier, Wu and Zhang 2024; bounded range: Cesar and Rogers 2021"
 
-    def draw_edges(self, graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
+    def draw_edges(
+        self, graph: WeightedGraph, exponent: float, stream: RandomStream
+    ) -> NDArray[Any]:
         """Return the ids, ascending, of a spanning forest drawn in Kruskal's order."""
         urn, factor = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
         forest = np.empty(graph.topology.n_tree_edges, dtype=urn.items.dtype)

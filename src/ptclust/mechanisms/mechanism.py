@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-    from ptclust.graph import Graph
-    from ptclust.graph.topology import Topology
+    from ptclust.graph.topology import Topology, WeightedGraph
     from ptclust.mechanisms.exponential import TreeCalibration
     from ptclust.mechanisms.laws import SmallGraph, TreeLaw
     from ptclust.privacy.budget import Budget
@@ -144,7 +143,7 @@ class Mechanism(ABC):
     @abstractmethod
     def draw(
         self,
-        graph: Graph,
+        graph: WeightedGraph,
         calibration: Calibration,
         stream: RandomStream,
         *,
@@ -158,7 +157,9 @@ class Mechanism(ABC):
         """
 
     @abstractmethod
-    def draw_tree(self, graph: Graph, calibration: Calibration, stream: RandomStream) -> Tree:
+    def draw_tree(
+        self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
+    ) -> Tree:
         """Publish the topology of a spanning tree alone; it carries no weights."""
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:  # noqa: ARG002

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ptclust.graph import Graph
-    from ptclust.graph.topology import Topology
+    from ptclust.graph.topology import Topology, WeightedGraph
     from ptclust.privacy.budget import Budget
     from ptclust.privacy.randomness import RandomStream
     from ptclust.privacy.sensitivity import Sensitivity
@@ -69,7 +68,9 @@ class Pamst(SpanningTreeMechanism):
             return Calibration(self.name, tree, noise, budget, budget)
         return Calibration(self.name, tree, noise, tree.spent + weights_spent, weights_spent)
 
-    def draw_edges(self, graph: Graph, exponent: float, stream: RandomStream) -> NDArray[Any]:
+    def draw_edges(
+        self, graph: WeightedGraph, exponent: float, stream: RandomStream
+    ) -> NDArray[Any]:
         """Return the ids, ascending, of a spanning forest drawn from a uniform root per component."""
         n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
         edge_dtype = index_dtype(graph.n_edges)

@@ -13,7 +13,7 @@ from ptclust.trees.tree import Tree
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ptclust.graph import Graph
+    from ptclust.graph.topology import WeightedGraph
     from ptclust.privacy.randomness import RandomStream
     from ptclust.privacy.statement import MechanismUse
 
@@ -28,7 +28,7 @@ class PerturbationMechanism(Mechanism):
 
     def draw(
         self,
-        graph: Graph,
+        graph: WeightedGraph,
         calibration: Calibration,
         stream: RandomStream,
         *,
@@ -46,7 +46,9 @@ class PerturbationMechanism(Mechanism):
         tree = Tree(graph.topology.restricted_to(edges), noisy_weights[edges], edges)
         return Published(self.name, calibration.weights, tree, graph.topology, noisy_weights)
 
-    def draw_tree(self, graph: Graph, calibration: Calibration, stream: RandomStream) -> Tree:
+    def draw_tree(
+        self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
+    ) -> Tree:
         """Publish the topology of the minimum spanning tree of the noisy weights."""
         tree = self.draw(graph, calibration, stream).tree
         return Tree(tree.topology, edge_ids=tree.edge_ids)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust._components import adjacency
-from ptclust.graph.topology import HasTopology, Topology
+from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.planning import _planting_kernel as kernel
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def planted_weights(
     return np.clip(low + (high - low) * random.random(topology.n_edges), *weight_range)
 
 
-class MadeUpGraph(HasTopology):
+class MadeUpGraph(WeightedGraph):
     """A public topology with made-up weights: nobody's, so mechanisms may be tried on it freely."""
 
     def __init__(self, topology: Topology, weights: NDArray[np.float64]) -> None:

@@ -243,7 +243,7 @@ class Budget:
         >>> Budget.pure("1/3").to_dict()
         {'kind': 'pure', 'epsilon': '1/3', 'epsilon_float': 0.3333333333333333}
         """
-        numbers = {self.unit: self._amount}
+        numbers: dict[str, Fraction] = {self.unit: self._amount}
         if self.kind == "approximate":
             numbers["delta"] = self._delta
         content: dict[str, Any] = {"kind": self.kind}

@@ -83,7 +83,7 @@ class Noise:
         for name, kinds in (("scale", (int, float)), ("granularity", (int,)), ("n_values", (int,))):
             if type(fields[name]) not in kinds:
                 raise UsageError(f"{name} of the noise must be a number, not {fields[name]!r}")
-        return cls(**fields | {"scale": float(fields["scale"])})
+        return cls(**{**fields, "scale": float(fields["scale"])})
 
 
 NO_NOISE = Noise("laplace", scale=0.0, granularity=0, n_values=0)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ptclust.graph import Graph
+    from ptclust.mechanisms.exponential import TreeCalibration
     from ptclust.privacy import Noise
-    from ptclust.privacy.exponential import TreeCalibration
 
 
 def excess_probability(exponent: float, n_candidates: int, excess: float) -> float:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ptclust.graph import Graph
     from ptclust.pipeline import GraphFile
-    from ptclust.privacy.plan import Plan
+    from ptclust.planning.plan import Plan, PlanRequest
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Check:
         return f"finds other clusters (cut {self.recovered.step}, edge {self.recovered.edge})"
 
     def _promised(self, plan: Plan) -> list[str]:
-        lines = [f"What is promised at {plan.budget}; {plan.sensitivity.describe()}:"]
+        lines = [f"What is promised at {plan.budget}; {plan.request.sensitivity.describe()}:"]
         for promise in self.promises:
-            mark = ">" if promise.method == plan.chosen.method else " "
-            line = f"{mark} {promise.method:10s}"
+            mark = ">" if promise.mechanism == plan.chosen.mechanism else " "
+            line = f"{mark} {promise.mechanism:10s}"
             if promise.tree is not None:
                 line += f"tree keeps the clusters whole {promise.tree:.4g}, "
             lines.append(f"{line}exact recovery {promise.recovery:.4g}")
@@ -121,7 +121,7 @@ def check_clusters(
     labels: ArrayLike,
     plan: Plan | None = None,
     *,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Check:
     """Check the paper's conditions on the clusters of a graph, and what is promised under a plan.
 
@@ -133,7 +133,7 @@ def check_clusters(
         The cluster of every node; every node labelled -1 is a cluster of its own.
     plan : Plan, optional
         A plan for this topology; without one nothing is said about probabilities.
-    stage : callable, optional
+    progress : callable, optional
         Progress callback.
 
     Notes
@@ -156,25 +156,25 @@ def check_clusters(
             f"{graph.topology.n_components:,} components; check each by itself"
         )
     partition = as_partition(labels, graph.n_nodes)
-    stage("Definition of a cluster")
+    progress("Definition of a cluster")
     definition = clusters_verdict(graph, labels)
-    stage("Homogeneity")
+    progress("Homogeneity")
     weak, strong = weak_homogeneity(graph, labels), strong_homogeneity(graph, labels)
-    stage("Minimum spanning tree and DBMSTClu")
+    progress("Minimum spanning tree and DBMSTClu")
     tree = minimum_spanning_tree(graph)
     found, certificate = recovered(tree, labels), certify_recovery(tree, labels)
     promises: tuple[Promise, ...] = ()
     paper = None
     in_one_piece = bool((definition.links < float("inf")).all())
     if plan is not None and in_one_piece and partition.n_clusters > 1:
-        stage("Bounds")
-        promises = tuple(recovery_promise(graph, labels, one) for one in plan.candidates)
-        if plan.sensitivity.linf is not None and plan.budget.delta == 0:
+        progress("Bounds")
+        promises = tuple(recovery_promise(graph, labels, one) for one in plan.calibrations)
+        if plan.request.sensitivity.linf is not None and plan.budget.delta == 0:
             paper = theorem_d(
                 graph,
                 labels,
                 epsilon=float(plan.budget.epsilon) / 2,
-                utility_sensitivity=2 * float(plan.sensitivity.linf),
+                utility_sensitivity=2 * float(plan.request.sensitivity.linf),
             )
     return Check(
         n_nodes=graph.n_nodes,
@@ -195,19 +195,19 @@ def check_clusters(
 def check_file(
     file: GraphFile,
     clusters: Path,
-    choices: dict[str, Any] | None = None,
+    request: PlanRequest | None = None,
     *,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Check:
-    """Check the clusters that a table gives for the graph in a file, planned by ``choices``."""
+    """Check the clusters that a table gives for the graph in a file, planned as requested."""
     from ptclust.graph.labels import read_labels
-    from ptclust.privacy.plan import plan
+    from ptclust.planning.plan import make_plan
 
-    stage(f"Reading {file.path.name}")
+    progress(f"Reading {file.path.name}")
     graph = file.read()
     labels = read_labels(clusters, graph.topology)
-    planned = None if choices is None else plan(graph.topology, **choices)
-    return check_clusters(graph, labels, planned, stage=stage)
+    planned = None if request is None else make_plan(graph.topology, request)
+    return check_clusters(graph, labels, planned, progress=progress)
 
 
 def _homogeneity(result: Homogeneity) -> dict[str, Any]:

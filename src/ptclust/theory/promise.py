@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ptclust.graph import Graph
-    from ptclust.privacy.plan import Candidate
+    from ptclust.mechanisms import Calibration
 
 _PAIR = 2  # a cluster of two nodes is never kept: two singletons have V_C = 1
 
@@ -34,7 +34,7 @@ _PAIR = 2  # a cluster of two nodes is never kept: two singletons have V_C = 1
 class Promise:
     """Lower bounds on the probability that a release goes well. Not to be published."""
 
-    method: str
+    mechanism: str
     tree: float | None
     """That every cluster is one piece of the drawn tree; None if the whole graph is perturbed."""
     noise_allowance: float
@@ -47,7 +47,7 @@ class Promise:
         return dict(vars(self))
 
 
-def recovery_promise(graph: Graph, labels: ArrayLike, candidate: Candidate) -> Promise:
+def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) -> Promise:
     """Return how probably a release as planned finds these clusters exactly, at least.
 
     Shift and scale are left to their defaults: where no weight moves below one deviation of the
@@ -69,7 +69,7 @@ def recovery_promise(graph: Graph, labels: ArrayLike, candidate: Candidate) -> P
     partition = as_partition(labels, graph.n_nodes)
     cross = partition.cluster[graph.sources] != partition.cluster[graph.targets]
     within, across = graph.weights[~cross], graph.weights[cross]
-    deviation = candidate.weights.standard_deviation
+    deviation = calibration.weights.standard_deviation
     allowance = 0.0
     if len(within) and len(across) and within.min() > 0:
         allowance = noise_allowance(
@@ -84,18 +84,18 @@ def recovery_promise(graph: Graph, labels: ArrayLike, candidate: Candidate) -> P
         )
         allowance = max(0.0, min(allowance, float(within.min()) - deviation))
     tree, n_draws = None, graph.n_edges
-    if candidate.tree is not None:
-        tree = partitioning_probability(graph, labels, candidate.tree)
+    if calibration.tree is not None:
+        tree = partitioning_probability(graph, labels, calibration.tree)
         n_draws = graph.topology.n_tree_edges
     quiet = 0.0
     if allowance > 0:
         quiet = probability_of_no_larger_noise(
             allowance,
             n_draws,
-            scale=candidate.weights.scale,
-            noise="laplace" if candidate.weights.distribution == "laplace" else "gaussian",
+            scale=calibration.weights.scale,
+            noise="laplace" if calibration.weights.distribution == "laplace" else "gaussian",
         )
-    return Promise(candidate.method, tree, allowance, (1.0 if tree is None else tree) * quiet)
+    return Promise(calibration.mechanism, tree, allowance, (1.0 if tree is None else tree) * quiet)
 
 
 def certify_interval(

@@ -28,8 +28,7 @@ import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
-from ptclust.clustering._search_tree_kernel import validity
-from ptclust.clustering.dbcvi import cluster_validity
+from ptclust.clustering.dbcvi import cluster_validity, validity
 from ptclust.clustering.dbmstclu import check_weights, rooted
 from ptclust.errors import GraphError
 from ptclust.theory.partition import as_partition, is_cut
