@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.trees.perturbed import perturbed_edges
 from ptclust.trees.private import DRAW
 
@@ -21,6 +20,7 @@ from experiments._records import Records
 from ptclust._statistics import seed_of
 from ptclust.datasets import planted_graph
 from ptclust.graph import Graph
+from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.privacy import Budget, RandomStream, Sensitivity, gaussian_noise, laplace_noise
 from ptclust.theory import (
     drawn_tree_excess,

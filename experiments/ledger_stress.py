@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from ptclust.ledger import Ledger
-
 from ptclust.errors import BudgetError, UsageError
+from ptclust.ledger import Ledger
 from ptclust.privacy import Budget
 from ptclust.release import Release
 
@@ -192,7 +191,6 @@ def kill_releases(
 
 def _checked(ledger: Ledger, folder: Path, pattern: str) -> int:
     """Check the ledger and the releases that a run may have left; return the number of charges."""
-    from ptclust.release import Release  # the processes that only charge do without
 
     ledger.verify()
     charged = {charge.statement_id for charge in ledger.history()}

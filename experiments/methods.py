@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal
 from ptclust.planning.plan import Plan, plan
 
 if TYPE_CHECKING:
-    from ptclust.planning.plan import Clusterer
-    from ptclust.planning.plan import Method as Mechanism
-
     from experiments.settings import Setting
     from ptclust.graph import Graph
+    from ptclust.planning.plan import Clusterer
+    from ptclust.planning.plan import Method as Mechanism
 
 __all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans"]
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-    from ptclust.planning.plan import Plan
 
     from ptclust.datasets import PlantedGraph
     from ptclust.graph import Graph
+    from ptclust.planning.plan import Plan
     from ptclust.release import Release
 
 __all__ = [

@@ -15,7 +15,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from ptclust.planning.plan import METHODS, plan
 from ptclust.trees.pamst import pamst_edges
 from scipy.integrate import quad
 from scipy.sparse import csr_array
@@ -26,6 +25,7 @@ import ptclust
 from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spanning_tree
 from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.pipeline import publish
+from ptclust.planning.plan import METHODS, plan
 from ptclust.privacy import Budget, RandomStream, add_noise
 from tests.clustering import paper
 from tests.trees.paper import pamst_distribution

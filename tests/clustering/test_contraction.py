@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ptclust._components import adjacency
 from ptclust._statistics import agreement
 from ptclust.clustering import contract
 from ptclust.clustering.contraction import _evidence
@@ -20,7 +21,7 @@ from ptclust.clustering.contraction._evidence import (
     merge_unclear,
     select_penalty,
 )
-from ptclust.clustering.contraction._greedy_kernel import contract_greedily
+from ptclust.clustering.contraction._greedy_kernel import contract_greedily, kth_smallest
 from ptclust.clustering.contraction._partition_kernel import (
     UNAFFORDABLE,
     agreement_within,
@@ -31,7 +32,6 @@ from ptclust.clustering.contraction._partition_kernel import (
     join_down,
     move_due_nodes,
     move_nodes,
-    neighbours_of,
     numbered,
     search_partition,
     walk_down,
@@ -77,7 +77,7 @@ def random_graph(seed, n=300, m=1500):
 
 def search_from_both(a, b, n, affinity, price):
     """Search from single nodes and from greedy contraction; return the better partition and its value."""
-    neighbours, single = neighbours_of(a, b, n), np.arange(n)
+    neighbours, single = adjacency(a, b, n), np.arange(n)
     starts = single, contract_further(a, b, affinity, price, single)
     found = [search_partition(a, b, neighbours, affinity, price, start) for start in starts]
     return max(found, key=lambda one: one[1])
@@ -113,6 +113,14 @@ class TestGreedyContraction:
                 at_once = contract_greedily.py_func(a, b, affinity, 200, price)
             assert contract_greedily(a, b, affinity, 200, price).tolist() == at_once.tolist()
             assert 1 < len(as_sets(at_once)) < 200
+
+    @settings(max_examples=200)
+    @given(st.lists(st.integers(-9, 9) | st.floats(-10, 10), min_size=1), st.data())
+    def test_selection_is_that_of_sorting(self, values, data):
+        k = data.draw(st.integers(0, len(values) - 1))
+        permuted = np.array(values, dtype=np.float64)
+        assert kth_smallest(permuted, k) == sorted(values)[k]
+        assert sorted(permuted) == sorted(values)
 
     def test_parallel_edges_add_up(self):
         a, b, affinity = arrays([(0, 1), (1, 0), (1, 2)], [-1.0, 1.5, -0.25])
@@ -179,11 +187,11 @@ class TestSearch:
         labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
         before = partitions.value(labels.tolist(), edges, affinity, price)
         moved = labels.copy()
-        count = move_nodes(neighbours_of(a, b, n), x, moved, price)
+        count = move_nodes(adjacency(a, b, n), x, moved, price)
         after = partitions.value(moved.tolist(), edges, affinity, price)
         assert after >= before
         assert (after > before) == (count > 0)
-        assert move_nodes(neighbours_of(a, b, n), x, moved, price) == 0
+        assert move_nodes(adjacency(a, b, n), x, moved, price) == 0
 
     @settings(max_examples=200)
     @given(small_graphs(max_nodes=9), st.data())
@@ -191,7 +199,7 @@ class TestSearch:
         n, edges, affinity, price = graph
         a, b, x = arrays(edges, affinity)
         labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
-        move_nodes(neighbours_of(a, b, n), x, labels, price)
+        move_nodes(adjacency(a, b, n), x, labels, price)
         here = partitions.value(labels.tolist(), edges, affinity, price)
         for node in range(n):
             near = {labels[v] for e in edges if node in e for v in e}
@@ -208,14 +216,14 @@ class TestSearch:
         a, b, x = arrays(edges, affinity)
         labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
         expected = partitions.moves(labels.tolist(), edges, affinity, price)
-        move_nodes(neighbours_of(a, b, n), x, labels, price)
+        move_nodes(adjacency(a, b, n), x, labels, price)
         assert as_sets(labels) == as_sets(np.array(expected))
 
     def test_one_left_alone_by_others_that_are_no_neighbours_may_move(self):
         """Nodes 0 and 1 share a cluster without an edge. 1 leaves; alone, 0 pays for a cluster, and joins 2."""
         a, b, affinity = arrays([(0, 2), (1, 3)], [-0.5, 1.0])
         labels = np.array([0, 0, 1, 2])
-        assert move_nodes(neighbours_of(a, b, 4), affinity, labels, 2.0) == 2
+        assert move_nodes(adjacency(a, b, 4), affinity, labels, 2.0) == 2
         assert as_sets(labels) == {frozenset({0, 2}), frozenset({1, 3})}
 
     @settings(max_examples=150)
@@ -223,9 +231,9 @@ class TestSearch:
     def test_what_nodes_share_with_their_cluster_is_known(self, graph, data):
         n, edges, affinity, price = graph
         a, b, x = arrays(edges, affinity)
-        neighbours, is_due, inside = neighbours_of(a, b, n), np.ones(n, bool), np.full(n, np.nan)
+        neighbours, is_due, inside = adjacency(a, b, n), np.ones(n, bool), np.full(n, np.nan)
         labels = np.array([data.draw(st.integers(0, n - 1)) for _ in range(n)])
-        move_due_nodes(neighbours, x[neighbours.edge], labels, price, is_due, inside)
+        move_due_nodes(neighbours, x[neighbours.edges], labels, price, is_due, inside)
         assert not is_due.any()
         for node in range(n):
             shared = [
@@ -238,11 +246,11 @@ class TestSearch:
     @pytest.mark.parametrize("seed", range(3))
     def test_nodes_that_are_not_due_stay(self, seed):
         a, b, random = random_graph(seed)
-        neighbours, affinity = neighbours_of(a, b, 300), random.normal(0, 1, len(a))
+        neighbours, affinity = adjacency(a, b, 300), random.normal(0, 1, len(a))
         labels = np.arange(300)
         args = (
             neighbours,
-            affinity[neighbours.edge],
+            affinity[neighbours.edges],
             labels,
             1.0,
             np.zeros(300, bool),
@@ -256,7 +264,7 @@ class TestSearch:
     def test_walking_down_is_that_of_the_obvious_way(self, seed, price):
         """Look at every node at every step, and at the value of every partition on the way."""
         a, b, random = random_graph(seed, n=100, m=500)
-        neighbours, affinity = neighbours_of(a, b, 100), random.normal(-0.1, 1, len(a))
+        neighbours, affinity = adjacency(a, b, 100), random.normal(-0.1, 1, len(a))
         start, n_clusters = connected_pieces(a, b, random.integers(0, 8, 100))
         first = agreement_within(a, b, affinity, start) - price * n_clusters
         found, value = walk_down(a, b, neighbours, affinity, price, start, first)
@@ -279,7 +287,7 @@ class TestSearch:
     @pytest.mark.parametrize("seed", range(5))
     def test_where_a_climb_ends_another_finds_nothing(self, seed):
         a, b, random = random_graph(seed)
-        args = a, b, neighbours_of(a, b, 300), random.normal(-0.1, 1, len(a)), 2.0
+        args = a, b, adjacency(a, b, 300), random.normal(-0.1, 1, len(a)), 2.0
         labels, value = climb(*args, np.arange(300))
         again, same = climb(*args, labels)
         assert again.tolist() == labels.tolist()
@@ -291,7 +299,7 @@ class TestSearch:
         affinity = random.normal(0.1, 1, len(a))
         start, _ = connected_pieces(a, b, random.integers(0, 5, 300))
         before = agreement_within(a, b, affinity, start) - 2.0 * (start.max() + 1)
-        labels, value = climb(a, b, neighbours_of(a, b, 300), affinity, 2.0, start)
+        labels, value = climb(a, b, adjacency(a, b, 300), affinity, 2.0, start)
         assert value >= before
         assert value == pytest.approx(
             agreement_within(a, b, affinity, labels) - 2.0 * (labels.max() + 1)
@@ -327,15 +335,15 @@ class TestSearch:
         a, b, affinity = arrays([(0, 1), (1, 2), (2, 3)], [1.0, -2.0, 3.0])
         evidence, labels = Evidence(Edges.of(a, b, 4), affinity), np.array([0, 0, 1, 1])
         assert evidence.value_of(labels) == pytest.approx(4.0 - math.log(6))
-        assert evidence._replace(charge=3.0).value_of(labels) == pytest.approx(
+        assert evidence._replace(penalty=3.0).value_of(labels) == pytest.approx(
             4.0 - 3 * math.log(6)
         )
 
-    def test_a_higher_charge_leaves_fewer_clusters(self):
+    def test_a_higher_penalty_leaves_fewer_clusters(self):
         a, b, random = random_graph(1)
         evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
         counts = [
-            best_partition(evidence._replace(charge=x))[0].max() + 1 for x in (1.0, 10.0, 100.0)
+            best_partition(evidence._replace(penalty=x))[0].max() + 1 for x in (1.0, 10.0, 100.0)
         ]
         assert counts[0] > counts[1] > counts[2]
 
@@ -362,12 +370,12 @@ class TestPieces:
         n, edges, affinity, _ = graph
         a, b, _ = arrays(edges, affinity)
         chosen = data.draw(st.lists(st.integers(0, n - 1), min_size=1, unique=True))
-        members, room = np.array(chosen), np.full(n, -1)
-        ids, first, second = induced_edges(neighbours_of(a, b, n), members, room)
+        members, buffer = np.array(chosen), np.full(n, -1)
+        ids, first, second = induced_edges(adjacency(a, b, n), members, buffer)
         assert sorted(ids.tolist()) == [i for i, e in enumerate(edges) if set(e) <= set(chosen)]
         for edge, u, v in zip(ids, first, second):
             assert {members[u], members[v]} == set(edges[edge])
-        assert (room == -1).all()
+        assert (buffer == -1).all()
 
     def test_clusters_least_clearly_apart_are_joined_first(self):
         edges = [(0, 1), (0, 2), (0, 2), (0, 2), (0, 2), (1, 3)]
@@ -538,23 +546,23 @@ class TestPlanted:
             merge_unclear(evidence, labels)
 
 
-class TestCharge:
+class TestPenalty:
     def evidence(self, family, deviation, **how):
         a, b, weights, n, _, truth = noisy_planted(family, 1, deviation, n=600, **how)
         affinity = (0.575 - weights) * 0.75 / deviation**2
         return Evidence(Edges.of(np.asarray(a), np.asarray(b), n), affinity), truth
 
-    def test_few_large_clusters_in_much_noise_are_charged_more(self):
+    def test_few_large_clusters_in_much_noise_are_penalised_more(self):
         evidence, truth = self.evidence("moons", 0.6)
         chosen = select_penalty(evidence)
-        assert chosen.charge > 1
-        assert best_partition(evidence)[0].max() > 1  # luck cuts the moons
+        assert chosen.penalty > 1
+        assert best_partition(evidence)[0].max() > 1  # chance cuts the moons
         assert agreement(truth, best_partition(chosen)[0]) > 0.9
 
     def test_many_small_clusters_are_not(self):
         evidence, truth = self.evidence("blobs", 0.25, n_clusters=20)
-        assert select_penalty(evidence).charge == 1
-        assert best_partition(evidence._replace(charge=30.0))[0].max() < truth.max()
+        assert select_penalty(evidence).penalty == 1
+        assert best_partition(evidence._replace(penalty=30.0))[0].max() < truth.max()
 
     def test_edges_held_back_are_not_searched(self, monkeypatch):
         evidence, _ = self.evidence("moons", 0.4)
@@ -566,7 +574,7 @@ class TestCharge:
         )
         select_penalty(evidence)
         n_edges = len(evidence.affinity)
-        assert [one.charge for one in seen] == [1.0, 30.0]
+        assert [one.penalty for one in seen] == [1.0, 30.0]
         assert {len(one.affinity) for one in seen} == {n_edges - n_edges // 5}
 
 

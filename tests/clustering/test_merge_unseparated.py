@@ -37,13 +37,13 @@ def obvious(edges, values, labels, one, other, deviation, kurtosis):
 
 @settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.3]), st.booleans())
-def test_apart_is_that_of_the_obvious_way(seed, deviation, is_laplace):
+def test_separation_is_that_of_the_obvious_way(seed, deviation, is_laplace):
     random = np.random.default_rng(seed)
     a, b = complete(7)
     labels = np.unique(random.integers(0, 4, 7), return_inverse=True)[1]
     values = random.random(len(a)) + 1.5 * (labels[a] != labels[b]) * random.random()
     blocks = _Blocks.of(a, b, weighed(values, deviation, is_laplace), labels)
-    found = blocks.apart(weighed(values, deviation, is_laplace))
+    found = blocks.separation(weighed(values, deviation, is_laplace))
     for one, other, apart in zip(blocks.first, blocks.second, found):
         expected = obvious(
             list(zip(a, b)), values, labels, one, other, deviation, 6 if is_laplace else 3

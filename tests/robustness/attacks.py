@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from ptclust.release.format import _digest
 
+from ptclust.release.format import _digest
 from tests.robustness.corpus import MARKERS, seeds
 
 _MARKER = MARKERS[0].encode()

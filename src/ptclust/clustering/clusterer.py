@@ -1,4 +1,4 @@
-"""What a clusterer is: post-processing of published values, which costs no privacy; and the registry of all of them."""
+"""What a clusterer is, and the registry of all. Clustering published values costs no privacy."""
 
 from __future__ import annotations
 
@@ -142,8 +142,9 @@ class Cost(NamedTuple):
 class Clusterer(ABC):
     """Clusters of what a mechanism published.
 
-    To add one, write a class with these attributes and ``cluster``, and ``register`` an object of it. Options of a
-    clusterer are fields of a frozen dataclass; it checks them when it is made, before anything is spent.
+    To add one, write a class with these attributes and ``cluster``, and ``register`` an object of
+    it. Options are fields of a frozen dataclass, which are checked when it is made, before anything
+    is spent.
     """
 
     name: ClassVar[str]
@@ -154,7 +155,7 @@ class Clusterer(ABC):
 
     @abstractmethod
     def cluster(self, published: Published) -> Clustering:
-        """Return labels numbered by first appearance, and what else is known; look at nothing but ``published``."""
+        """Return labels, numbered by first appearance, and what else is known."""
 
     def apply(self, published: Published, *, min_cluster_size: int = 1) -> Clustering:
         """Cluster, drop small clusters, and return the result with every field filled in."""
@@ -170,7 +171,8 @@ class Clusterer(ABC):
             lines.insert(0, "the tree is the minimum spanning tree of the released weights")
         if min_cluster_size > 1:
             lines.append(
-                f"clusters of fewer than {min_cluster_size} nodes were dropped: their nodes are unclustered"
+                f"clusters of fewer than {min_cluster_size} nodes were dropped: their nodes are "
+                "unclustered"
             )
         return replace(
             found,
@@ -186,10 +188,11 @@ class Clusterer(ABC):
         n_edges: int,  # noqa: ARG002 - for clusterers that average over edges
         n_tree_edges: int | None = None,  # noqa: ARG002
     ) -> float:
-        """Return how many deviations of noise weights within and across clusters must differ by to be seen.
+        """Return by how many deviations of the noise clusters must be separated to be seen.
 
-        What trusts single edges fails once the largest of n noises bridges the gap from either side: at
-        2 sqrt(2 log n). Without ``n_tree_edges`` the graph is taken to be connected.
+        That is, weights within and across. What trusts single edges fails once the largest of n
+        noises bridges the gap from either side: 2 sqrt(2 log n). Without ``n_tree_edges`` the graph
+        is taken to be connected.
         """
         return 2.0 * math.sqrt(2.0 * math.log(max(n_nodes, 2)))
 
@@ -246,8 +249,8 @@ def with_options(
             f"clusterer={one.name!r}" for one in CLUSTERERS if _takes_constants(one)
         )
         raise UsageError(
-            f"shift and scale are for {names}, and this release is clustered by {clusterer.name!r}; leave them out, "
-            "or ask for that clusterer"
+            f"shift and scale are for {names}, and this release is clustered by "
+            f"{clusterer.name!r}; leave them out, or ask for that clusterer"
         )
     return cast("Clusterer", replace(cast("Any", clusterer), shift=shift, scale=scale))
 
@@ -267,7 +270,7 @@ def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
 
 
 def without_small(labels: NDArray[np.int64], min_cluster_size: int) -> NDArray[np.int64]:
-    """Drop clusters of fewer than ``min_cluster_size`` nodes, which get -1; number the others without gaps."""
+    """Give nodes of clusters below ``min_cluster_size`` the label -1; number the others anew."""
     if min_cluster_size == 1 or not len(labels):
         return labels
     sizes = np.bincount(labels[labels >= 0], minlength=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ptclust._kernel import inlined
+from ptclust._kernel import kernel
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separatio
 
 
 class WeightedTree(Protocol):
-    """What clustering sees of a tree: it cannot tell raw weights from published ones, and need not."""
+    """What clustering sees of a tree, whether its weights are raw or published."""
 
     @property
     def n_nodes(self) -> int:
@@ -94,16 +94,17 @@ def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float6
     return (sep - disp) / np.maximum(sep, disp)
 
 
-@inlined
+@kernel
 def validity(separation: float, dispersion: float) -> float:
     """Return V_C of one cluster, for kernels."""
     return (separation - dispersion) / max(separation, dispersion)
 
 
 def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:
-    """Return DBCVI of a partition: the mean of V_C weighted by cluster size. Noise, label -1, counts as 0.
+    """Return DBCVI of a partition: the mean of V_C weighted by cluster size.
 
-    The sum is correctly rounded, so it does not depend on the order of the clusters.
+    Unclustered nodes, label -1, count as 0. The sum is correctly rounded, so it does not depend on
+    the order of the clusters.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -125,7 +126,7 @@ def _checked(tree: WeightedTree, labels: ArrayLike) -> tuple[NDArray[np.int64], 
     if array.size == 0:
         return np.empty(0, dtype=np.int64), 0
     if not np.issubdtype(array.dtype, np.integer) or array.min() < -1:
-        raise UsageError("labels must be whole numbers from 0, or -1 for noise")
+        raise UsageError("labels must be whole numbers from 0, or -1 for unclustered nodes")
     array = array.astype(np.int64, copy=False)
     n_clusters = int(array.max()) + 1
     if n_clusters > tree.n_nodes or np.any(

@@ -1,11 +1,12 @@
 """Cuts of a noisy tree: those edges that are heavy beyond doubt, given how large the noise is.
 
-DBMSTClu looks for single edges that stand out, and noise makes edges stand out. Here the size of the noise is known.
-Where many edges are heavy they form a level of their own: two levels are fitted (``levels``), and an edge is cut if
-its weight tells for the heavy one by more than heavy edges are rare. Where few are, each has to stand out by itself:
-an edge is cut if one level with a tail, seen through the noise, hardly ever has such a weight. Even cuts are few and
-leaves are many, so that chance makes heavy leaves far more often; both rules ask less of an even cut. What single
-edges cannot tell, a tree cannot tell either: where the whole graph was released, prefer ``contract``.
+DBMSTClu looks for single edges that stand out, and noise makes edges stand out. Here the size of
+the noise is known. Where many edges are heavy they form a level of their own: two levels are fitted
+(``levels``), and an edge is cut if its weight supports the heavy one by more than heavy edges are
+rare. Where few are, each has to stand out by itself: an edge is cut if one level with a tail, seen
+through the noise, hardly ever has such a weight. Even cuts are few and most edges are leaf edges,
+so that chance makes heavy leaf edges far more often; both rules ask less of an even cut. What
+single edges do not show, a tree does not: where the whole graph was released, prefer ``contract``.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ __all__ = ["LevelsClusterer", "cut_levels"]
 
 # Fewer edges show no levels.
 _FEWEST_EDGES = 8
-# Two levels are such if they are this many deviations of the noisy weights apart: humps show, and not only a spread.
+# Levels this many deviations of the noisy weights apart show as humps, not only as a spread.
 _HUMPS = 3.0
 # Of a hundred trees without clusters, about one may be cut because an edge stands out by chance.
 _FALSE = 0.01
-# Noise is negligible below this part of the variance of the weights: DBMSTClu decides where they show no levels, ...
+# Noise below this part of the variance is negligible: DBMSTClu decides where no levels show, ...
 _NEGLIGIBLE = 0.2
 # ... and below this part every single edge can be trusted, which is what DBMSTClu was made for.
 _NO_MATTER = 1e-4
-# Bins, and trials of tail and place, of the likelihood of one level with a tail: finer ones change it by little.
+# Bins, and trials of tail and place, for one level with a tail: finer ones change little.
 _BINS, _TAILS, _PLACES = 256, np.linspace(0.02, 0.999, 40), np.linspace(-0.3, 0.3, 13)
-# The least standard deviation, as part of that of the weights: without noise, one exact level would have none.
+# The least standard deviation, as part of that of the weights: one exact level would have none.
 _LEAST_PART = 1e-6
 
 
@@ -53,8 +54,8 @@ class LevelsClusterer(Clusterer):
 
     name = "levels"
     description = (
-        "the released tree was cut at weights of the upper of two levels, or that stand out, given the "
-        "public noise"
+        "the released tree was cut at weights of the upper of two levels, or that stand out, "
+        "given the public noise"
     )
     needs = "tree"
     cost = Cost(800_000, 40, 1.0)
@@ -67,10 +68,10 @@ class LevelsClusterer(Clusterer):
 def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
     """Cluster the nodes of a tree whose weights were released with noise.
 
-    The whole tree is cut by its two levels, or, if it shows none, at the edges that stand out. The pieces that cuts
-    leave are looked at again for edges that stand out in them. If nothing shows in the whole tree, it stays whole where
-    noise may have hidden it, and is cut by DBMSTClu where noise is negligible. DBMSTClu also cuts where there is next
-    to no noise at all.
+    The whole tree is cut by its two levels, or, if it shows none, at the edges that stand out. The
+    pieces that cuts leave are searched again for edges that stand out in them. If nothing shows in
+    the whole tree, it stays whole where noise may have hidden it, and is cut by DBMSTClu where
+    noise is negligible. DBMSTClu also cuts where there is next to no noise at all.
 
     Parameters
     ----------
@@ -78,10 +79,6 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
         A tree, or forest, with released weights of any sign.
     noise : Noise
         What was added to the weights. Its scale and shape are public.
-
-    Notes
-    -----
-    Post-processing: nothing is looked at but the release.
 
     Examples
     --------
@@ -140,16 +137,17 @@ def _by_cluster(
 
 
 def _at_least_as_even(sides: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for every edge how many part at least as many nodes: leaves are many, even cuts are few."""
+    """Return for every edge how many part at least as many nodes."""
     n_as_even: NDArray[np.int64] = len(sides) - np.searchsorted(np.sort(sides), sides, side="left")
     return n_as_even
 
 
 def _price(sides: NDArray[np.int64], levels: Levels) -> NDArray[np.float64]:
-    """Return the logarithm of how rare heavy edges are among those that part at least as many nodes.
+    """Return the logarithm of how rare heavy edges are among cuts at least as even.
 
-    The levels tell how many edges are heavy. If all of those are even cuts, one in so many of r edges is. Without it
-    the many light edges of a tree with one or two heavy ones would give as many cuts by chance.
+    The levels say how many edges are heavy. If all of those are even cuts, one in so many of r
+    edges is. Without it the many light edges of a tree with one or two heavy ones would give as
+    many cuts by chance.
     """
     n_heavy = max((1 - levels.share) * len(sides), 1.0)
     price: NDArray[np.float64] = np.maximum(np.log(_at_least_as_even(sides) / n_heavy), 0.0)
@@ -159,9 +157,9 @@ def _price(sides: NDArray[np.int64], levels: Levels) -> NDArray[np.float64]:
 def _levels_of(weights: NoisyWeights) -> Levels | None:
     """Return two levels if the weights show them.
 
-    Two humps, or one with a tail? Many a weight of one level has a tail, and two levels fit any tail better than one
-    level does; so they must fit better than one level with an exponential tail. At most half of the edges are on the
-    upper level: clusters have two nodes and more on average.
+    Two humps, or one with a tail? Two levels fit any tail better than one level does; so they must
+    fit better than one level with an exponential tail. At most half of the edges are on the upper
+    level: clusters have two nodes and more on average.
     """
     if len(weights.values) < _FEWEST_EDGES:
         return None
@@ -179,8 +177,8 @@ def _levels_of(weights: NoisyWeights) -> Levels | None:
 def _stands_out(weights: NoisyWeights, sides: NDArray[np.int64], n_nodes: int) -> NDArray[np.bool_]:
     """Return which edges of a piece are heavier than chance makes them.
 
-    Every edge may be cut by chance with a probability of its own, in proportion to 1 / r if r edges part at least as
-    many nodes; those of a piece sum to its part of ``_FALSE``, and those of all pieces to no more than that.
+    Every edge may be cut by chance with a probability of its own, in proportion to 1 / r if r edges
+    part at least as many nodes; those of a piece sum to its part of ``_FALSE``.
     """
     n_edges = len(sides)
     if n_edges < _FEWEST_EDGES:
@@ -192,12 +190,13 @@ def _stands_out(weights: NoisyWeights, sides: NDArray[np.int64], n_nodes: int) -
 
 
 def _surprise(weights: NoisyWeights) -> NDArray[np.float64]:
-    """Return for every weight minus the logarithm of how probable one as large is, judged by all smaller ones.
+    """Return minus the log-probability of a weight as large as each, given all smaller ones.
 
-    The smaller ones are taken for one level with an exponential tail, seen through the noise; level and tail have
-    their mean and variance, and the tail has at least the standard error of the variance of m draws of noise: a shorter
-    one may be there unseen. A weight with less than half of the others below is no surprise. The tail is only known
-    from m weights: then an exponential variable exceeds x times its mean with probability (1 + x / m)^-m, not exp(-x).
+    The smaller ones are taken for one level with an exponential tail, seen through the noise; level
+    and tail have their mean and variance, and the tail has at least the standard error of the
+    variance of m draws of noise: a shorter one may be there unseen. A weight with less than half of
+    the others below is no surprise. The tail is only known from m weights: then an exponential
+    variable exceeds x times its mean with probability (1 + x / m)^-m, not exp(-x).
     """
     order = np.argsort(weights.values, kind="stable")
     values = weights.values[order] - np.median(weights.values)
@@ -216,7 +215,7 @@ def _surprise(weights: NoisyWeights) -> NDArray[np.float64]:
 
 
 def _one_level_with_tail(weights: NoisyWeights) -> float:
-    """Return the largest log-likelihood of one level with an exponential tail upwards, seen through the noise."""
+    """Return the largest log-likelihood of one level with an exponential tail, and noise."""
     counts, edges = np.histogram(weights.values, bins=_BINS)
     seen = counts > 0
     values, counts = ((edges[1:] + edges[:-1]) / 2)[seen], counts[seen]
@@ -236,7 +235,7 @@ def _one_level_with_tail(weights: NoisyWeights) -> float:
 
 
 def _gaussian_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDArray[np.float64]:
-    """Return the log-density of the sum of Gaussian noise and an exponential variable of mean ``tail``."""
+    """Return the log-density of Gaussian noise plus an exponential variable of mean ``tail``."""
     from scipy.special import log_ndtr
 
     ratio = width / tail
@@ -247,15 +246,14 @@ def _gaussian_with_tail(x: NDArray[np.float64], width: float, tail: float) -> ND
 
 
 def _laplace_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDArray[np.float64]:
-    """Return the log-density of the sum of Laplace noise and an exponential variable of mean ``tail``.
+    """Return the log-density of Laplace noise plus an exponential variable of mean ``tail``.
 
     By convolution: exp(x / b) / (2 (b + t)) below 0, and above
     exp(-x / t) / (2 (t + b)) + (exp(-x / t) - exp(-x / b)) / (2 (t - b)).
     """
     b = width / math.sqrt(2)
-    t = (
-        tail if abs(tail - b) > 1e-6 * b else tail * (1 + 1e-5)
-    )  # the limit, without a case of its own
+    # Next to the pole at t = b the limit is taken a little beside it.
+    t = tail if abs(tail - b) > 1e-6 * b else tail * (1 + 1e-5)
     up = np.maximum(x, 0.0)
     above = np.exp(-up / t) / (2 * (t + b)) + (np.exp(-up / t) - np.exp(-up / b)) / (2 * (t - b))
     below = np.minimum(x, 0.0) / b - math.log(2 * (b + t))
@@ -265,7 +263,7 @@ def _laplace_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDA
 def _gaussian_exceeds(
     x: NDArray[np.float64], width: float, tail: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-probability that Gaussian noise and an exponential variable of mean ``tail`` sum to more."""
+    """Return the log-probability that Gaussian noise plus an exponential variable exceeds x."""
     from scipy.special import log_ndtr
 
     ratio = width / tail
@@ -277,7 +275,7 @@ def _gaussian_exceeds(
 def _laplace_exceeds(
     x: NDArray[np.float64], width: float, tail: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-probability that Laplace noise and an exponential variable of mean ``tail`` sum to more.
+    """Return the log-probability that Laplace noise plus an exponential variable exceeds x.
 
     The integral of the density of ``_laplace_with_tail``, and one minus it below 0.
     """
@@ -304,9 +302,10 @@ def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> Clustering:
 
 @kernel
 def smaller_sides(forest: RootedForest, is_cut: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return for every edge the nodes on the smaller side, within the piece that cuts leave around it; 0 for a cut.
+    """Return the nodes on the smaller side of every edge, within its piece; 0 for a cut edge.
 
-    Parents come before their children, so two sweeps suffice: up for what is below, down for the topmost node.
+    Parents come before their children, so two sweeps suffice: up for what is below, down for the
+    topmost node.
     """
     parent, edge = forest.parent, forest.edge
     n_nodes = len(parent)

@@ -1,8 +1,8 @@
 """Two levels of weights, light and heavy, seen through noise of a known size.
 
-A released weight is a true one plus noise. Where clusters exist, edges within are light and edges across heavy, and
-the weights are a mixture of two humps which the noise may well have run into one. Its scale and shape are public, so
-the two levels can be told all the same: from many weights together, not from one.
+A released weight is a true one plus noise. Where clusters exist, edges within are light and edges
+across heavy, and the weights are a mixture of two humps which the noise may have run into one. Its
+scale and shape are public, so many weights together still show the two levels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import inlined, kernel
+from ptclust._kernel import kernel
 from ptclust.errors import WeightError
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ APART = 4.0
 A uniform stretch of weights that is cut in two gives 12^(1/2) = 3.5, a normal hump 2.7.
 """
 
-# A bin is far narrower than any noise that matters, and the work no longer depends on the number of weights.
+# Bins are far narrower than noise that matters; the work does not depend on how many weights.
 _BINS = 512
 # Shares of the low level to start from: few or many edges within, and all between.
 _STARTS = np.array([0.02, 0.15, 0.3, 0.5, 0.7, 0.85, 0.98])
 # Where the middle of the weights begins and ends.
 _MIDDLE = 0.01, 0.99
-# Noise this many times larger than all differences between weights drowns them; its square is still a float.
+# Noise so many times larger than all differences of weights drowns them; its square is a float.
 _DROWNED = 1e100
 
 
@@ -49,21 +49,20 @@ class NoisyWeights(NamedTuple):
 
     @classmethod
     def of(cls, weights: ArrayLike, noise: Noise) -> NoisyWeights:
-        """Return the weights from 0, in a unit in which they are about 1: no square overflows, none vanishes.
+        """Return the weights from 0 to about 1, so that no square overflows and none vanishes.
 
         No cluster depends on shift or unit. The unit is a power of two, so that it rounds nothing.
 
-        Examples
-        --------
         >>> from ptclust.privacy.noise import Noise
-        >>> NoisyWeights.of([-2.0, 6.0], Noise("laplace", scale=1e9, granularity=0, n_values=2)).values
+        >>> noise = Noise("laplace", scale=1e9, granularity=0, n_values=2)
+        >>> NoisyWeights.of([-2.0, 6.0], noise).values
         array([0. , 0.5])
         """
         values = np.array(weights, dtype=np.float64)
         if not np.isfinite(values).all():
             raise WeightError(
-                "some released weights are NaN or infinite, which noise does not make of a weight: read the release "
-                "again, or make another"
+                "some released weights are NaN or infinite, which noise does not make of a weight: "
+                "read the release again, or make another"
             )
         deviation = noise.standard_deviation
         for _ in range(2):  # what is large at first may be a common shift
@@ -73,12 +72,11 @@ class NoisyWeights(NamedTuple):
         return cls(values, min(float(deviation), _DROWNED), noise.distribution == "laplace")
 
     def without_outliers(self) -> NoisyWeights:
-        """Return the weights with those far outside brought nearer, lest they become a level of their own.
+        """Return the weights with those far outside clipped, lest they become a level of their own.
 
-        Far is further from the middle 98 % than half of what those span: beyond 4.6 deviations of Gaussian noise.
+        Far is further from the middle 98 % than half of what those span: beyond 4.6 deviations of
+        Gaussian noise.
 
-        Examples
-        --------
         >>> weights = NoisyWeights(np.append(np.linspace(0, 1, 201), 1e9), 0.1, is_laplace=False)
         >>> round(float(weights.without_outliers().values.max()), 1)
         1.5
@@ -105,7 +103,7 @@ class Levels(NamedTuple):
     low: float
     high: float
     variance: float
-    """Of weights about their level: that of the noise, and that of the true weights of one level."""
+    """Of weights about their level: that of the noise plus that of the true weights."""
 
     @property
     def gap(self) -> float:
@@ -118,10 +116,8 @@ class Levels(NamedTuple):
 
 
 def two_levels(weights: NoisyWeights) -> Levels:
-    """Fit two levels with a common variance, no smaller than that of the noise, by expectation-maximisation.
+    """Fit two levels with a common variance, that of the noise or more, by EM.
 
-    Examples
-    --------
     >>> random = np.random.default_rng(0)
     >>> true = np.where(random.random(8000) < 0.5, 0.2, 0.9)
     >>> levels = two_levels(NoisyWeights(true + random.normal(0, 0.4, 8000), 0.4, is_laplace=False))
@@ -138,10 +134,8 @@ def two_levels(weights: NoisyWeights) -> Levels:
 
 
 def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
-    """Return for every edge the logarithm of how much likelier its weight is on the low level than on the high one.
+    """Return the log-likelihood ratio of every weight for the low level against the high one.
 
-    Examples
-    --------
     >>> levels = Levels(log_likelihood=0.0, share=0.5, low=0.0, high=1.0, variance=1.0)
     >>> affinities(NoisyWeights(np.array([0.0, 0.5, 2.0]), 1.0, is_laplace=False), levels)
     array([ 0.5,  0. , -1.5])
@@ -153,9 +147,9 @@ def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
     return levels.gap / levels.variance * ((levels.low + levels.high) / 2 - values)
 
 
-# Expectation-maximisation, on a histogram of the weights.
+# Expectation-maximisation (EM), on a histogram of the weights.
 
-#: The variance is at least this part of that of the weights: without noise, two exact levels would have none at all.
+#: The variance is at least this part of that of the weights: two exact levels would have none.
 LEAST_PART = 1e-6
 #: Rounds from one start; most end far earlier, ...
 ROUNDS = 300
@@ -165,15 +159,15 @@ ENOUGH = 1e-7
 NOTHING = 1e-9
 
 
-@inlined
+@kernel
 def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
-    """Return the log-density at this distance from the mean, up to the constant that both levels share."""
+    """Return the log-density at this distance from the mean, less that at the mean."""
     if is_laplace:
         return -abs(distance) / math.sqrt(variance / 2)
     return -distance * distance / (2 * variance)
 
 
-@inlined
+@kernel
 def log_constant(variance: float, is_laplace: bool) -> float:
     """Return the log-density at the mean."""
     return -0.5 * math.log((2 if is_laplace else 2 * math.pi) * variance)
@@ -191,8 +185,8 @@ def one_round(
 ) -> tuple[float, float, float, float, float]:
     """Return the log-likelihood, and share, levels and variance after one round.
 
-    Mean and variance by responsibility are the maximum for Gaussian noise. For Laplace noise the median would be;
-    the mean is consistent as well, and moves smoothly.
+    Mean and variance by responsibility are the maximum for Gaussian noise. For Laplace noise the
+    median would be; the mean is consistent as well, and moves smoothly.
     """
     total = counts.sum()
     likelihood = total * log_constant(variance, is_laplace)
@@ -228,7 +222,7 @@ def fit_two_levels(
     is_laplace: bool,
     starts: NDArray[Any],
 ) -> tuple[float, float, float, float, float]:
-    """Return the largest log-likelihood found from all starts, the share of the low level, both levels, the variance.
+    """Return the largest log-likelihood from all starts, share of the low level, levels, variance.
 
     Every start is a share of the low level; levels that far apart explain what noise does not.
     """

@@ -1,4 +1,4 @@
-"""Shift and scale of the Weight-Release mechanism (tau and p): noisy weights come into (0, 1], as DBMSTClu needs."""
+"""Shift and scale (tau and p) that bring noisy weights into (0, 1], as DBMSTClu needs them."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def normalisation(
     shift: float | None = None,
     scale: float | None = None,
 ) -> Normalisation:
-    """Return shift and scale that bring released weights into (0, 1]; what is not given follows from them.
+    """Return shift and scale that bring released weights into (0, 1], or those given.
 
-    By default the shift is the least that leaves the smallest weight at one standard deviation of the noise: below
-    that a weight cannot be told from zero, and DBMSTClu looks at ratios, which such a weight would blow up at random.
-    A shift by many deviations draws all ratios towards 1 and hides the clusters; from a tenth of one to two, the
-    choice makes no difference that could be measured (docs/decisions/0006-shift.md). The scale is then the largest
-    weight; it changes no cluster.
+    By default the shift is the least that leaves the smallest weight at one standard deviation of
+    the noise: below that a weight is no different from zero, and DBMSTClu looks at ratios, which
+    such a weight would blow up at random. A shift by many deviations draws all ratios towards 1 and
+    hides the clusters; from a tenth of one to two, no difference could be measured
+    (docs/decisions/0006-shift.md). The scale is the largest weight; it changes no cluster.
 
     Parameters
     ----------
@@ -90,24 +90,23 @@ def normalisation(
         shift = least_shift(smallest, noise)
     if smallest + shift <= 0:
         raise UsageError(
-            f"with a shift of {shift:g} the smallest released weight is not positive, and the budget of this run is "
-            f"spent; next time leave shift out, or give at least {-smallest:g} and a little more"
+            f"with a shift of {shift:g} the smallest released weight is not positive, and the "
+            "budget of this run is spent; next time leave shift out, or give at least "
+            f"{-smallest:g} and a little more"
         )
     if scale is None:
         scale = largest + shift
     if not (scale > 0 and (largest + shift) / scale <= 1):
         raise UsageError(
-            f"with a scale of {scale:g} the released weights do not end in (0, 1]; leave scale out, or give at least "
-            f"{largest + shift:g}"
+            f"with a scale of {scale:g} the released weights do not end in (0, 1]; leave scale "
+            f"out, or give at least {largest + shift:g}"
         )
     return Normalisation(shift, scale)
 
 
 def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
-    """Return weights of which the smallest is one deviation of the noise, or more if it was more: all are positive.
+    """Return weights of which the smallest is one deviation of the noise, or more if it was more.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from ptclust.privacy.noise import Noise
     >>> shifted(np.array([-1.0, 2.0]), Noise("gaussian", scale=0.5, granularity=-40, n_values=2))
@@ -119,7 +118,7 @@ def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
 
 
 def least_shift(smallest: float, deviation: float) -> float:
-    """Return the least shift that leaves the smallest weight positive, and at one deviation of the noise or more.
+    """Return the least shift that leaves the smallest weight positive, at one deviation or more.
 
     >>> least_shift(-1.0, 0.5), least_shift(0.75, 0.5)
     (1.5, 0.0)

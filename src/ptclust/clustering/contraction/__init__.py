@@ -1,20 +1,23 @@
 """Clusters of a noisy graph: many edges together say what no single one does.
 
-Noise on a single edge may be as large as the difference between edges within clusters and edges across. A minimum
-spanning tree is made of single edges, those whose noise was smallest, and clusters cut from it inherit that. The sum
-over all edges between two groups of nodes is another matter: its noise grows with the root of their number only.
+Noise on one edge may be as large as the difference between edges within clusters and edges across.
+A minimum spanning tree is made of single edges, those whose noise was smallest, and clusters cut
+from it inherit that. The noise of the sum over all edges between two groups of nodes only grows
+with the root of their number.
 
 The method, for a graph or a cluster found in it:
 
 1.  Fit two levels of weights, within and across, knowing the noise (``levels``).
-2.  An edge then speaks for, or against, a common cluster of its ends by a log-likelihood ratio, its affinity. The
-    partition with the largest sum of affinities within clusters is the likeliest. Which nodes found a cluster costs
-    log binom(n, K) nats to say, which is taken off: its slope, log(n / K), is the price of a cluster.
+2.  An edge then supports a common cluster of its ends, or not, by a log-likelihood ratio, its
+    affinity. The partition with the largest sum of affinities within clusters is the likeliest.
+    Which nodes found a cluster costs log binom(n, K) nats to say, which is taken off: its slope,
+    log(n / K), is the price of a cluster.
 3.  Search for that partition (``_partition_kernel``).
-4.  Keep it only if the same weights put on the edges at random give no partition nearly as good: that is what they
-    would be if they did not know of clusters. Join pairs of clusters for which the same cannot be said (``_evidence``).
-5.  Look for clusters in every cluster: there may be more levels than two. In the end, join those found in one cluster
-    that are but its light and heavy parts (``_standing_apart``).
+4.  Keep it only if the same weights permuted over the edges give no partition nearly as good: that
+    is what they would be if they were independent of clusters. Join pairs of clusters for which
+    the same cannot be said (``_evidence``).
+5.  Look for clusters in every cluster: there may be more levels than two. In the end, join those
+    found in one cluster that are but its light and heavy parts (``merge_unseparated``).
 """
 
 from __future__ import annotations
@@ -50,42 +53,37 @@ __all__ = ["ContractionClusterer", "contract", "enough_edges_to_average"]
 
 # Fewer nodes or edges hold no clusters that noise could not have made.
 _SMALLEST = 4
-# d (gap / deviation)^2 with d edges at a node: twice the 4 that two equal clusters with known levels need for any
-# method to do better than chance (Deshpande, Abbe, Montanari 2017 for dense graphs), as levels are not known.
+# d (gap / deviation)^2 with d edges at a node: twice the 4 that two equal clusters with known
+# levels need for any method to do better than chance (Deshpande, Abbe, Montanari 2017 for dense
+# graphs), as levels are not known.
 _DETECTABLE = 8.0
-# How many times as many edges as a tree a graph needs for averages over edges to say more than single ones.
+# With this many times the edges of a tree, averages over edges say more than single ones.
 _REDUNDANCY = 2
 
 
 class ContractionClusterer(Clusterer):
-    """Clusters of the whole published graph, by the sum of the evidence of all edges between two groups."""
+    """Clusters of the whole published graph, by all edges between two groups of nodes."""
 
     name = "contraction"
     description = (
-        "groups of nodes were joined by the summed evidence of all released weights between them, given "
-        "the public noise"
+        "groups of nodes were joined by the summed evidence of all released weights between them, "
+        "given the public noise"
     )
     needs = "graph"
     cost = Cost(500_000, 25, 1.25)
 
     def cluster(self, published: Published) -> Clustering:
         """Cluster the published graph."""
-        topology = published.topology
-        return Clustering(
-            contract(
-                topology.sources,
-                topology.targets,
-                published.noisy_weights,
-                topology.n_nodes,
-                published.noise,
-            )
-        )
+        graph, weights = published.topology, published.noisy_weights
+        labels = contract(graph.sources, graph.targets, weights, graph.n_nodes, published.noise)
+        return Clustering(labels)
 
     def visible_gap(self, n_nodes: int, n_edges: int, n_tree_edges: int | None = None) -> float:
-        """Return how many deviations of noise weights within and across clusters must differ by to be seen.
+        """Return the gap that averages see, if there are enough edges, and else that of one edge.
 
-        Averages see about d edges of every node, d being the mean degree, and the two levels of m weights; the
-        constants are measured (docs/decisions/0009-averaging-beats-single-edges.md).
+        An average sees about d edges of every node, d being the mean degree, and the two levels of
+        m weights; the constants are measured
+        (docs/decisions/0009-averaging-beats-single-edges.md).
         """
         n_tree_edges = n_nodes - 1 if n_tree_edges is None else n_tree_edges
         if not n_edges or not enough_edges_to_average(n_edges, n_tree_edges):
@@ -93,7 +91,7 @@ class ContractionClusterer(Clusterer):
         return max(7.0 / sqrt(2.0 * n_edges / n_nodes), 8.0 / float(n_edges**0.25))
 
     def suits(self, publishes: Publishes, n_edges: int, n_tree_edges: int) -> bool:
-        """Return whether all weights are released and enough of them to average."""
+        """Return whether all weights are released, and enough of them to average."""
         return publishes == "graph" and enough_edges_to_average(n_edges, n_tree_edges)
 
 
@@ -112,7 +110,7 @@ def contract(
     sources, targets : arrays of int
         The ends of every edge, from 0.
     weights : array of float
-        Released weights, of any sign: small means close. Only differences matter, in units of the noise.
+        Released weights, of any sign: small means close. Only differences matter.
     n_nodes : int
         Number of nodes.
     noise : Noise
@@ -121,13 +119,9 @@ def contract(
     Returns
     -------
     array of int
-        The cluster of every node, numbered by first appearance. Every cluster is connected; where weights show no
-        clusters, these are the connected components. The same release gives the same labels.
-
-    Notes
-    -----
-    Post-processing: nothing is looked at but the release. The work is near-linear in the number of edges, times the
-    few searches that it takes to tell clusters from chance.
+        The cluster of every node, numbered by first appearance. Every cluster is connected; where
+        weights show no clusters, these are the connected components. The same release gives the
+        same labels. The work is near-linear in the number of edges, times a few searches.
 
     Examples
     --------
@@ -160,20 +154,20 @@ def contract(
 def _checked(
     sources: ArrayLike, targets: ArrayLike, weights: ArrayLike, n_nodes: int, noise: Noise
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NoisyWeights]:
-    """Return the edges, without those that join a node to itself, which tell nothing."""
+    """Return the edges, without those that join a node to itself, which say nothing."""
     a, b = np.asarray(sources), np.asarray(targets)
     noisy = NoisyWeights.of(weights, noise)
     if not a.shape == b.shape == noisy.values.shape or a.ndim != 1:
         raise UsageError(
-            f"sources, targets and weights must be rows of one length, but have the shapes {a.shape}, {b.shape} and "
-            f"{noisy.values.shape}"
+            "sources, targets and weights must be rows of one length, but have the shapes "
+            f"{a.shape}, {b.shape} and {noisy.values.shape}"
         )
     a, b = a.astype(np.int64), b.astype(np.int64)
     for ends in (a, b):
         if len(ends) and not (ends.min() >= 0 and ends.max() < n_nodes):
             raise UsageError(
-                f"nodes must be numbered 0 to {n_nodes - 1}, but the ends of edges are numbered {ends.min()} to "
-                f"{ends.max()}"
+                f"nodes must be numbered 0 to {n_nodes - 1}, but the ends of edges are numbered "
+                f"{ends.min()} to {ends.max()}"
             )
     joining = np.flatnonzero(a != b)
     return a[joining], b[joining], noisy.at(joining).without_outliers()

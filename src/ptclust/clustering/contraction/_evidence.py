@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust._components import Adjacency, adjacency
 from ptclust.clustering.contraction._partition_kernel import (
-    Neighbours,
     agreement_within,
     connected_pieces,
     contract_further,
     induced_edges,
     move_nodes,
-    neighbours_of,
     search_partition,
 )
 from ptclust.clustering.levels import APART
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
 
     from ptclust.clustering.levels import NoisyWeights
 
-# Times the affinities are put on the edges at random, at most; and from how many on the answer may be clear.
+# Times the affinities are permuted over the edges, at most; and the fewest for a clear answer.
 _PERMUTATIONS, _FEWEST = 8, 3
-# Chance, about, that weights which know of no clusters pass for such that do.
+# Chance, about, that weights which are independent of clusters pass for such that are not.
 _ERROR = 1e-4
-# How many times the nats that name the clusters are charged: once, or so often that a few of them are left.
-_CHARGES = 1.0, 30.0
+# How many times the nats that name the clusters are taken off: once, or so often that few are left.
+_PENALTIES = 1.0, 30.0
 # One in so many edges is held back to choose between these.
 _HELD_BACK = 5
-# Rounds of joining what is not clearly apart and moving nodes; one or two suffice.
+# Rounds of joining what is not clearly separated and moving nodes; one or two suffice.
 _ROUNDS = 5
 # Standard errors by which a variance must exceed that of the noise to be one of true weights.
 _SURE = 2.0
@@ -46,43 +45,43 @@ class Edges(NamedTuple):
 
     sources: NDArray[np.int64]
     targets: NDArray[np.int64]
-    neighbours: Neighbours
+    near: Adjacency
 
     @classmethod
     def of(cls, sources: NDArray[np.int64], targets: NDArray[np.int64], n_nodes: int) -> Edges:
         """Return the edges with these ends."""
-        return cls(sources, targets, neighbours_of(sources, targets, n_nodes))
+        return cls(sources, targets, adjacency(sources, targets, n_nodes))
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
-        return len(self.neighbours.start) - 1
+        return len(self.near.indptr) - 1
 
     def within(
-        self, members: NDArray[np.int64], room: NDArray[np.int64]
+        self, members: NDArray[np.int64], buffer: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], Edges]:
-        """Return which edges join two members, and the graph that they make; ``room`` is -1 for every node."""
-        edges, sources, targets = induced_edges(self.neighbours, members, room)
+        """Return which edges join two members, and their graph; ``buffer`` is -1 for every node."""
+        edges, sources, targets = induced_edges(self.near, members, buffer)
         return edges, Edges.of(sources, targets, len(members))
 
 
 class Evidence(NamedTuple):
-    """A graph, what every edge says for a common cluster of its ends, and what clusters cost."""
+    """A graph, how far every edge supports a common cluster of its ends, and what clusters cost."""
 
     graph: Edges
     affinity: NDArray[np.float64]
-    charge: float = _CHARGES[0]
+    penalty: float = _PENALTIES[0]
     """How many times log binom(n, K) is taken off."""
 
     def value_of(self, labels: NDArray[np.int64]) -> float:
         """Return the sum of the affinities within clusters, less what it costs to name these."""
         n, k = self.graph.n_nodes, int(labels.max()) + 1
         agreement = agreement_within(self.graph.sources, self.graph.targets, self.affinity, labels)
-        return agreement - self.charge * log_binomial(n, k)
+        return agreement - self.penalty * log_binomial(n, k)
 
     def price(self, n_clusters: float) -> float:
-        """Return what one more cluster costs, the slope of the charge."""
-        return self.charge * log(self.graph.n_nodes / n_clusters)
+        """Return what one more cluster costs, the slope of the penalty."""
+        return self.penalty * log(self.graph.n_nodes / n_clusters)
 
     def at(self, edges: NDArray[np.int64], graph: Edges) -> Evidence:
         """Return the evidence of some of the edges, which make this graph."""
@@ -95,7 +94,7 @@ def log_binomial(n: int, k: int) -> float:
 
 
 def best_partition(evidence: Evidence, enough: float = inf) -> tuple[NDArray[np.int64], float]:
-    """Return the best partition into connected clusters that was found, or the first good enough, and its value."""
+    """Return the best connected clusters found, or the first good enough, and their value."""
     best, best_value = np.zeros(evidence.graph.n_nodes, np.int64), -inf
     for labels in _local_maxima(evidence):
         value = evidence.value_of(labels)
@@ -107,10 +106,10 @@ def best_partition(evidence: Evidence, enough: float = inf) -> tuple[NDArray[np.
 
 
 def _local_maxima(evidence: Evidence) -> Iterator[NDArray[np.int64]]:
-    """Yield where searches end, from single nodes and from greedy contraction, which are different places.
+    """Yield where searches end from single nodes and from greedy contraction; they differ.
 
-    The price of a cluster depends on the answer; the first guess is a K of about the root of n, the second that of the
-    better partition.
+    The price of a cluster depends on the answer; the first guess is a K of about the root of n,
+    the second that of the better partition.
     """
     graph, affinity, _ = evidence
     single = contracted = np.arange(graph.n_nodes)
@@ -128,12 +127,13 @@ def _local_maxima(evidence: Evidence) -> Iterator[NDArray[np.int64]]:
 
 
 def select_penalty(evidence: Evidence) -> Evidence:
-    """Return the evidence with the charge whose partition best foretells edges that it has not seen.
+    """Return the evidence with the penalty whose partition best predicts edges it has not seen.
 
-    To name the clusters costs log binom(n, K) nats; which of them the other nodes join is not charged, as the edges
-    of a sparse graph hold most nodes in place. Not all: of the many ways to cut a cluster along few edges, one is heavy
-    by luck. Whether there are many small clusters or few large ones that luck would cut, edges held back tell: their
-    noise had no part in the partition.
+    To name the clusters costs log binom(n, K) nats; which of them the other nodes join is not
+    counted, as the edges of a sparse graph hold most nodes in place. Not all: of the many cuts of
+    a cluster along few edges, one has a large sum by chance. Whether there are many small clusters
+    or few large ones that chance would cut, edges held back decide: their noise had no part in the
+    partition.
     """
     graph, affinity, _ = evidence
     random = np.random.default_rng(0)  # the same release gives the same labels
@@ -141,18 +141,18 @@ def select_penalty(evidence: Evidence) -> Evidence:
     a, b = graph.sources[held], graph.targets[held]
     without = evidence.at(kept, Edges.of(graph.sources[kept], graph.targets[kept], graph.n_nodes))
 
-    def foretold(charge: float) -> float:
-        labels, _ = best_partition(without._replace(charge=charge))
+    def predicted(penalty: float) -> float:
+        labels, _ = best_partition(without._replace(penalty=penalty))
         return agreement_within(a, b, affinity[held], labels)
 
-    return evidence._replace(charge=max(_CHARGES, key=foretold))
+    return evidence._replace(penalty=max(_PENALTIES, key=predicted))
 
 
 def is_clear(value: float, evidence: Evidence) -> bool:
-    """Return whether the same affinities put on the edges at random give no partition of such a value.
+    """Return whether affinities permuted over the edges give no partition of such a value.
 
-    Values of random ones are about normal, so that Student's distribution tells how likely a further one is to reach
-    ``value``. If one of them does reach it, more of them will not make it clear.
+    Their values are about normal, so that Student's distribution says how likely a further one is
+    to reach ``value``. If one of them does reach it, more of them will not make it clear.
     """
     from scipy.special import stdtrit
 
@@ -172,31 +172,31 @@ def is_clear(value: float, evidence: Evidence) -> bool:
 
 
 def merge_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Join clusters that may be apart by chance alone, let nodes find their place again, and so on.
+    """Join clusters that chance alone may have separated, let nodes move again, and so on.
 
-    A partition can be far better than chance and yet have a cluster too many: of all the ways to cut a cluster in
-    two, one has heavy edges by luck.
+    A partition can be far better than chance and yet have a cluster too many: of all the ways to
+    cut a cluster in two, one has large weights by chance.
     """
     graph, affinity, _ = evidence
     for _ in range(_ROUNDS):
         joined = _join_unclear(evidence, labels)
         if joined.max() == labels.max():
             break
-        move_nodes(graph.neighbours, affinity, joined, evidence.price(joined.max() + 1))
+        move_nodes(graph.near, affinity, joined, evidence.price(joined.max() + 1))
         labels, _ = connected_pieces(graph.sources, graph.targets, joined)
     return labels
 
 
 def _join_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the partition in which every cluster is clearly apart from the neighbour it is least clearly apart from.
+    """Return a partition in which every cluster is clearly separated from its closest neighbour.
 
     Clusters that become one wait for the next pass, in which it is tried with its own neighbours.
     """
     clear: set[frozenset[int]] = set()
-    room = np.full(len(labels), -1)
+    buffer = np.full(len(labels), -1)
     labels, count = labels.copy(), int(labels.max()) + 1
     while True:
-        pairs = list(_least_apart(evidence, labels, count))
+        pairs = list(_closest_pairs(evidence, labels, count))
         if len(pairs) <= 1:  # a pair that is all there is has been tried as a whole
             break
         order = np.argsort(labels, kind="stable")
@@ -205,7 +205,7 @@ def _join_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.i
         for a, b, between in pairs:
             if frozenset((a, b)) in clear or a in touched or b in touched:
                 continue
-            if _is_pair_clear(evidence, (members[a], members[b]), between, room):
+            if _is_pair_clear(evidence, (members[a], members[b]), between, buffer):
                 clear.add(frozenset((a, b)))
             else:
                 touched |= {a, b}
@@ -216,31 +216,32 @@ def _join_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.i
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _least_apart(
+def _closest_pairs(
     evidence: Evidence, labels: NDArray[np.int64], count: int
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield every cluster with the neighbour it is least clearly apart from, and the sum of the affinities between.
+    """Yield every cluster with its least clearly separated neighbour, and the sum between them.
 
-    How clearly is that sum in units of its standard deviation, the root of the number of edges. Least clear first.
+    How clearly is that sum in units of its standard deviation, the root of the number of edges.
+    Least clear first.
     """
     graph, affinity, _ = evidence
     a, b = labels[graph.sources], labels[graph.targets]
     across = a != b
     first, second, place = pairs_of_clusters(a[across], b[across], count)
     total = np.bincount(place, affinity[across], minlength=len(first))
-    apart = total / np.sqrt(np.bincount(place))
-    least = np.full(count, -np.inf)
-    np.maximum.at(least, first, apart)
-    np.maximum.at(least, second, apart)
-    chosen = np.flatnonzero((apart == least[first]) | (apart == least[second]))
-    for i in chosen[np.argsort(-apart[chosen], kind="stable")]:
+    closeness = total / np.sqrt(np.bincount(place))
+    closest = np.full(count, -np.inf)
+    np.maximum.at(closest, first, closeness)
+    np.maximum.at(closest, second, closeness)
+    chosen = np.flatnonzero((closeness == closest[first]) | (closeness == closest[second]))
+    for i in chosen[np.argsort(-closeness[chosen], kind="stable")]:
         yield int(first[i]), int(second[i]), float(total[i])
 
 
 def pairs_of_clusters(
     a: NDArray[np.int64], b: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the unordered pairs that there are, smaller and larger, and the place of each among them."""
+    """Return the unordered pairs there are, smaller and larger, and the place of each edge's."""
     pairs, place = np.unique(np.minimum(a, b) * count + np.maximum(a, b), return_inverse=True)
     first, second = np.divmod(pairs, count)
     return first, second, place
@@ -250,19 +251,19 @@ def _is_pair_clear(
     evidence: Evidence,
     pair: tuple[NDArray[np.int64], NDArray[np.int64]],
     between: float,
-    room: NDArray[np.int64],
+    buffer: NDArray[np.int64],
 ) -> bool:
-    """Return whether two clusters are apart by more than chance.
+    """Return whether more than chance separates two clusters.
 
-    If both were one cluster, a given cut would have likelihood ratio exp(-between) of mean 1, so it exceeds r with a
-    chance of at most 1 / r (Markov). Of n nodes there are binom(n, s) cuts that part s from the rest, and n sizes s:
-    beyond n binom(n, s) / error the answer needs no search.
+    If both were one cluster, a given cut would have likelihood ratio exp(-between) of mean 1, so
+    it exceeds r with a chance of at most 1 / r (Markov). Of n nodes there are binom(n, s) cuts
+    that part s from the rest, and n sizes s: beyond n binom(n, s) / error no search is needed.
     """
     members = np.concatenate(pair)
     n_nodes = len(members)
     if -between > log(n_nodes) + log_binomial(n_nodes, len(pair[0])) - log(_ERROR):
         return True
-    both = evidence.at(*evidence.graph.within(members, room))
+    both = evidence.at(*evidence.graph.within(members, buffer))
     labels = (np.arange(n_nodes) >= len(pair[0])).astype(np.int64)
     return is_clear(both.value_of(labels), both)
 
@@ -273,18 +274,21 @@ def merge_unseparated(
     weights: NoisyWeights,
     labels: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Join clusters that do not stand apart, those first that do so least.
+    """Join clusters that are no separate level of weights, the least separated first.
 
-    Pairs of which each is the other's least separate neighbour become one, until all stand apart.
+    Where weights are distances, light edges lie near each other: a cluster can always be divided
+    such that the edges across are heavier than the others, by more than chance. They are then the
+    upper end of a spread, not a level. Pairs of which each is the other's least separated
+    neighbour become one, until all are separated.
     """
     while True:
         blocks = _Blocks.of(sources, targets, weights, labels)
-        apart = blocks.apart(weights)
+        separation = blocks.separation(weights)
         least = np.full(blocks.n_clusters, np.inf)
-        np.minimum.at(least, blocks.first, apart)
-        np.minimum.at(least, blocks.second, apart)
-        is_least = (apart == least[blocks.first]) & (apart == least[blocks.second])
-        joined = np.flatnonzero(is_least & (apart <= APART))
+        np.minimum.at(least, blocks.first, separation)
+        np.minimum.at(least, blocks.second, separation)
+        is_least = (separation == least[blocks.first]) & (separation == least[blocks.second])
+        joined = np.flatnonzero(is_least & (separation <= APART))
         if not len(joined):
             return labels
         # Of equal ones the first: a cluster is joined with one other at a time.
@@ -295,12 +299,15 @@ def merge_unseparated(
 
 
 class _Blocks(NamedTuple):
-    """Weights between pairs of clusters and within single ones: their number, mean, and squares about it."""
+    """Weights between pairs of clusters and within single ones, in three rows of numbers.
+
+    The rows are how many there are, their mean, and the sum of squares about it.
+    """
 
     n_clusters: int
     first: NDArray[np.int64]
     second: NDArray[np.int64]
-    across: NDArray[np.float64]  # a row each of number, mean and squares; so are those within
+    across: NDArray[np.float64]
     within: NDArray[np.float64]
 
     @classmethod
@@ -323,11 +330,11 @@ class _Blocks(NamedTuple):
         within[:, first[is_within]] = sums[:, is_within]
         return cls(n_clusters, first[~is_within], second[~is_within], sums[:, ~is_within], within)
 
-    def apart(self, weights: NoisyWeights) -> NDArray[np.float64]:
-        """Return for every pair how many deviations of the true weights lie between edges across and edges within.
+    def separation(self, weights: NoisyWeights) -> NDArray[np.float64]:
+        """Return by how many deviations of true weights edges across exceed those within, by pair.
 
-        Those within are of the cluster with the heavier ones. The deviation is the least that the noise does not
-        explain; single nodes have no edges within, and two of them stand apart for lack of a measure.
+        Those within are of the cluster with the heavier ones. The deviation is the least that the
+        noise does not explain; two single nodes have no edges within, and count as separated.
         """
         number, mean, squares = self.across
         numbers, means, all_squares = self.within[:, np.stack([self.first, self.second])]

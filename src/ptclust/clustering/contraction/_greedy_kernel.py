@@ -1,14 +1,17 @@
-"""Greedy additive contraction: join the two clusters that agree most, add up what they have in common, repeat.
+"""Greedy additive contraction: join the two clusters that agree most, add up their sums, repeat.
 
-Clusters are the roots of a union-find. What two of them have in common, the sum of the affinities of the edges
-between, is in a hash table by pair. Every cluster has a list of cells that name its neighbours, or a node in them.
+Clusters are the roots of a union-find. The sum of the affinities of the edges between two of them
+is in a hash table by pair. Every cluster has a list of cells that name its neighbours, or a node
+in them.
 
-A heap holds the largest sums, down to a floor; those that have changed since are skipped when they come up. When none
-is left the floor sinks, in a few steps. Most pairs become part of others before that, and never see the heap.
+A heap holds the largest sums, down to a floor; those that have changed since are skipped when they
+come up. When none is left the floor sinks, in a few steps. Most pairs become part of others before
+that, and never see the heap.
 
-When a cluster goes into another, its list is walked, and it is the shorter of the two. A cell either moves on to
-the other list, or is dropped because the neighbour is there already, or because its pair has been dealt with. So a
-cell moves a logarithmic number of times, pairs never get more, and all arrays keep the size they start with.
+When a cluster goes into another, its list is walked, and it is the shorter of the two. A cell
+either moves on to the other list, or is dropped because the neighbour is there already, or because
+its pair has been dealt with. So a cell moves a logarithmic number of times, pairs never get more,
+and all arrays keep the size they start with.
 """
 
 from __future__ import annotations
@@ -19,25 +22,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._components import find
-from ptclust._kernel import inlined, kernel
+from ptclust._kernel import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed); the high bits are used.
+
+#: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed).
 MULTIPLIER = -7046029254386353131
 EMPTY = -1
-#: At every step the floor sinks until one in so many of the sums that wait are above it; in the end, all.
+#: The floor sinks until one in so many of the sums that wait are above it; in the end, all.
 PORTIONS = (64, 16, 4, 1)
 
 
-@inlined
+@kernel
 def home(key: int, mask: int) -> Any:
-    """Return where the search for a key begins."""
+    """Return where the search for a key begins: high bits of its product with the multiplier."""
     return ((np.int64(key) * np.int64(MULTIPLIER)) >> np.int64(20)) & np.int64(mask)
 
 
-@inlined
+@kernel
 def pair(a: int, b: int, n_nodes: int) -> int:
     """Return the key of an unordered pair."""
     return min(a, b) * n_nodes + max(a, b)
@@ -55,7 +59,7 @@ def slot_of(keys: NDArray[np.int64], key: int) -> int:
 
 @kernel
 def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) -> None:
-    """Remove what is in a slot, and close the gap: what follows moves up unless that is before its home."""
+    """Empty a slot and close the gap: what follows moves up unless that is before its home."""
     mask = len(keys) - 1
     gap = slot
     keys[gap] = EMPTY
@@ -74,10 +78,10 @@ def sums_of_pairs(
     sources: NDArray[Any], targets: NDArray[Any], affinity: NDArray[np.float64], n_nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return a hash table of all pairs of nodes that edges join: keys, and sums of affinities."""
-    room = 16
-    while room < 2 * len(sources):
-        room *= 2
-    keys, values = np.full(room, EMPTY, np.int64), np.zeros(room)
+    capacity = 16
+    while capacity < 2 * len(sources):
+        capacity *= 2
+    keys, values = np.full(capacity, EMPTY, np.int64), np.zeros(capacity)
     for edge in range(len(sources)):
         key = pair(sources[edge], targets[edge], n_nodes)
         slot = slot_of(keys, key)
@@ -90,7 +94,7 @@ def sums_of_pairs(
 def lists_of_neighbours(
     keys: NDArray[np.int64], n_nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first cell and the length of every node's list, and of every cell which one follows and whom it names.
+    """Return first cell and length of every node's list; of every cell, the next and whom it names.
 
     The cells of a list lie side by side, which makes it faster to walk.
     """
@@ -111,17 +115,41 @@ def lists_of_neighbours(
 
 
 @kernel
+def kth_smallest(values: NDArray[np.float64], k: int) -> float:
+    """Return the value that sorting would put at k, by Hoare's selection; ``values`` is permuted.
+
+    ``np.partition`` does the same, but takes 5 s to compile.
+    """
+    low, high = 0, len(values) - 1
+    while low < high:
+        pivot, i, j = values[k], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        if j < k:
+            low = i
+        if i > k:
+            high = j
+    return float(values[k])
+
+
+@kernel
 def next_floor(
     keys: NDArray[np.int64], values: NDArray[np.float64], price: float, portion: int
 ) -> float:
-    """Return the least of the largest sums: of one in so many of those that are worth a joint cluster."""
+    """Return the least of the largest sums: of one in so many of those worth a joint cluster."""
     waiting = values[(keys != EMPTY) & (values + price > 0)]
     n_below = len(waiting) - len(waiting) // portion
     if n_below == 0:
         return -np.inf
     if n_below == len(waiting):
         return np.inf
-    return float(np.partition(waiting, n_below)[n_below])
+    return kth_smallest(waiting, n_below)
 
 
 @kernel
@@ -132,10 +160,10 @@ def contract_greedily(
     n_nodes: int,
     price: float,
 ) -> NDArray[np.int64]:
-    """Join the pair of clusters with the largest sum of affinities, until none exceeds minus the price of a cluster.
+    """Join the pair of clusters with the largest sum until none exceeds minus the price.
 
-    Of equal sums the pair with the smaller nodes comes first. Returns a node of its cluster for every node, the same
-    for all of a cluster.
+    Of equal sums the pair with the smaller nodes comes first. Returns for every node one of its
+    cluster, the same for all of a cluster.
     """
     keys, values = sums_of_pairs(sources, targets, affinity, n_nodes)
     first, length, following, neighbour = lists_of_neighbours(keys, n_nodes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ptclust._components import number_by_first_appearance
+from ptclust._components import adjacency, number_by_first_appearance
 from ptclust.clustering.clusterer import (
     Clusterer,
     Clustering,
@@ -78,10 +78,10 @@ def dbmstclu(
 ) -> Clustering:
     """Cluster the nodes of a weighted tree by DBMSTClu.
 
-    Starting from DBCVI = -1, the edge whose cut gives the largest DBCVI is cut as long as DBCVI does not fall. Among
-    cuts of equal DBCVI the last in edge order is made, as the paper's loop does. Values of N * DBCVI are compared on
-    a grid of 2**-24, so that neither the order of summation nor the last bits of a weight decide. The trees of a
-    forest are clustered each by itself.
+    Starting from DBCVI = -1, the edge whose cut gives the largest DBCVI is cut as long as DBCVI
+    does not fall. Among cuts of equal DBCVI the last in edge order is made, as the paper's loop
+    does. Values of N * DBCVI are compared on a grid of 2**-24, so that neither the order of
+    summation nor the last bits of a weight decide. Trees of a forest are clustered one by one.
 
     Parameters
     ----------
@@ -90,19 +90,21 @@ def dbmstclu(
     max_clusters : int, optional
         Stop at this many clusters. The components of a forest are clusters from the start.
     min_cluster_size : int, default 1
-        Nodes of smaller clusters are unclustered, label -1. With 1, the paper's algorithm, none are.
+        Nodes of smaller clusters are unclustered, label -1; with 1, as in the paper, none are.
     progress : callable, optional
         Called now and then with the number of cuts made so far.
 
     Notes
     -----
-    All cuts of a component are evaluated in time proportional to its size, and a cut asks for a new evaluation of the
-    two pieces it makes. That is a few sweeps over the tree where cuts are balanced. Where they are not, as at a hub
-    that loses its leaves one by one, a search tree finds the next cut without a sweep.
+    All cuts of a component are evaluated in time proportional to its size, and a cut asks for a new
+    evaluation of the two pieces it makes. That is a few sweeps over the tree where cuts are
+    balanced. Where they are not, as at a hub that loses its leaves one by one, a search tree finds
+    the next cut without a sweep.
 
     References
     ----------
-    A. Morvan, K. Choromanski, C. Gouy-Pailler, J. Atif. Graph sketching-based massive data clustering. 2017.
+    A. Morvan, K. Choromanski, C. Gouy-Pailler, J. Atif. Graph sketching-based massive data
+    clustering. 2017.
 
     Examples
     --------
@@ -143,34 +145,26 @@ def check_weights(tree: WeightedTree) -> None:
         edge = int(bad.argmax())
         a, b = tree.names[[tree.sources[edge], tree.targets[edge]]].tolist()
         raise WeightError(
-            f"DBMSTClu needs positive weights, and edge {tree.edge_ids[edge]} ({a!r} - {b!r}) of the tree has a weight "
-            f"that is zero or negative ({int(bad.sum())} such edges in all); add one public constant to all weights so "
-            "that they become positive, or merge nodes (drop duplicate points) at distance zero"
+            f"DBMSTClu needs positive weights, and edge {tree.edge_ids[edge]} ({a!r} - {b!r}) of "
+            "the tree has a weight that is zero or negative "
+            f"({int(bad.sum())} such edges in all); add one public constant to all weights so that "
+            "they become positive, or merge nodes (drop duplicate points) at distance zero"
         )
 
 
 def rooted(tree: WeightedTree) -> kernel.RootedForest:
     """Number the nodes of the tree in preorder."""
-    n_nodes, n_edges = tree.n_nodes, len(tree.weights)
-    ends = np.concatenate([tree.sources, tree.targets])
-    arcs = np.argsort(ends, kind="stable")
-    start = np.zeros(n_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(ends, minlength=n_nodes), out=start[1:])
-    neighbour = np.concatenate([tree.targets, tree.sources])[arcs]
-    incident = np.where(arcs >= n_edges, arcs - n_edges, arcs)
-    index = _index_type(n_nodes)
-    forest = kernel.RootedForest(
-        node=np.empty(n_nodes, index),
-        parent=np.empty(n_nodes, index),
-        edge=np.empty(n_nodes, index),
-        weight=np.empty(n_nodes),
-    )
-    kernel.root_forest(start, neighbour, incident, tree.weights, forest, start.copy())
-    return forest
+    n_nodes = tree.n_nodes
+    near = adjacency(tree.sources.astype(np.int64), tree.targets.astype(np.int64), n_nodes)
+    node, parent, edge = np.empty((3, n_nodes), _index_type(n_nodes))
+    kernel.root_forest(near, node, parent, edge)
+    weight, has_edge = np.zeros(n_nodes), edge >= 0
+    weight[has_edge] = tree.weights[edge[has_edge]]
+    return kernel.RootedForest(node, parent, edge, weight)
 
 
 def _index_type(n_nodes: int) -> np.dtype[Any]:
-    """Return the smaller integer type that can number nodes and branches of search trees, at most 2 * n_nodes."""
+    """Return the smaller integer type that can number 2 * n_nodes nodes and branches."""
     return np.dtype(np.int32 if 2 * n_nodes <= np.iinfo(np.int32).max else np.int64)
 
 
@@ -189,14 +183,14 @@ def _initial_state(n_nodes: int) -> kernel.State:
         cuts=np.empty(n_nodes, index),
         gains=np.empty(n_nodes),
         counts=np.zeros(2, np.int64),
-        room=np.empty(n_nodes, index),
+        buffer=np.empty(n_nodes, index),
         policy=_POLICY,
         peels=np.zeros(n_nodes, index),
     )
 
 
 def _search_trees(n_nodes: int) -> SearchTrees:
-    """Room for search trees; the system provides the memory only where it is used."""
+    """Return empty search trees; the system provides the memory only where it is used."""
     index = _index_type(n_nodes)
     return SearchTrees(
         whole=np.empty((2 * n_nodes, 9), index),

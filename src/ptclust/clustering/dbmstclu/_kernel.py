@@ -1,18 +1,19 @@
 """Algorithm 1 of the paper on plain arrays.
 
-The forest is rooted once and its nodes are numbered in preorder. A component of the forest with some edges cut is
-then a slice of ``members``, its nodes in preorder, and what hangs below a node is a contiguous part of that slice:
+The forest is rooted once and its nodes are numbered in preorder. A component of the forest with
+some edges cut is then a slice of ``members``, its nodes in preorder, and what hangs below a node is
+a contiguous part of that slice:
 
     slice      [ root ..... | node, all below it | ..... ]
                   before            below           after
 
-So cutting the edge above ``node`` leaves two pieces: ``below``, and ``before`` with ``after``. Dispersion and
-separation of ``below`` come from one sweep from the leaves to the root, those of the rest from running maxima and
-minima over ``before`` and ``after``: all cuts of a component are evaluated in two sweeps over its slice, and a cut
-only asks for a new evaluation of the two pieces it makes.
+So cutting the edge above ``node`` leaves two pieces: ``below``, and ``before`` with ``after``. DISP
+and SEP of ``below`` come from one sweep from the leaves to the root, those of the rest from running
+maxima and minima over ``before`` and ``after``: all cuts of a component are evaluated in two sweeps
+over its slice, and a cut only asks for a new evaluation of the two pieces it makes.
 
-That is a few sweeps in all if cuts are balanced. A component that is cut again and again into a large and a small
-piece gets a search tree instead, see ``_search_kernel``.
+That is a few sweeps in all if cuts are balanced. A component that is cut again and again into a
+large and a small piece gets a search tree instead, see ``_search_kernel``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import inlined, kernel
+from ptclust._kernel import kernel
 from ptclust.clustering.dbcvi import validity
 from ptclust.clustering.dbmstclu._search_kernel import (
     COUNT,
@@ -30,6 +31,7 @@ from ptclust.clustering.dbmstclu._search_kernel import (
     build,
     cut_off,
     dissolve,
+    index,
     on_grid,
     set_below,
     set_leaf,
@@ -37,6 +39,8 @@ from ptclust.clustering.dbmstclu._search_kernel import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ptclust._components import Adjacency
 
 
 class Policy(NamedTuple):
@@ -64,7 +68,7 @@ class RootedForest(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the algorithm stands; kept between calls so that a long run can report and be interrupted."""
+    """Where the algorithm stands, kept between calls: a long run can report and be interrupted."""
 
     members: NDArray[Any]  # nodes, every component a slice of it in preorder
     cut_at: NDArray[np.float64]  # lightest cut edge incident to a node
@@ -78,60 +82,51 @@ class State(NamedTuple):
     cuts: NDArray[Any]  # edges cut so far, in order
     gains: NDArray[np.float64]  # what each of them added to N * DBCVI
     counts: NDArray[np.int64]  # length of the heap, number of cuts
-    room: NDArray[Any]  # for whatever needs it for a moment
+    buffer: NDArray[Any]  # for whatever needs it for a moment
     policy: Policy
     peels: NDArray[Any]  # small pieces cut in a row off the component with this topmost node
 
 
 @kernel
 def root_forest(
-    start: NDArray[Any],
-    neighbour: NDArray[Any],
-    incident: NDArray[Any],
-    weights: NDArray[np.float64],
-    forest: RootedForest,
-    next_arc: NDArray[Any],
+    near: Adjacency, node: NDArray[Any], parent: NDArray[Any], edge: NDArray[Any]
 ) -> None:
-    """Number all nodes in preorder by depth-first search from the first node of every component.
-
-    ``neighbour[start[v]:start[v + 1]]`` are the neighbours of ``v`` and ``incident`` the edges to them; ``next_arc`` is
-    a copy of ``start``.
-    """
-    n_nodes = len(start) - 1
+    """Number all nodes in preorder by depth-first search from the first node of every component."""
+    n_nodes = len(node)
     number = np.full(n_nodes, -1, dtype=np.int64)
+    next_arc = near.indptr.copy()
     count = 0
     for root in range(n_nodes):
         if number[root] >= 0:
             continue
         number[root] = count
-        forest.node[count], forest.parent[count], forest.edge[count] = root, -1, -1
-        forest.weight[count] = 0.0
+        node[count], parent[count], edge[count] = root, -1, -1
         count += 1
         v = root
         while True:
             arc = next_arc[v]
-            if arc == start[v + 1]:
-                above = forest.parent[number[v]]
+            if arc == near.indptr[v + 1]:
+                above = parent[number[v]]
                 if above < 0:
                     break
-                v = forest.node[above]
+                v = node[above]
                 continue
             next_arc[v] += 1
-            child = neighbour[arc]
+            child = near.neighbours[arc]
             if number[child] >= 0:
                 continue
             number[child] = count
-            forest.node[count], forest.parent[count] = child, number[v]
-            forest.edge[count], forest.weight[count] = incident[arc], weights[incident[arc]]
+            node[count], parent[count], edge[count] = child, number[v], near.edges[arc]
             count += 1
             v = child
 
 
 @kernel
-def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: State) -> None:
-    """Find the best cut of the component ``members[begin:end]`` and put it on the heap, if it is worth making.
+def evaluate(begin: int, end: int, forest: RootedForest, state: State) -> None:
+    """Put the best cut of the component ``members[begin:end]`` on the heap, if it is worth making.
 
-    A gain is what a cut adds to N * DBCVI. A whole tree counts as -1 until it is cut, so that its first cut is made.
+    A gain is what a cut adds to N * DBCVI. A whole tree counts as -1 until it is cut, so that its
+    first cut is made.
     """
     members, size = state.members, state.size
     dispersion, separation = state.dispersion, state.separation
@@ -153,9 +148,9 @@ def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: 
         lightest = min(lightest, state.cut_at[p])
         state.heaviest_after[i], state.lightest_after[i] = heaviest, lightest
     lightest = min(lightest, state.cut_at[members[begin]])
-    current = -1.0 if is_whole else validity(lightest, heaviest)
+    current = -1.0 if lightest == np.inf else validity(lightest, heaviest)
     state.validity[members[begin]] = current
-    best_gain, best_edge, best = 0, -1, -1
+    best_gain, best_edge, best = index(0), index(-1), index(-1)
     heaviest, lightest = 0.0, state.cut_at[members[begin]]
     n_nodes = end - begin
     for i in range(begin + 1, end):
@@ -171,21 +166,21 @@ def evaluate(begin: int, end: int, is_whole: bool, forest: RootedForest, state: 
         gain = n_below * (below - current) + (n_nodes - n_below) * (above - current)
         rounded = on_grid(gain)
         if rounded > best_gain or (rounded == best_gain and forest.edge[p] > best_edge):
-            best_gain, best_edge, best = rounded, int(forest.edge[p]), int(p)
+            best_gain, best_edge, best = rounded, index(forest.edge[p]), index(p)
         heaviest = max(heaviest, weight)
         lightest = min(lightest, state.cut_at[p])
     if best_edge >= 0:
         push(state.heap, state.counts, best_gain, best_edge, begin, end, best)
 
 
-@inlined
+@kernel
 def precedes(heap: NDArray[np.int64], i: int, j: int) -> bool:
-    """Whether row i is cut before row j: the larger gain first, among equal gains the last edge of the tree."""
+    """Whether row i is cut before row j: the larger gain first, of equal ones the last edge."""
     larger = heap[i, 0] > heap[j, 0]
     return bool(larger or (heap[i, 0] == heap[j, 0] and heap[i, 1] > heap[j, 1]))
 
 
-@inlined
+@kernel
 def swap(heap: NDArray[np.int64], i: int, j: int) -> None:
     """Exchange two rows."""
     for column in range(heap.shape[1]):
@@ -232,14 +227,15 @@ def pop(heap: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
 def start(forest: RootedForest, state: State) -> float:
     """Evaluate every tree of the forest; return N * DBCVI as it counts before the first cut.
 
-    DBCVI starts at -1, so that every tree is cut at least once; a lone node has nothing to cut and counts as it is, 1.
+    DBCVI starts at -1, so that every tree is cut at least once; a lone node has nothing to cut and
+    counts as it is, 1.
     """
     total = 0.0
-    begin = 0
+    begin = index(0)
     n_nodes = len(forest.parent)
     for end in range(1, n_nodes + 1):
         if end == n_nodes or forest.parent[end] < 0:
-            evaluate(begin, end, True, forest, state)
+            evaluate(begin, end, forest, state)
             total += 1.0 if end - begin == 1 else float(begin - end)
             begin = end
     return total
@@ -247,15 +243,15 @@ def start(forest: RootedForest, state: State) -> float:
 
 @kernel
 def move_below_to_end(
-    members: NDArray[Any], member: int, n_below: int, end: int, room: NDArray[Any]
+    members: NDArray[Any], member: int, n_below: int, end: int, buffer: NDArray[Any]
 ) -> int:
-    """Put the ``n_below`` members from ``member`` on behind the rest of the slice; return where they begin."""
+    """Put ``n_below`` members from ``member`` on to the end of the slice; return their begin."""
     for i in range(n_below):
-        room[i] = members[member + i]
+        buffer[i] = members[member + i]
     for i in range(member + n_below, end):
         members[i - n_below] = members[i]
     for i in range(n_below):
-        members[end - n_below + i] = room[i]
+        members[end - n_below + i] = buffer[i]
     return end - n_below
 
 
@@ -270,14 +266,15 @@ def begin_search(
     """Make a search tree of the component ``members[begin:end]``, which has just been evaluated."""
     members = state.members[begin:end]
     for i in range(len(members)):
-        p = members[i]
+        p = index(members[i])
         if i == 0:
-            set_leaf(p, 0, -1, 0.0, state.cut_at[p], trees)
+            set_leaf(p, index(0), index(-1), 0.0, state.cut_at[p], trees)
             continue
-        reach = members[i + state.size[p] - 1] + 1
-        set_leaf(p, reach, forest.edge[p], forest.weight[p], state.cut_at[p], trees)
-        set_below(p, state.size[p], state.separation[p], state.dispersion[p], trees)
-    trees.root[members[0]] = build(members, state.room, trees)
+        size = index(state.size[p])
+        reach, edge = index(members[i + size - 1] + 1), index(forest.edge[p])
+        set_leaf(p, reach, edge, forest.weight[p], state.cut_at[p], trees)
+        set_below(p, size, state.separation[p], state.dispersion[p], trees)
+    trees.root[members[0]] = build(members, state.buffer, trees)
     state.peels[members[0]] = 0
 
 
@@ -293,7 +290,7 @@ def search(
     """Do what ``evaluate`` does for a component that has a search tree."""
     topmost = state.members[begin]
     if end - begin >= state.policy.sweep_size and budget >= 0:
-        current, gain, edge, p, left = best_cut(trees.root[topmost], budget, trees)
+        current, gain, edge, p, left = best_cut(index(trees.root[topmost]), budget, trees)
         trees.counts[1] += budget - left
         if left >= 0:
             state.validity[topmost] = current
@@ -305,7 +302,7 @@ def search(
     if state.peels[topmost] < state.policy.peels:  # it did not pay: wait longer for the next
         state.peels[topmost] = -8 * state.policy.peels
     trees.counts[1] += end - begin
-    evaluate(begin, end, False, forest, state)
+    evaluate(begin, end, forest, state)
 
 
 @kernel
@@ -317,7 +314,7 @@ def cut_searched(
     state: State,
     trees: SearchTrees,
 ) -> int:
-    """Cut the edge above p of a component that has a search tree; return where the slice of what is below p begins.
+    """Cut the edge above p of a searched component; return where the slice below p begins.
 
     Of the slices of such components only the first entry is in use.
     """
@@ -344,16 +341,16 @@ def cut_swept(
     state: State,
     trees: SearchTrees,
 ) -> int:
-    """Cut the edge above p of a component without a search tree; return where the slice of what is below p begins."""
+    """Cut the edge above p of a swept component; return where the slice below p begins."""
     n_below = int(state.size[p])
     peels = state.peels[state.members[begin]] + 1
     if min(n_below, end - begin - n_below) >= (end - begin) * state.policy.small_part:
         peels = 0
     member = begin + int(np.searchsorted(state.members[begin:end], p))
-    middle = move_below_to_end(state.members, member, n_below, end, state.room)
+    middle = move_below_to_end(state.members, member, n_below, end, state.buffer)
     trees.counts[1] += end - begin
     for first, last in ((begin, middle), (middle, end)):
-        evaluate(first, last, False, forest, state)
+        evaluate(first, last, forest, state)
         state.peels[state.members[first]] = peels
         if peels >= state.policy.peels and last - first >= state.policy.search_size:
             begin_search(first, last, forest, state, trees)
@@ -368,7 +365,7 @@ def make_cuts(
     most_cuts: int,
     work: int,
 ) -> bool:
-    """Cut greedily until no cut keeps DBCVI from falling, or ``most_cuts`` are made; return whether that is so.
+    """Cut greedily until DBCVI would fall or ``most_cuts`` are made; return whether that is so.
 
     Returns False after about ``work`` members were looked at, to be called again.
     """
@@ -410,7 +407,7 @@ def label_pieces(
 
 @kernel
 def running_sum(first: float, terms: NDArray[np.float64], sums: NDArray[np.float64]) -> None:
-    """Write ``first`` plus the first i + 1 terms into ``sums[i]``, each nearly exact (Neumaier's summation)."""
+    """Write ``first`` plus the first i + 1 terms into ``sums[i]``, by Neumaier's summation."""
     total, lost = first, 0.0
     for i in range(len(terms)):
         new = total + terms[i]

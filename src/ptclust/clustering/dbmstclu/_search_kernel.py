@@ -1,40 +1,47 @@
 """The best cut of a component without a look at all of its edges.
 
-A component that loses a few nodes at a time, as a hub loses one leaf after the other, must not be swept anew after
-every cut. Its nodes become the leaves of a balanced binary tree, in preorder; what hangs below a node is then a range.
+A component that loses a few nodes at a time, as a hub loses one leaf after the other, must not be
+swept anew after every cut. Its nodes become the leaves of a balanced binary tree, in preorder; what
+hangs below a node is then a range, and every branch summarizes the leaves below it.
 
-*   ``split`` takes a range out of the tree, which is what a cut does to a component, in logarithmic time.
-*   ``pieces`` finds size, dispersion and separation of both pieces a cut would leave by one query for a range. The gain
-    follows from the same numbers by the same expression as in a sweep, so it is the same to the last bit.
-*   ``best_cut`` is branch and bound: it evaluates an edge only if the bounds of the branches above it let it win.
+*   ``split`` takes a range out of the tree, as a cut does to a component, in logarithmic time.
+*   ``pieces`` finds size, dispersion and separation of both pieces a cut would leave by one query
+    for a range. The gain follows by the same expression as in a sweep, to the last bit.
+*   ``best_cut`` is branch and bound: it evaluates an edge only if the bounds of the branches above
+    it let it win.
 
-**The bound.** Let a component have S nodes and validity V. Cutting an edge of weight w leaves b nodes of validity v
-below and S - b nodes of validity u above it, and gains
+**The bound.** Let a component have S nodes and validity V. Cutting an edge of weight w leaves b
+nodes of validity v below and S - b nodes of validity u above it, and gains
 
     b (v - V) + (S - b) (u - V)  =  b (v - u) + S (u - V).
 
-This grows with u, as b <= S, so an upper bound U may stand for u. Some nodes stay above every edge of a branch: those
-before the branch, and those behind all that its edges cut off. U is the validity that their heaviest edge, their
-lightest cut and w give; mostly these are the heaviest edge and the lightest cut of the component. The other term is
+This grows with u, as b <= S, so an upper bound U may stand for u. Some nodes stay above every edge
+of a branch: those before the branch, and those behind all that its edges cut off. U is the validity
+that their heaviest edge, their lightest cut and w give; mostly these are the heaviest edge and the
+lightest cut of the component. The other term is
 
-    b (v - U)  =  (1 + U) b v - U b (v + 1)   if U <= 0,        b (v - U)  <=  (1 - U) b v   if 0 < U <= v,
+    b (v - U)  =  (1 + U) b v - U b (v + 1)   if U <= 0,
+    b (v - U) <=  (1 - U) b v                 if 0 < U <= v,
 
-so a branch needs to know the largest b v and the largest b (v + 1). It knows them for its heaviest edges apart from
-the others, because U depends on w, and mostly only the heaviest edges of a component can be cut with a gain. Thousands
-of edges may have the same gain, of which the last is cut: hence a branch also knows the last of its heaviest edges with
-the largest b v, and the next largest b v, which bounds the gain of the others.
+so a branch needs to know the largest b v and the largest b (v + 1). It knows them for its heaviest
+edges apart from the others, because U depends on w, and mostly only the heaviest edges of a
+component can be cut with a gain. Thousands of edges may have the same gain, of which the last is
+cut: hence a branch also knows the last of its heaviest edges with the largest b v, and the next
+largest b v, which bounds the gain of the others.
 
-**What is kept up to date.** Cuts further down change v and lower b. ``renew_above`` renews v, walking up only as far as
-dispersion or separation have changed. An outdated b is too large, which is harmless: if v >= U then b (v - U) is
-overestimated, and if v < U it is negative and 0 a bound.
+**What is kept up to date.** Cuts further down change v and lower b. ``renew_above`` renews v,
+walking up only as far as dispersion or separation have changed. An outdated b is too large, which
+is harmless: if v >= U then b (v - U) is overestimated, and if v < U it is negative and 0 a bound.
 
-**Rounding.** Bounds must hold for gains as computed. If the heaviest edge of the component stays above, U is computed
-like u from the same dispersion and a separation no smaller, by operations that are monotone even when rounded: U >= u.
-Otherwise MARGIN is added to U, and always to the bound for the few operations of bound and gain. As it is relative to
-b and not to S, edges of equal gain have a bound equal to that gain on the grid on which gains are compared.
+**Rounding.** Bounds must hold for gains as computed. If the heaviest edge of the component stays
+above, U is computed like u from the same dispersion and a separation no smaller, by operations that
+are monotone even when rounded: U >= u. Otherwise MARGIN is added to U, and always to the bound for
+the few operations of bound and gain. As it is relative to b and not to S, edges of equal gain have
+a bound equal to that gain on the grid on which gains are compared.
 
-**Work.** Building is linear, a cut logarithmic but for the edges that are renewed and evaluated. How many these are
-depends on the tree; a search that looks at too many is given up for a sweep, so that the worst case is that of sweeps.
+**Work.** Building is linear, a cut logarithmic but for the edges that are renewed and evaluated.
+How many depends on the tree; a search that looks at too many is given up for a sweep, so that the
+worst case is that of sweeps.
 """
 
 from __future__ import annotations
@@ -43,7 +50,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import inlined, kernel
+from ptclust._kernel import kernel
 from ptclust.clustering.dbcvi import validity
 
 if TYPE_CHECKING:
@@ -58,35 +65,45 @@ MARGIN = 32 * 2.0**-53
 #: A bound that excludes nothing.
 NO_LIMIT = 2**62
 
-#: Below a branch of few leaves, one that claims to cut off more than this many times the nodes there are is renewed.
+#: Below a branch of few leaves, one that claims to cut off more than this many times all nodes is
+#: renewed.
 OUTDATED, FEW = 17 / 16, 16
 
-#: Work is counted in branches looked at; to evaluate an edge, or to renew it, is about as much work as this many.
+#: Work is counted in branches looked at; to evaluate or renew an edge is the work of this many.
 EVALUATION = 32
 
-#: Columns of ``SearchTrees.whole``: children, first and last leaf, number of leaves; where the nodes below them end in
-#: preorder; the most nodes an edge cuts off; the last edge; the last of the heaviest edges with the largest b v.
+#: Columns of ``SearchTrees.whole``: children, first and last leaf, number of leaves; where nodes
+#: below them end in preorder; the most nodes an edge cuts off; the last edge; the last of the
+#: heaviest edges with the largest b v.
 LEFT, RIGHT, FIRST, LAST, COUNT, REACH, SIZE, EDGE, FINEST = range(9)
 
-#: Columns of ``SearchTrees.real``: lightest cut incident to a node; weight of the heaviest edges, their largest b v and
-#: b (v + 1), and the next largest b v; weight, largest b v and largest b (v + 1) of the lighter edges.
+#: Columns of ``SearchTrees.real``: lightest cut incident to a node; weight of the heaviest edges,
+#: their largest b v and b (v + 1), and the next largest b v; weight, largest b v and largest
+#: b (v + 1) of the lighter edges.
 CUT, WEIGHT, PRODUCT, SHIFTED, NEXT_PRODUCT, LIGHTER, LIGHTER_PRODUCT, LIGHTER_SHIFTED = range(8)
 
 
 class SearchTrees(NamedTuple):
     """Binary trees over disjoint sets of nodes.
 
-    A leaf is a preorder number p and stands for the node p and the edge above it; a branch has a number from n_nodes on
-    and stands for all leaves below it. The topmost node of a component has no edge, so weight and size 0 and edge -1.
+    A leaf is a preorder number p and stands for the node p and the edge above it; a branch has a
+    number from n_nodes on and stands for all leaves below it. The topmost node of a component has
+    no edge, so weight and size 0 and edge -1.
     """
 
     whole: NDArray[Any]  # what is known of a leaf or branch in whole numbers
     real: NDArray[np.float64]  # and in others
     free: NDArray[Any]  # branches not in use
-    root: NDArray[Any]  # search tree of the component whose topmost node this is, -1 if it has none
+    root: NDArray[Any]  # search tree of the component with this topmost node, -1 if it has none
     counts: NDArray[np.int64]  # number of free branches, work done so far
-    todo: NDArray[np.int64]  # room for a stack: ``best_cut`` begins in the middle, all others at 0
-    ahead: NDArray[np.float64]  # the lightest cut and heaviest edge before a branch on the stack
+    todo: NDArray[np.int64]  # a stack: ``best_cut`` begins in the middle, all others at 0
+    ahead: NDArray[np.float64]  # lightest cut and heaviest edge before a branch on the stack
+
+
+@kernel
+def index(number: Any) -> int:
+    """Return a number as int64, so that kernels are not compiled for every type of index."""
+    return int(np.int64(number))
 
 
 @kernel
@@ -132,7 +149,7 @@ def renew_to(x: int, p: int, trees: SearchTrees) -> None:
         todo[n_todo, 0] = x
         n_todo += 1
         right = whole[x, RIGHT]
-        x = int(right if p >= whole[right, FIRST] else whole[x, LEFT])
+        x = index(right if p >= whole[right, FIRST] else whole[x, LEFT])
     for i in range(n_todo - 1, -1, -1):
         renew(todo[i, 0], trees)
 
@@ -149,7 +166,7 @@ def join(x: int, left: int, right: int, trees: SearchTrees) -> int:
 def new_branch(trees: SearchTrees) -> int:
     """Return a branch not in use."""
     trees.counts[0] -= 1
-    return int(trees.free[trees.counts[0]])
+    return index(trees.free[trees.counts[0]])
 
 
 @kernel
@@ -161,7 +178,7 @@ def release(x: int, trees: SearchTrees) -> None:
 
 @kernel
 def set_leaf(p: int, reach: int, edge: int, weight: float, cut: float, trees: SearchTrees) -> None:
-    """Make p a leaf: a node with this lightest cut, the edge above it, and where the nodes below it end."""
+    """Make p a leaf: its lightest cut, the edge above it, and where the nodes below it end."""
     whole, real = trees.whole[p], trees.real[p]
     whole[FIRST], whole[LAST], whole[COUNT], whole[SIZE] = p, p, 1, 0
     whole[REACH], whole[EDGE], whole[FINEST] = reach, edge, edge
@@ -180,17 +197,18 @@ def set_below(p: int, size: int, separation: float, dispersion: float, trees: Se
 
 
 @kernel
-def build(members: NDArray[Any], room: NDArray[Any], trees: SearchTrees) -> int:
+def build(members: NDArray[Any], buffer: NDArray[Any], trees: SearchTrees) -> int:
     """Return a balanced tree over the leaves ``members``."""
     n = len(members)
-    room[:n] = members
+    buffer[:n] = members
     while n > 1:
         for i in range(n // 2):
-            room[i] = join(new_branch(trees), room[2 * i], room[2 * i + 1], trees)
+            left, right = index(buffer[2 * i]), index(buffer[2 * i + 1])
+            buffer[i] = join(new_branch(trees), left, right, trees)
         if n % 2 == 1:
-            room[n // 2] = room[n - 1]
+            buffer[n // 2] = buffer[n - 1]
         n = (n + 1) // 2
-    return int(room[0])
+    return index(buffer[0])
 
 
 @kernel
@@ -213,13 +231,14 @@ def dissolve(x: int, members: NDArray[Any], trees: SearchTrees) -> None:
 
 @kernel
 def split(x: int, begin: int, end: int, trees: SearchTrees) -> tuple[int, int]:
-    """Split the tree x into that of the leaves outside ``begin`` to ``end`` and that of the leaves inside.
+    """Split the tree x into that of the leaves outside ``begin`` to ``end`` and those inside.
 
-    Both must exist. A branch with leaves of either kind is divided into a branch of each kind, or gives way to its only
-    child of a kind; so no tree becomes higher.
+    Both must exist. A branch with leaves of either kind is divided into a branch of each kind, or
+    gives way to its only child of a kind; so no tree becomes higher.
     """
     whole, todo = trees.whole, trees.todo
-    # rows: mixed branch; left and right child outside; left and right child inside; twice the row of the parent + side
+    # rows: mixed branch; left and right child outside; left and right child inside; twice the row
+    # of the parent + side
     todo[0, 0], todo[0, 5] = x, -1
     n_todo, i = 1, 0
     while i < n_todo:
@@ -253,7 +272,7 @@ def split(x: int, begin: int, end: int, trees: SearchTrees) -> tuple[int, int]:
 
 @kernel
 def pieces(x: int, p: int, trees: SearchTrees) -> tuple[int, float, float, float, float]:
-    """Return size, separation, dispersion of what the edge above p cuts off, and separation, dispersion of the rest.
+    """Return size, SEP and DISP of what the edge above p cuts off, and SEP and DISP of the rest.
 
     Both separations leave out the edge itself.
     """
@@ -280,11 +299,11 @@ def pieces(x: int, p: int, trees: SearchTrees) -> tuple[int, float, float, float
 
 
 @kernel
-def last_with(x: int, column: int, value: float, trees: SearchTrees) -> int:
-    """Return the last leaf of the tree x that has this value."""
+def last_with(x: int, column: NDArray[np.float64], value: float, trees: SearchTrees) -> int:
+    """Return the last leaf of the tree x that has this value in the column."""
     while trees.whole[x, COUNT] > 1:
-        right = trees.whole[x, RIGHT]
-        x = right if trees.real[right, column] == value else int(trees.whole[x, LEFT])
+        right = index(trees.whole[x, RIGHT])
+        x = right if column[right] == value else index(trees.whole[x, LEFT])
     return x
 
 
@@ -294,16 +313,16 @@ def cut_off(
 ) -> tuple[int, int, int]:
     """Cut the edge above p in the component with this topmost node.
 
-    Returns the search trees of the rest and of what is below p, and what is left of ``budget``; if that is negative,
-    the search tree of the rest is not up to date.
+    Returns the search trees of the rest and of what is below p, and what is left of ``budget``; if
+    that is negative, the search tree of the rest is not up to date.
     """
     rest, below = split(trees.root[topmost], p, trees.whole[p, REACH], trees)
     weight = trees.real[p, WEIGHT]
     budget = renew_above(rest, below, topmost, p, parent, budget, trees)
-    up = parent[p]
+    up = index(parent[p])
     trees.real[up, CUT] = min(trees.real[up, CUT], weight)
     renew_to(rest, up, trees)
-    set_leaf(p, 0, -1, 0.0, min(trees.real[p, CUT], weight), trees)
+    set_leaf(p, index(0), index(-1), 0.0, min(trees.real[p, CUT], weight), trees)
     renew_to(below, p, trees)
     return rest, below, budget
 
@@ -318,17 +337,15 @@ def renew_above(
     budget: int,
     trees: SearchTrees,
 ) -> int:
-    """Renew what the edges above p cut off, now that p is no longer part of it; return what is left of ``budget``.
+    """Renew what the edges above p cut off, now without p; return what is left of ``budget``.
 
-    What an edge cuts off had dispersion max(d, heaviest) and separation min(s, lightest), and now has d and
-    min(s, weight). On the way up d grows and s falls; so where nothing has changed, nothing changes further up.
+    What an edge cuts off had DISP max(d, heaviest) and SEP min(s, lightest), and now has d and
+    min(s, weight). On the way up d grows and s falls; so where nothing has changed, nothing
+    changes further up.
     """
-    weight, heaviest, lightest = (
-        trees.real[p, WEIGHT],
-        trees.real[below, WEIGHT],
-        trees.real[below, CUT],
-    )
-    q = parent[p]
+    weight, lightest = trees.real[p, WEIGHT], trees.real[below, CUT]
+    heaviest = trees.real[below, WEIGHT]
+    q = index(parent[p])
     while q != topmost:
         size, sep, disp, _, _ = pieces(rest, q, trees)
         if disp >= heaviest and min(sep, lightest) == min(sep, weight):
@@ -338,36 +355,37 @@ def renew_above(
             break
         set_below(q, size, min(sep, weight), disp, trees)
         renew_to(rest, q, trees)
-        q = parent[q]
+        q = index(parent[q])
     return budget
 
 
-@inlined
+@kernel
 def on_grid(gain: float) -> int:
     """Return the gain in steps of GAIN_STEP."""
     return int(np.floor(gain / GAIN_STEP + 0.5))
 
 
-@inlined
+@kernel
 def bound(
     n_nodes: int, current: float, above: float, size: int, product: float, shifted: float
 ) -> int:
-    """Return an upper bound, on the grid, of the gain of edges that leave a validity of at most ``above``.
+    """Bound, on the grid, the gain of edges that leave a validity of at most ``above``.
 
-    They cut off at most ``size`` nodes; b v is at most ``product`` and b (v + 1) at most ``shifted`` for all of them.
+    They cut off at most ``size`` nodes; b v is at most ``product`` and b (v + 1) at most
+    ``shifted`` for all of them.
     """
     first = (1 + above) * product - above * shifted if above <= 0 else (1 - above) * product
     second = n_nodes * (above - current)
     return on_grid(max(first, 0.0) + second + MARGIN * (size + abs(second)))
 
 
-@inlined
+@kernel
 def limits(
     x: int, n_nodes: int, current: float, sep: float, disp: float, slack: float, trees: SearchTrees
 ) -> tuple[int, int]:
-    """Return a bound for all edges of x, and one for all but its heaviest edges with the largest b v.
+    """Return a bound for all edges of x, and one for all but its heaviest with the largest b v.
 
-    What an edge of x leaves has a separation of at most ``sep`` and a dispersion of at least ``disp``.
+    What an edge of x leaves has a SEP of at most ``sep`` and a DISP of at least ``disp``.
     """
     size, weights = trees.whole[x, SIZE], trees.real[x]
     product, shifted = weights[PRODUCT], weights[SHIFTED]
@@ -385,9 +403,9 @@ def limits(
     return max(limit, limit_of_others), limit_of_others
 
 
-@inlined
+@kernel
 def put_better_last(row: int, trees: SearchTrees) -> None:
-    """Sort this and the next row of the stack so that the branch with the better bound is taken first."""
+    """Sort this and the next row of the stack: the branch with the better bound comes first."""
     whole, todo, ahead = trees.whole, trees.todo, trees.ahead
     a, b = row, row + 1
     if todo[a, 1] > todo[b, 1] or (
@@ -401,18 +419,19 @@ def put_better_last(row: int, trees: SearchTrees) -> None:
 
 @kernel
 def best_cut(x: int, budget: int, trees: SearchTrees) -> tuple[float, int, int, int, int]:
-    """Return V_C of the component with the search tree x, gain and edge of its best cut and the node it cuts off.
+    """Return V_C of the component with the search tree x, and gain, edge and node of its best cut.
 
-    The gain is in steps of GAIN_STEP, and the edge -1 if no cut is worth making. The last number returned is what is
-    left of ``budget``; if it is negative, the search was given up.
+    The gain is in steps of GAIN_STEP, and the edge -1 if no cut is worth making. The last number
+    returned is what is left of ``budget``; if it is negative, the search was given up.
     """
     whole, real, todo, ahead = trees.whole, trees.real, trees.todo, trees.ahead
     n_nodes = int(whole[x, COUNT])
     lightest, heaviest = real[x, CUT], real[x, WEIGHT]
     current = validity(lightest, heaviest)
-    last_cut, last_heavy = last_with(x, CUT, lightest, trees), last_with(x, WEIGHT, heaviest, trees)
+    last_cut = last_with(x, real[:, CUT], lightest, trees)
+    last_heavy = last_with(x, real[:, WEIGHT], heaviest, trees)
     topmost = whole[x, FIRST]
-    best_gain, best_edge, best = 0, -1, -1
+    best_gain, best_edge, best = index(0), index(-1), index(-1)
     bottom = len(todo) // 2
     todo[bottom, 0], todo[bottom, 1], todo[bottom, 2] = x, NO_LIMIT, NO_LIMIT
     ahead[bottom, 0], ahead[bottom, 1] = np.inf, 0.0
@@ -431,7 +450,7 @@ def best_cut(x: int, budget: int, trees: SearchTrees) -> tuple[float, int, int, 
             above = validity(min(sep_above, weight), disp_above)
             gain = on_grid(n_below * (below - current) + (n_nodes - n_below) * (above - current))
             if gain > best_gain or (gain == best_gain and whole[y, EDGE] > best_edge):
-                best_gain, best_edge, best = gain, int(whole[y, EDGE]), int(y)
+                best_gain, best_edge, best = gain, index(whole[y, EDGE]), index(y)
             if n_below != whole[y, SIZE]:
                 set_below(y, n_below, sep, disp, trees)
                 renew_to(x, y, trees)
