@@ -1,17 +1,17 @@
 """How often one run of ``ptclust cluster`` crosses the borders of packages.
 
 A package is the first component below ``ptclust``: ``ptclust.privacy`` is one, and so is every
-module at the top, such as ``pipeline`` or ``errors``. The call events of a whole run on a small graph
-are followed in order. The caller of a function is the nearest frame of ptclust beneath it, so that
-calls through other libraries count.
+module at the top, such as ``pipeline`` or ``errors``. The call events of a whole run on a small
+graph are followed in order. The caller of a function is the nearest frame of ptclust beneath it, so
+that calls through other libraries count.
 
 A *crossing* is a function of one package that another package calls, counted once for every calling
-package. A *file* is visited if one of its functions is called. Left out are the bodies of modules and
-all that they call while they are imported, lambdas and comprehensions, and methods such as
-``__init__`` and ``__post_init__``: making an object is no call into a package.
+package. A *file* is visited if one of its functions is called. Left out are the bodies of modules
+and all that they call while they are imported, lambdas and comprehensions, and calls of methods
+such as ``__init__``: making an object is no call into a package.
 
-Counted in another way the number is another one (the pairs of functions, shown as well, are more): it
-compares states of the code, and nothing else.
+Other definitions give other numbers; the pairs of calling and called function, for one, are more,
+and are shown as well. The number compares states of the code counted alike, and nothing else.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Figure:
         draw_panels(np.asarray(self.planted.points), panels, path=path, title=title)
 
     def _panel(self, title: str, run: Run) -> Panel:
-        """Return a clustered tree with the weights of the graph, not the released ones, as the paper."""
+        """Return a clustered tree with the graph's weights, not the released ones."""
         ari = f"ARI {run.score['ari']:.2f}".replace("-0.00", "0.00")
         weights = self.planted.graph.weights[run.tree.edge_ids]
         labels = recoloured(run.labels, self.planted.truth)

@@ -90,7 +90,7 @@ def shares_fit(path: Path, parts: int) -> None:
 
 
 def race(path: Path, *, processes: int, attempts: int, admitted: int) -> list[int]:
-    """Let processes charge at once against a budget for ``admitted`` charges; return each's number."""
+    """Let processes charge at once, ``admitted`` times at most; return how often each did."""
     ledger = Ledger.create(path)
     ledger.add_dataset(_DATASET, Budget.pure(1))
     runners = [_child("charge", path, attempts, admitted) for _ in range(processes)]

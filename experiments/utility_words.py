@@ -54,9 +54,9 @@ def introduction() -> list[str]:
         (
             "Controls: DBMSTClu and HDBSCAN (scikit-learn's, on the distances that there are, core",
             "distance that to the nearest neighbour, clusters of at least 5 nodes and 1 %,",
-            "unclustered nodes counted as one more cluster) see the true weights. *Topology only* sees none:",
-            "spectral clustering that is given the number of clusters, DBMSTClu, and the private",
-            f"methods themselves on the same graph with all weights {EQUAL:g}.",
+            "unclustered nodes counted as one more cluster) see the true weights. *Topology only*",
+            "sees none: spectral clustering that is given the number of clusters, DBMSTClu, and",
+            f"the private methods themselves on the same graph with all weights {EQUAL:g}.",
         ),
     )
     return [line for words in paragraphs for line in (*wrapped(*words), "")]

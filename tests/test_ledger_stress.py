@@ -1,4 +1,4 @@
-"""Many processes at once and kill -9 at random instants; `make ledger-stress` runs the same in full."""
+"""Many processes at once, kill -9 at random instants; `make ledger-stress` does it in full."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_agreement_falls_with_epsilon(family):
 
 
 def test_the_true_epsilon_is_that_of_the_statement(report):
-    # Section 4 of the mathematics: epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
+    # epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
     for figure in report.figures.values():
         for epsilon, runs in figure.runs.items():
             true = epsilon / 4 + 99 * epsilon / 2

@@ -42,7 +42,7 @@ def across(planted):
 
 
 def second_planting(planted, family, n, k, seed):
-    """Return the clusters of the decoys and the pairs that both layouts join, from the recipe itself."""
+    """Return the clusters of the decoys and the pairs that both layouts join, by the recipe."""
     random = np.random.default_rng([seed, n])
     layout, near = _RECIPES[family].layout, _RECIPES[family].neighbours
     pairs = _pairs_within(planted.points, planted.truth, near, random)
@@ -105,7 +105,7 @@ def test_weights_and_sizes_of_many_scales():
         graph.weights[~between & (truth[graph.sources] == cluster)].mean() for cluster in range(4)
     ]
     np.testing.assert_allclose(means, 0.2 * np.geomspace(1, 1 / 6, 4), rtol=0.06)
-    # No threshold on the weights finds the clusters: some weights across are lighter than others within.
+    # No threshold finds the clusters: some weights across are lighter than others within.
     assert graph.weights[between].min() < graph.weights[~between].max()
 
 

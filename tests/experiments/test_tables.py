@@ -114,7 +114,7 @@ def test_grids():
 
 def test_means(report):
     for family in PAPER:
-        # Where the noise is small, all is found; where cross edges are many and the noise large, nothing is.
+        # With little noise all is found; with many cross edges and much noise, nothing is.
         for cross_edges in GRID.cross_edges:
             assert report.mean(family, cross_edges, 0.001, "published", 50.0).ari.mean == 1
             assert report.mean(family, cross_edges, 0.001, "sound", 50.0).n_clusters.mean == 2
@@ -123,7 +123,7 @@ def test_means(report):
 
 
 def test_true_epsilons(report):
-    # Section 4 of the mathematics: epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
+    # epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
     for epsilon in GRID.epsilons:
         published = report.mean("moons", 1, MU, "published", epsilon)
         assert published.true_epsilon == pytest.approx((0.25 + 99 / 2) * epsilon, rel=1e-4)

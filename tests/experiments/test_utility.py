@@ -262,7 +262,7 @@ class TestMethods:
         assert report.means.get("linf-100", "moons", "auto", 50.0) is None
 
     def test_the_published_calibration_shows_what_it_spends(self, report):
-        # Section 4 of the mathematics: epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
+        # epsilon / 4 for the tree and (n - 1) epsilon / 2 for the weights.
         spent = report.means.of("linf-100", "moons", "published", 1.0).true_epsilon
         assert spent == pytest.approx(0.25 + 99 / 2, rel=1e-4)
         assert report.means.of("linf-100", "moons", "sound", 1.0).true_epsilon == 1.0
