@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ptclust.clustering import (
+    CLUSTERERS,
     Clusterer,
     Clustering,
     Cost,
     DBMSTCluClusterer,
     choose_clusterer,
-    clusterers,
-    get_clusterer,
-    register,
-    unregister,
     with_options,
 )
 from ptclust.errors import UsageError
@@ -135,7 +133,7 @@ def fits(clusterer, values):
     return clusterer.needs == "tree" or values.whole_graph
 
 
-@pytest.fixture(params=clusterers(), ids=lambda one: one.name)
+@pytest.fixture(params=tuple(CLUSTERERS), ids=lambda one: one.name)
 def clusterer(request):
     return request.param
 
@@ -177,7 +175,7 @@ def test_sizes_are_checked(clusterer, size):
 
 
 def test_what_a_clusterer_says_of_itself(clusterer):
-    assert get_clusterer(clusterer.name) is clusterer
+    assert CLUSTERERS.get(clusterer.name) is clusterer
     assert clusterer.needs in ("tree", "graph")
     assert "\n" not in clusterer.description
     assert clusterer.cost.steps(2000) > clusterer.cost.steps(1000) > 0
@@ -229,36 +227,35 @@ def test_the_contract_can_be_broken(mutant):
 
 class TestRegistry:
     def test_order_of_preference(self):
-        assert [one.name for one in clusterers()] == ["contraction", "levels", "dbmstclu"]
+        assert [one.name for one in CLUSTERERS] == ["contraction", "levels", "dbmstclu"]
 
     def test_another_clusterer_is_registered_and_removed(self):
         toy = Broken(lambda values: np.zeros(values.topology.n_nodes, np.int64))
-        register(toy)
+        CLUSTERERS.register(toy)
         try:
-            assert clusterers()[-1] is toy
+            assert tuple(CLUSTERERS)[-1] is toy
             assert choose("broken", publishes="tree") is toy
             assert toy.apply(planted(7)).description[-1] == toy.description
             with pytest.raises(UsageError, match="a clusterer 'broken' already"):
-                register(toy)
+                CLUSTERERS.register(toy)
         finally:
-            unregister("broken")
+            CLUSTERERS.unregister("broken")
         with pytest.raises(
             UsageError,
-            match="must be one of auto, contraction, levels, dbmstclu, not 'broken'",
+            match="must be one of contraction, levels, dbmstclu, not 'broken'",
         ):
-            get_clusterer("broken")
+            CLUSTERERS.get("broken")
 
     @pytest.mark.parametrize("name", ["hdbscan", None, ["levels"], 3])
     def test_unknown_names(self, name):
-        for ask in (get_clusterer, unregister, choose):
-            with pytest.raises(UsageError, match="clusterer must be one of auto, contraction"):
+        for ask in (CLUSTERERS.get, CLUSTERERS.unregister, choose):
+            with pytest.raises(UsageError, match="clusterer must be one of contraction"):
                 ask(name)
 
 
 def choose(name, publishes="graph", preferred=None, n_edges=100, n_tree_edges=50):
-    return choose_clusterer(
-        name, publishes=publishes, preferred=preferred, n_edges=n_edges, n_tree_edges=n_tree_edges
-    )
+    mechanism = SimpleNamespace(publishes=publishes, clusterer=preferred)
+    return choose_clusterer(name, mechanism, n_edges, n_tree_edges)
 
 
 class TestChoice:
@@ -269,7 +266,7 @@ class TestChoice:
         assert choose("auto", publishes="tree", preferred="dbmstclu").name == "dbmstclu"
 
     def test_a_name_is_kept_if_the_release_has_what_it_needs(self):
-        for clusterer in clusterers():
+        for clusterer in CLUSTERERS:
             assert choose(clusterer.name, n_edges=50) is clusterer
         with pytest.raises(
             UsageError, match=r"'contraction' averages over all edges.*mechanism='gaussian'"
@@ -277,17 +274,17 @@ class TestChoice:
             choose("contraction", publishes="tree")
 
     def test_averages_show_smaller_gaps_where_there_are_enough_edges(self):
-        contraction = get_clusterer("contraction")
+        contraction = CLUSTERERS.get("contraction")
         assert contraction.visible_gap(1000, 50_000) == max(0.7, 8 / 50_000**0.25)
         assert contraction.visible_gap(1000, 1997) > 7
         assert contraction.visible_gap(1000, 1997, n_tree_edges=998) < 7
-        assert contraction.visible_gap(3, 0) == get_clusterer("levels").visible_gap(3, 0)
+        assert contraction.visible_gap(3, 0) == CLUSTERERS.get("levels").visible_gap(3, 0)
 
 
 class TestOptions:
     def test_shift_and_scale_are_those_of_dbmstclu(self):
         values = planted(8, deviation=0.01)
-        plain = get_clusterer("dbmstclu")
+        plain = CLUSTERERS.get("dbmstclu")
         given = with_options(plain, shift=0.5, scale=4.0)
         assert given == DBMSTCluClusterer(0.5, 4.0)
         found = given.apply(values)
@@ -298,7 +295,7 @@ class TestOptions:
         )
 
     def test_without_options_nothing_changes(self):
-        for clusterer in clusterers():
+        for clusterer in CLUSTERERS:
             assert with_options(clusterer) is clusterer
 
     def test_other_clusterers_have_none(self):
@@ -307,7 +304,7 @@ class TestOptions:
                 UsageError,
                 match=f"shift and scale are for clusterer='dbmstclu', .* by '{name}'",
             ):
-                with_options(get_clusterer(name), shift=0.5)
+                with_options(CLUSTERERS.get(name), shift=0.5)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -321,8 +318,8 @@ class TestOptions:
     def test_are_checked_before_anything_is_spent(self, options, message):
         for make in (
             lambda: DBMSTCluClusterer(**options),
-            lambda: with_options(get_clusterer("levels"), **options),
-            lambda: replace(get_clusterer("dbmstclu"), **options),
+            lambda: with_options(CLUSTERERS.get("levels"), **options),
+            lambda: replace(CLUSTERERS.get("dbmstclu"), **options),
         ):
             with pytest.raises(UsageError, match=message):
                 make()
