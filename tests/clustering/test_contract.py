@@ -243,8 +243,7 @@ class TestRegistry:
         finally:
             unregister("broken")
         with pytest.raises(
-            UsageError,
-            match="must be one of auto, contraction, levels, dbmstclu, not 'broken'",
+            UsageError, match="must be one of auto, contraction, levels, dbmstclu, not 'broken'"
         ):
             get_clusterer("broken")
 
@@ -304,8 +303,7 @@ class TestOptions:
     def test_other_clusterers_have_none(self):
         for name in ("levels", "contraction"):
             with pytest.raises(
-                UsageError,
-                match=f"shift and scale are for clusterer='dbmstclu', .* by '{name}'",
+                UsageError, match=f"shift and scale are for clusterer='dbmstclu', .* by '{name}'"
             ):
                 with_options(get_clusterer(name), shift=0.5)
 
