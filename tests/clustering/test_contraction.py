@@ -479,7 +479,7 @@ class TestPlanted:
         assert labels.tolist() == first.tolist()
 
     def test_a_cluster_too_many_is_joined(self):
-        """Nothing separates the halves of a cluster cut at random; the other cluster is separate."""
+        """Nothing separates halves of a cluster cut at random; the other cluster is separate."""
         random = np.random.default_rng(1)
         a, b = np.triu_indices(60, 1)
         truth = (np.arange(60) >= 40).astype(int)
