@@ -15,13 +15,16 @@ _PATIENCE_SECONDS = 2.0
 
 @contextmanager
 def progress_display() -> Iterator[Callable[[str], None]]:
-    """Yield a function that announces what is being done; a terminal shows it after two seconds of work."""
+    """Yield a progress callback; a terminal shows what is being done after two seconds of work."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from ptclust._kernel import announcement
+
+    announcement.say = say
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task("")
