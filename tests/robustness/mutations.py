@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from ptclust.release.format import _digest
 
+from ptclust.release.format import _digest
 from tests.robustness.corpus import ENDINGS, MARKERS, NAMES, SOURCES, TARGETS, WEIGHTS, seeds
 
 if TYPE_CHECKING:
