@@ -39,7 +39,9 @@ from ptclust import (
     private_spanning_tree,
 )
 from ptclust.errors import PrivacyWarning, PtclustError
-from ptclust.pipeline import publish
+from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.planning import Plan
+from ptclust.published import Published
 
 #: Digits that nobody writes by chance.
 WEIGHTS = np.array([
@@ -51,11 +53,11 @@ TARGETS = [1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6]
 #: Noise of about the size of the weights.
 NOISY: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=0.01)}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "kruskal": {"tree": "kruskal"},
-    "pamst": {"tree": "pamst", "delta": 1e-6},
-    "laplace": {"tree": "laplace", "clip": (0.05, 2.0)},
-    "gaussian": {"tree": "gaussian", "delta": 1e-6, "weight_range": (0.0, 1.0)},
-    "published": {"tree": "pamst", "calibration": "published", "min_cluster_size": 2},
+    "kruskal": {"mechanism": "kruskal"},
+    "pamst": {"mechanism": "pamst", "delta": 1e-6},
+    "laplace": {"mechanism": "laplace", "clip": (0.05, 2.0)},
+    "gaussian": {"mechanism": "gaussian", "delta": 1e-6, "weight_range": (0.0, 1.0)},
+    "published": {"mechanism": "pamst", "calibration": "published", "min_cluster_size": 2},
     "reproducible": {"random_state": 11},
 }
 
@@ -304,6 +306,10 @@ def fit(graph: Any = None, **options: Any) -> Any:
     return PTClust(**(NOISY | options)).fit(private_graph() if graph is None else graph)
 
 
+def carry_out(made: Plan, **options: Any) -> Release:
+    return publish(private_graph(), ReleaseRequest(plan=made.request), plan=made, **options)
+
+
 SPOILED = digits(WEIGHTS[4], 9) + "x"
 WRONG_CALLS: dict[str, Any] = {
     "nan": lambda: Graph(SOURCES, TARGETS, with_weight(3, math.nan)),
@@ -356,9 +362,9 @@ WRONG_CALLS: dict[str, Any] = {
     "delta": lambda: fit(delta=2),
     "split": lambda: fit(split=1),
     "sensitivity": lambda: fit(sensitivity=None),
-    "tree": lambda: fit(tree="prim"),
+    "mechanism": lambda: fit(mechanism="prim"),
     "calibration": lambda: fit(calibration="none"),
-    "gaussian without delta": lambda: fit(tree="gaussian"),
+    "gaussian without delta": lambda: fit(mechanism="gaussian"),
     "a tree": lambda: fit(minimum_spanning_tree(private_graph())),
     "shift": lambda: fit(shift="x"),
     "scale": lambda: fit(scale=-1),
@@ -368,8 +374,10 @@ WRONG_CALLS: dict[str, Any] = {
     "a warning": lambda: fit(epsilon=1e-3, weight_range=(0, 1)),  # warnings are errors here
     "the published scales": lambda: fit(calibration="published"),
     "plan of a graph": lambda: plan(private_graph(), **NOISY),  # type: ignore[arg-type]
-    "another plan": lambda: publish(private_graph(), plan(Topology([0], [1]), **NOISY)),
-    "private tree: method": lambda: private_spanning_tree(private_graph(), **NOISY, method="prim"),  # type: ignore[arg-type]
+    "another plan": lambda: carry_out(plan(Topology([0], [1]), **NOISY)),
+    "private tree: mechanism": lambda: private_spanning_tree(
+        private_graph(), **NOISY, mechanism="prim"
+    ),  # type: ignore[arg-type]
     "private tree: budget": lambda: private_spanning_tree(
         private_graph(), epsilon=0, sensitivity=NOISY["sensitivity"]
     ),
@@ -382,14 +390,14 @@ WRONG_CALLS: dict[str, Any] = {
     "a tree that is not finite": lambda: Tree(
         Topology([0, 1], [1, 2]), [WEIGHTS[0], math.nan], private=True
     ),
-    "a release of a private tree": lambda: Release(
-        tree=minimum_spanning_tree(private_graph()),
-        labels=[0] * 8,
-        dbcvi=0.0,
-        statement=fit().release_.statement,
-        shift=0,
-        scale=1,
+    "a release of a private tree": lambda: Published(
+        "kruskal", fit().release_.weight_noise, minimum_spanning_tree(private_graph())
     ),
+    "a release of private weights": lambda: Release(
+        published=private_graph(),  # type: ignore[arg-type]
+        statement=fit().release_.statement,
+    ),
+    "a shift that does not suffice": lambda: fit(shift=-9.0, clusterer="dbmstclu"),
     "an attribute": lambda: private_graph().wieghts,  # type: ignore[attr-defined]
     "pickle": lambda: pickle.dumps(private_graph()),
     "json": lambda: json.dumps(private_graph()),
@@ -410,12 +418,13 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
     def fail(*arguments: Any) -> Any:
         raise RuntimeError(f"cannot add noise to {WEIGHTS.tolist()}")
 
-    plans = [plan(private_graph().topology, **NOISY, tree=tree) for tree in ("kruskal", "laplace")]
-    inside = publish.__globals__["release_tree"].__globals__["add_noise"].__globals__
-    monkeypatch.setitem(inside, "lattice_measurement", lambda *arguments: fail)
+    topology = private_graph().topology
+    plans = [plan(topology, **NOISY, mechanism=name) for name in ("kruskal", "laplace")]
     for made in plans:
+        inside = type(made.mechanism).draw.__globals__["add_noise"].__globals__
+        monkeypatch.setitem(inside, "_measurement", lambda *arguments: fail)
         with pytest.raises(PtclustError, match="Nothing was released") as caught:
-            publish(private_graph(), made)
+            carry_out(made)
         assert not leaks(everything_said(caught.value))
 
 
@@ -449,11 +458,11 @@ def test_logs_warnings_and_streams_stay_silent(caplog, capfd, tmp_path):
     assert not leaks(streams.out + streams.err)
 
 
-def test_stages_tell_counts_only():
-    heard: list[str] = []
-    graph = private_graph()
+def test_progress_reports_counts_only():
+    reported: list[str] = []
     for kind in ("kruskal", "gaussian"):
-        options = {key: OPTIONS[kind][key] for key in ("tree", "delta") if key in OPTIONS[kind]}
-        publish(graph, plan(graph.topology, **NOISY, **options), stage=heard.append)
-    assert len(heard) >= 4
-    assert not leaks(" ".join(heard))
+        given = {key: OPTIONS[kind][key] for key in ("mechanism", "delta") if key in OPTIONS[kind]}
+        made = plan(private_graph().topology, **NOISY, **given)
+        carry_out(made, progress=reported.append)
+    assert len(reported) >= 4
+    assert not leaks(" ".join(reported))

@@ -246,14 +246,25 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         graph = as_graph(X)
         request = self._request()
-        self.plan_ = make_plan(graph.topology, request.plan)
+        plan = make_plan(graph.topology, request.plan)
+        release = publish_values(graph, plan, request)
         # Kept at once: it is paid for, whatever becomes of the clustering.
-        self.release_ = publish_values(graph, self.plan_, request)
-        request.payment.confirm(self.release_.statement.id)
-        self.release_ = request.clustering.apply(self.release_, self.clusterer)
-        self.labels_, self.n_clusters_ = self.release_.labels, self.release_.n_clusters
-        self.dbcvi_ = self.release_.dbcvi
+        self._keep(plan, release)
+        request.payment.confirm(release.statement.id)
+        try:
+            self._keep(plan, request.clustering.apply(release, self.clusterer))
+        except BaseException as problem:
+            problem.add_note(
+                "The published values are paid for and kept in release_, not clustered; "
+                "release_.recluster() clusters them at no cost."
+            )
+            raise
         return self
+
+    def _keep(self, plan: Plan, release: Release) -> None:
+        self.plan_, self.release_ = plan, release
+        self.labels_, self.n_clusters_ = release.labels, release.n_clusters
+        self.dbcvi_ = release.dbcvi
 
     def _request(self) -> ReleaseRequest:
         return ReleaseRequest(

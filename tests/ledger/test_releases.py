@@ -153,7 +153,7 @@ class TestOrder:
             ledger=ledger,
             dataset="survey",
         )
-        with pytest.raises(UsageError, match="budget of this run is spent"):
+        with pytest.raises(UsageError, match="leave shift out"):
             model.fit(path_graph())
         assert [charge.released for charge in ledger.history()] == [False]
 

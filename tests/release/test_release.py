@@ -5,6 +5,7 @@ import hashlib
 import json
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from functools import cache
 from itertools import pairwise
 
 import jsonschema
@@ -12,14 +13,16 @@ import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ptclust
-from ptclust.clustering import dbmstclu
+from ptclust.clustering import Clustering, Cuts, dbmstclu
 from ptclust.errors import FileError, InputError, WeightError
 from ptclust.graph import Topology
+from ptclust.privacy import Noise
 from ptclust.privacy.statement import MechanismUse, PrivacyStatement
+from ptclust.published import Published
 from ptclust.release import Release, release_schema
 from ptclust.trees import Tree
 
@@ -43,35 +46,35 @@ STATEMENT = PrivacyStatement(
 )
 
 
-def released(tree, min_cluster_size=1, **more):
+NOISE = Noise("gaussian", scale=0.1, granularity=-40, n_values=4)
+
+
+def released(tree, min_cluster_size=1, whole=()):
     """The release of a tree with noisy weights, clustered after the usual shift and scale."""
     shift = 0.1 - float(tree.weights.min(initial=0.0))
     scale = float((tree.weights + shift).max(initial=0.1))
     clustered = Tree(tree.topology, (tree.weights + shift) / scale, tree.edge_ids)
     found = dbmstclu(clustered, min_cluster_size=min_cluster_size)
     return Release(
-        tree=tree,
-        labels=found.labels,
-        dbcvi=found.dbcvi,
+        published=Published("gaussian" if whole else "kruskal", NOISE, tree, *whole),
         statement=STATEMENT,
-        shift=shift,
-        scale=scale,
-        min_cluster_size=min_cluster_size,
-        cuts=found.cuts.edge_ids,
-        **more,
+        clustering=replace(found, shift=shift, scale=scale),
     )
 
 
 def path_release(names=None):
     topology = Topology([0, 1, 2, 3], [1, 2, 3, 4], names=names)
+    tree = Tree(topology, [-0.1, 0.02, 0.9, 0.0], [1, 4, 5, 9])
     return Release(
-        tree=Tree(topology, [-0.1, 0.02, 0.9, 0.0], [1, 4, 5, 9]),
-        labels=[0, 0, 0, 1, 1],
-        dbcvi=0.8,
+        published=Published("kruskal", NOISE, tree),
         statement=STATEMENT,
-        shift=0.2,
-        scale=1.1,
-        cuts=[5],
+        clustering=Clustering(
+            labels=np.array([0, 0, 0, 1, 1]),
+            dbcvi=0.8,
+            shift=0.2,
+            scale=1.1,
+            cuts=Cuts(np.array([5])),
+        ),
     )
 
 
@@ -80,28 +83,50 @@ def graph_release():
     weights = np.array([0.2, 0.9, -0.1, 0.5])
     ids = [0, 2, 3]
     tree = Tree(topology.restricted_to(np.array(ids)), weights[ids], ids)
-    return released(tree, graph_topology=topology, graph_weights=weights)
+    return released(tree, whole=(topology, weights))
+
+
+def unclustered():
+    return replace(path_release(), clustering=None)
+
+
+def with_clustering(release, **changes):
+    return replace(release, clustering=replace(release.clustering, **changes))
 
 
 def assert_same(a, b):
     assert a.tree.topology == b.tree.topology
     assert a.statement == b.statement
+    assert a.published.mechanism == b.published.mechanism
+    assert a.weight_noise == b.weight_noise
     for of in (a, b):
         assert not of.tree.private
     for name in ("weights", "edge_ids"):
         np.testing.assert_array_equal(getattr(a.tree, name), getattr(b.tree, name))
     np.testing.assert_array_equal(a.labels, b.labels)
-    np.testing.assert_array_equal(a.cuts, b.cuts)
-    for name in ("dbcvi", "shift", "scale", "min_cluster_size", "n_clusters"):
+    for name in ("dbcvi", "n_clusters", "n_unclustered", "clusterer"):
         assert getattr(a, name) == getattr(b, name)
-    assert a.graph_topology == b.graph_topology
-    np.testing.assert_array_equal(a.graph_weights, b.graph_weights)
+    assert (a.clustering is None) == (b.clustering is None)
+    if a.clustering is not None:
+        assert (a.clustering.cuts is None) == (b.clustering.cuts is None)
+        if a.clustering.cuts is not None:
+            np.testing.assert_array_equal(a.clustering.cuts.edge_ids, b.clustering.cuts.edge_ids)
+        for name in ("shift", "scale", "min_cluster_size"):
+            assert getattr(a.clustering, name) == getattr(b.clustering, name)
+    assert a.published.whole_graph == b.published.whole_graph
+    assert a.topology == b.topology
+    np.testing.assert_array_equal(a.noisy_weights, b.noisy_weights)
+
+
+@cache
+def validator():
+    return jsonschema.Draft202012Validator(release_schema())
 
 
 def roundtrip(release, folder):
     path = folder / "release.json"
     release.save(path, overwrite=True)
-    jsonschema.validate(json.loads(path.read_text()), release_schema())
+    validator().validate(json.loads(path.read_text()))
     return Release.load(path)
 
 
@@ -126,9 +151,10 @@ def releases(draw):
     return released(tree, min_cluster_size=draw(st.integers(1, 3)))
 
 
-@given(releases())
-def test_roundtrip(tmp_path_factory, release):
-    assert_same(roundtrip(release, tmp_path_factory.mktemp("release")), release)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(release=releases())
+def test_roundtrip(tmp_path, release):
+    assert_same(roundtrip(release, tmp_path), release)
     assert_same(pickle.loads(pickle.dumps(release)), release)
 
 
@@ -151,12 +177,31 @@ def test_roundtrip_with_the_whole_graph(tmp_path):
     release = graph_release()
     again = roundtrip(release, tmp_path)
     assert_same(again, release)
-    np.testing.assert_array_equal(again.graph_weights, [0.2, 0.9, -0.1, 0.5])
+    assert again.published.whole_graph
+    np.testing.assert_array_equal(again.noisy_weights, [0.2, 0.9, -0.1, 0.5])
 
 
 def test_roundtrip_without_cuts(tmp_path):
-    release = replace(path_release(), labels=[0, 1, 0, 1, -1], cuts=None)
+    release = with_clustering(path_release(), labels=[0, 1, 0, 1, -1], cuts=None)
+    assert release.n_unclustered == 1
     assert_same(roundtrip(release, tmp_path), release)
+
+
+def test_roundtrip_before_there_are_clusters(tmp_path):
+    release = unclustered()
+    assert release.labels.tolist() == [-1] * 5
+    assert (release.n_clusters, release.n_unclustered, release.dbcvi) == (0, 5, 0.0)
+    assert release.clusterer is None
+    again = roundtrip(release, tmp_path)
+    assert_same(again, release)
+    assert_same(pickle.loads(pickle.dumps(release)), release)
+    assert again.recluster("dbmstclu").n_clusters > 0
+
+
+def test_the_name_of_any_clusterer_is_kept(tmp_path):
+    """Clusters stay readable where the clusterer that found them is not installed."""
+    release = with_clustering(path_release(), clusterer="somebody's own")
+    assert roundtrip(release, tmp_path).clusterer == "somebody's own"
 
 
 def test_names_of_other_types_are_written_as_text(tmp_path):
@@ -175,11 +220,11 @@ def test_properties():
     assert repr(release) == "Release(n_nodes=5, n_clusters=2, epsilon=1, delta=1e-06)"
     assert release.labels.tolist() == [0, 0, 0, 1, 1]
     assert release.names.tolist() == list("abcde")
-    assert release.clustered_weights.max() == 1
-    assert release.clustered_weights.min() > 0
-    np.testing.assert_allclose(
-        release.clustered_weights * release.scale - release.shift, release.tree.weights
-    )
+    assert release.topology is release.tree.topology
+    assert release.noisy_weights is release.tree.weights
+    clustered = (release.tree.weights + release.clustering.shift) / release.clustering.scale
+    assert clustered.max() == 1
+    assert clustered.min() > 0
     seeded = replace(STATEMENT, randomness="reproducible")
     assert "NOT PRIVATE" in repr(replace(release, statement=seeded))
 
@@ -187,8 +232,10 @@ def test_properties():
 def test_immutable():
     release = pickle.loads(pickle.dumps(graph_release()))
     with pytest.raises(FrozenInstanceError):
-        release.labels = []
-    for array in (release.labels, release.cuts, release.graph_weights):
+        release.clustering = None
+    with pytest.raises(FrozenInstanceError):
+        release.clustering.labels = []
+    for array in (release.labels, release.clustering.cuts.edge_ids, release.noisy_weights):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
 
@@ -211,9 +258,9 @@ PATH = Topology([0, 1, 2, 3], [1, 2, 3, 4])
         ({"min_cluster_size": 3}, "pieces"),
         ({"min_cluster_size": 0}, "min_cluster_size"),
         ({"min_cluster_size": True}, "min_cluster_size"),
-        ({"cuts": [6]}, "edge ids of the tree"),
-        ({"cuts": [5, 5]}, "edge ids of the tree"),
-        ({"cuts": []}, "pieces"),
+        ({"cuts": Cuts(np.array([6]))}, "edge ids of the tree"),
+        ({"cuts": Cuts(np.array([5, 5]))}, "edge ids of the tree"),
+        ({"cuts": Cuts(np.array([], dtype=int))}, "pieces"),
         ({"dbcvi": 1.5}, "dbcvi"),
         ({"dbcvi": float("nan")}, "dbcvi"),
         ({"dbcvi": "high"}, "dbcvi"),
@@ -223,15 +270,20 @@ PATH = Topology([0, 1, 2, 3], [1, 2, 3, 4])
         ({"scale": 0.5}, r"\(0, 1\]"),
         ({"scale": 0}, "scale"),
         ({"scale": 10**400}, "scale"),
+        ({"clusterer": ""}, "clusterer must be a name"),
+        ({"clusterer": None}, "clusterer must be a name"),
+    ],
+)
+def test_clusters_that_do_not_fit(changes, message):
+    with pytest.raises(InputError, match=message):
+        with_clustering(path_release(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"statement": None}, "statement must be a PrivacyStatement"),
-        ({"tree": None}, "tree must be a Tree"),
-        ({"tree": Tree(PATH, [0.1] * 4, [1, 4, 5, 9], private=True)}, "private weights"),
-        ({"tree": Tree(PATH, [0.1] * 4, [-1, 4, 5, 9])}, "edge_ids"),
-        ({"graph_weights": [0.1]}, "together"),
-        ({"graph_topology": PATH, "graph_weights": [0.1]}, "1 graph_weights"),
-        ({"graph_topology": PATH, "graph_weights": [np.nan] * 4}, "finite"),
-        ({"graph_topology": PATH, "graph_weights": [0.1] * 4}, "edges and weights of the tree"),
-        ({"graph_topology": Topology([0], [1]), "graph_weights": [0.1]}, "same nodes"),
+        ({"published": None}, "published must be a Published"),
     ],
 )
 def test_parts_that_do_not_fit(changes, message):
@@ -239,9 +291,32 @@ def test_parts_that_do_not_fit(changes, message):
         replace(path_release(), **changes)
 
 
+IDS = [1, 4, 5, 9]
+TREE = Tree(PATH, [-0.1, 0.02, 0.9, 0.0], IDS)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((NOISE, None), "tree must be a Tree"),
+        ((None, TREE), "noise must be a Noise"),
+        ((NOISE, Tree(PATH, [0.1] * 4, IDS, private=True)), "private weights"),
+        ((NOISE, Tree(PATH, [0.1] * 4, [-1, 4, 5, 9])), "edge_ids"),
+        ((NOISE, TREE, None, [0.1]), "together"),
+        ((NOISE, TREE, PATH, [0.1]), "1 noisy_weights"),
+        ((NOISE, TREE, PATH, [np.nan] * 4), "finite"),
+        ((NOISE, TREE, PATH, [0.1] * 4), "edges and weights of the tree"),
+        ((NOISE, TREE, Topology([0], [1]), [0.1]), "same nodes"),
+    ],
+)
+def test_published_values_that_do_not_fit(parts, message):
+    with pytest.raises(InputError, match=message):
+        Published("kruskal", *parts)
+
+
 def test_a_tree_without_weights_is_no_release():
     with pytest.raises(WeightError):
-        replace(path_release(), tree=Tree(PATH, None, [1, 4, 5, 9]))
+        Published("kruskal", NOISE, Tree(PATH, None, IDS))
 
 
 def test_refuses_to_overwrite(tmp_path):
@@ -307,6 +382,15 @@ def test_any_changed_byte_of_the_content_is_noticed(tmp_path):
             Release.load(other)
 
 
+def test_nodes_are_not_allocated_on_the_word_of_a_file_without_labels(tmp_path):
+    path = tmp_path / "release.json"
+    unclustered().save(path)
+    forged = tampered(json.loads(path.read_text()), "nodes.count", HUGE)
+    path.write_text(json.dumps(signed(forged)))
+    with pytest.raises(FileError, match=f"it declares {HUGE} nodes and has 4 edges"):
+        Release.load(path)
+
+
 def array(values, dtype="int32"):
     data = np.array(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
     return {"dtype": dtype, "length": len(values), "data": base64.b64encode(data).decode()}
@@ -364,6 +448,21 @@ SCHEMA_KNOWS = [
     ("tree.noisy_weights", array([1, 2, 3, 4]), "dtype of tree.noisy_weights"),
     ("tree.noisy_weights", ..., "lacks the field 'noisy_weights'"),
     ("graph", [], "graph must be an object"),
+    ("mechanism", ..., "lacks the field 'mechanism'"),
+    ("mechanism", None, "mechanism must be one of"),
+    ("mechanism", "", "mechanism must be one of"),
+    ("noise", None, "noise must be an object"),
+    ("noise.scale", ..., "lacks the field 'scale'"),
+    ("noise.scale", "0.1", "scale"),
+    ("noise.scale", -0.1, "scale"),
+    ("noise.distribution", "cauchy", "noise must be 'laplace' or 'gaussian'"),
+    ("noise.n_values", -1, "number of values"),
+    ("noise.n_values", 4.5, "n_values"),
+    ("noise.granularity", 0.5, "granularity"),
+    ("clustering", [], "clustering must be an object"),
+    ("clustering.clusterer", ..., "lacks the field 'clusterer'"),
+    ("clustering.clusterer", "", "clusterer must be a name"),
+    ("clustering.clusterer", 7, "clusterer must be a name"),
     ("clustering.dbcvi", 1.5, "dbcvi must lie"),
     ("clustering.dbcvi", "1", "clustering.dbcvi must be a number"),
     ("clustering.shift", None, "clustering.shift must be a number"),
@@ -404,7 +503,10 @@ LOAD_KNOWS = [
         "edges and weights of the tree",
     ),
     ("statement.requested_epsilon", 10**400, "requested_epsilon"),
+    ("mechanism", "magic", "mechanism must be one of kruskal"),
     ("statement.mechanisms", [], None),
+    ("clustering", None, None),
+    ("clustering.clusterer", "magic", None),
 ]
 
 
@@ -439,18 +541,21 @@ def test_tampering_is_explained(tmp_path, document, where, value, message):
 @pytest.mark.parametrize(("where", "value", "_message"), SCHEMA_KNOWS)
 def test_schema_refuses_what_is_broken(document, where, value, _message):
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(signed(tampered(document, where, value)), release_schema())
+        validator().validate(signed(tampered(document, where, value)))
 
 
 def test_schema_is_a_schema_and_names_all_fields(document):
     schema = release_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(document, schema)
+    validator().validate(document)
     assert set(schema["required"]) == set(schema["properties"]) == set(document)
     statement = schema["$defs"]["statement"]
     assert set(statement["required"]) == set(statement["properties"]) == set(document["statement"])
     mechanism = schema["$defs"]["mechanism"]
     assert set(mechanism["required"]) == set(document["statement"]["mechanisms"][0])
+    for part in (schema["properties"]["noise"], schema["properties"]["clustering"]["oneOf"][1]):
+        assert set(part["required"]) == set(part["properties"])
+    assert set(schema["properties"]["noise"]["required"]) == set(document["noise"])
 
 
 def test_a_million_nodes_are_compact(tmp_path):
@@ -459,13 +564,13 @@ def test_a_million_nodes_are_compact(tmp_path):
     parents = (rng.random(n - 1) * np.arange(1, n)).astype(np.int64)
     weights = rng.normal(size=n - 1)
     shift = 1.0 - weights.min()
+    tree = Tree(Topology(parents, np.arange(1, n), n_nodes=n), weights)
     release = Release(
-        tree=Tree(Topology(parents, np.arange(1, n), n_nodes=n), weights),
-        labels=np.arange(n) // 1000,
-        dbcvi=0.5,
+        published=Published("kruskal", NOISE, tree),
         statement=STATEMENT,
-        shift=shift,
-        scale=(weights + shift).max(),
+        clustering=Clustering(
+            labels=np.arange(n) // 1000, dbcvi=0.5, shift=shift, scale=(weights + shift).max()
+        ),
     )
     path = tmp_path / "release.json"
     release.save(path)

@@ -245,6 +245,19 @@ def _releases() -> dict[str, bytes]:
         "10^12 labels and nodes": changed(
             lambda d: (d["nodes"].update(count=_HUGE), d["clustering"].update(labels=array))
         ),
+        "10^12 nodes without labels": changed(
+            lambda d: (d["nodes"].update(count=_HUGE, names=None), d.update(clustering=None))
+        ),
+        "10^12 weights": changed(
+            lambda d: d["graph"].update(noisy_weights=array | {"dtype": "float64"})
+        ),
+        "an unknown mechanism": changed(lambda d: d.update(mechanism="../magic")),
+        "a mechanism that is no name": changed(lambda d: d.update(mechanism={"name": "kruskal"})),
+        "noise of a negative scale": changed(lambda d: d["noise"].update(scale=-1.0)),
+        "noise of 2^10000": changed(lambda d: d["noise"].update(scale=2**10000)),
+        "noise on half a value": changed(lambda d: d["noise"].update(n_values=0.5)),
+        "an unknown distribution": changed(lambda d: d["noise"].update(distribution=["laplace"])),
+        "a clusterer that is no name": changed(lambda d: d["clustering"].update(clusterer=[])),
         "an edge of node 2^31": changed(
             lambda d: d["tree"]["sources"].update(data="/////w" + d["tree"]["sources"]["data"][6:])
         ),

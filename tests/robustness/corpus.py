@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from dataclasses import replace
 from functools import cache
 
 import networkx as nx
@@ -139,10 +140,12 @@ def _archives() -> tuple[bytes, ...]:
 def _releases() -> tuple[bytes, ...]:
     graph = Graph(SOURCES, TARGETS, WEIGHTS, names=NAMES)
     options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6)}
-    trees = {"kruskal": {"delta": 1e-6}, "laplace": {}, "pamst": {"min_cluster_size": 2}}
+    choices = {"kruskal": {"delta": 1e-6}, "laplace": {}, "pamst": {"min_cluster_size": 2}}
     fitted = [
-        PTClust(tree=tree, **options, **more).fit(graph)  # type: ignore[arg-type]
-        for tree, more in trees.items()
+        PTClust(mechanism=mechanism, **options, **more).fit(graph)  # type: ignore[arg-type]
+        for mechanism, more in choices.items()
     ]
     seeded = PTClust(**options, random_state=1).fit(Graph(SOURCES, TARGETS, WEIGHTS))  # type: ignore[arg-type]
-    return tuple(encode(model.release_) for model in (*fitted, seeded))
+    releases = [model.release_ for model in (*fitted, seeded)]
+    unclustered = [replace(release, clustering=None) for release in releases[1:3]]
+    return tuple(encode(release) for release in (*releases, *unclustered))

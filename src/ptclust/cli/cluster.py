@@ -69,8 +69,8 @@ def cluster(
             release = request.clustering.apply(release, request.plan.clusterer)
         except BaseException:
             say(
-                f"The published values are in {output}, not clustered. They are paid for: cluster them "
-                f"with `ptclust recluster {output}`, which costs nothing."
+                f"The published values are paid for and in {output}, not clustered. Cluster them with "
+                f"`ptclust recluster {output} -o FILE`, which costs nothing."
             )
             raise
         write_release(release, output, labels, plot, overwrite=True)

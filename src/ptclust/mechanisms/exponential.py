@@ -190,7 +190,7 @@ class SpanningTreeMechanism(Mechanism):
         (2.5253, 0, Budget.pure(0.5))
         """
         # The form that tree and weights can share.
-        shared = budget if budget.delta == 0 else budget.to_zcdp()
+        shared = budget.to_zcdp() if budget.kind == "approximate" else budget
         n_tree = topology.n_tree_edges
 
         def shared_out(share: Fraction) -> Calibration:

@@ -107,7 +107,10 @@ class Mechanism(ABC):
         split: Fraction | None = None,
         largest_weight: float = 0.0,
     ) -> Calibration:
-        """Return the calibration that spends no more than a pure or (epsilon, delta) budget.
+        """Return the calibration that spends no more than a budget.
+
+        The budget is pure or (epsilon, delta); a mechanism with `laws` takes rho of zCDP, too, if it is
+        approximate.
 
         Parameters
         ----------

@@ -34,6 +34,7 @@ import numpy as np
 
 from ptclust.clustering.clusterer import Clustering, Cuts
 from ptclust.errors import FileError, InputError, UsageError
+from ptclust.graph.readers.bounds import check_declared
 from ptclust.graph.topology import Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
@@ -149,9 +150,8 @@ def _release(document: dict[str, Any]) -> Release:
         if document[section] is not None or section not in _MAY_BE_NULL:
             _check_fields(section, document[section], wanted)
     statement = PrivacyStatement.from_dict(document["statement"])
-    tree, graph, count = document["tree"], document["graph"], document["nodes"]["count"]
-    if type(count) is not int or count < 0:
-        raise BrokenError("is not a valid release: nodes.count must be a whole number")
+    tree, graph, found = document["tree"], document["graph"], _clustering(document["clustering"])
+    count = _count(document, found)
     names = _names(document["nodes"])
     whole: tuple[Any, ...] = ()
     if graph is not None:
@@ -167,8 +167,23 @@ def _release(document: dict[str, Any]) -> Release:
         ),
         *whole,
     )
-    found = _clustering(document["clustering"])
     return Release(published=published, statement=statement, clustering=found)
+
+
+def _count(document: dict[str, Any], found: Clustering | None) -> int:
+    """Return the number of nodes, once labels or edges support it: arrays of that length are made."""
+    count = document["nodes"]["count"]
+    if type(count) is not int or count < 0:
+        raise BrokenError(
+            f"is not a valid release: nodes.count is {count!r} and must be a whole number"
+        )
+    if found is None:
+        check_declared(count, len(_whole_numbers("tree.sources", document["tree"]["sources"])), "it")
+    elif len(found.labels) != count:
+        raise BrokenError(
+            f"is not a valid release: nodes.count is {count}, and there are {len(found.labels)} labels"
+        )
+    return count
 
 
 def _clustering(part: dict[str, Any] | None) -> Clustering | None:
