@@ -11,8 +11,7 @@ from ptclust._components import find, union
 from ptclust._frames import data_frame, package
 from ptclust._kernel import kernel
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph._checks import as_weights, edge_number
-from ptclust.graph.topology import HasTopology, frozen
+from ptclust.graph.topology import HasTopology, as_weights, edge_number, frozen
 
 if TYPE_CHECKING:
     import networkx as nx
