@@ -21,6 +21,10 @@ from ptclust.graph import Graph
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    _Ints = NDArray[np.int64]
+    _Floats = NDArray[np.float64]
+    _Points = tuple[_Floats, _Ints]
+
 __all__ = [
     "ACROSS",
     "CROSS_EDGES",
@@ -52,9 +56,7 @@ CROSS_EDGES = 2
 """Of the paper's graphs: the edge that it shows between clusters differs from run to run."""
 
 
-def moons(
-    n_points: int = 100, *, noise: float = 0.09, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def moons(n_points: int = 100, *, noise: float = 0.09, seed: int = 0) -> _Points:
     """Return two interleaved half moons and which of them each point belongs to.
 
     >>> points, truth = moons(seed=2)
@@ -68,7 +70,7 @@ def moons(
 
 def circles(
     n_points: int = 100, *, noise: float = 0.05, factor: float = 0.5, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> _Points:
     """Return two concentric circles and which of them each point belongs to.
 
     >>> points, truth = circles(seed=0)
@@ -81,12 +83,8 @@ def circles(
 
 
 def blobs(
-    n_points: int = 100,
-    n_clusters: int = 3,
-    *,
-    spread: float = 1.0,
-    seed: int = 0,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    n_points: int = 100, n_clusters: int = 3, *, spread: float = 1.0, seed: int = 0
+) -> _Points:
     """Return round clusters on a grid and which of them each point belongs to.
 
     The widest cluster is ``spread`` times as wide as the narrowest, and, in an order of its own,
@@ -108,7 +106,7 @@ def blobs(
 
 def chains(
     n_points: int = 100, n_clusters: int = 4, *, noise: float = 0.002, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> _Points:
     """Return waves above each other, long and thin, and which of them each point belongs to.
 
     >>> points, truth = chains(100, 4, seed=0)
@@ -123,19 +121,15 @@ def chains(
     return _scaled(points + noise * random.standard_normal(points.shape), truth)
 
 
-def _sizes(
-    n_points: int, shares: NDArray[np.float64], random: np.random.Generator
-) -> NDArray[np.int64]:
+def _sizes(n_points: int, shares: _Floats, random: np.random.Generator) -> _Ints:
     """Return sizes that add up: four for every cluster, the rest by randomly ordered shares."""
     shares = random.permutation(shares)
     ends = np.rint((n_points - 4 * len(shares)) * np.cumsum(shares) / shares.sum())
-    sizes: NDArray[np.int64] = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
+    sizes: _Ints = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
     return sizes
 
 
-def _scaled(
-    points: NDArray[np.float64], truth: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _scaled(points: _Floats, truth: _Ints) -> _Points:
     """Divide by the largest distance, which two corners of the convex hull have."""
     from scipy.spatial import ConvexHull
     from scipy.spatial.distance import pdist
@@ -144,7 +138,7 @@ def _scaled(
     return points / pdist(corners).max(), truth
 
 
-_Layout = tuple["NDArray[np.float64] | None", "NDArray[np.int64]"]  # points, truth
+_Layout = tuple["_Floats | None", "_Ints"]  # points, truth
 
 
 def _blocks(n_nodes: int, n_clusters: int, *, seed: int) -> _Layout:
@@ -177,9 +171,9 @@ class PlantedGraph:
     """A graph whose clusters are known."""
 
     graph: Graph
-    truth: NDArray[np.int64]
+    truth: _Ints
     """The planted cluster of every node."""
-    points: NDArray[np.float64] | None
+    points: _Floats | None
     """Where the nodes lie in the plane, if anywhere."""
     name: str
 
@@ -295,28 +289,20 @@ def _checked(
 
 
 def draw_weights(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    scales: NDArray[np.float64],
-    random: np.random.Generator,
-) -> NDArray[np.float64]:
+    first: _Ints, second: _Ints, scales: _Floats, random: np.random.Generator
+) -> _Floats:
     """Return the weights of edges from these clusters to those."""
     share = random.random(len(first))
     low, high = WITHIN
     weights = np.where(
-        first == second,
-        low + (high - low) * share,
-        ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share,
+        first == second, low + (high - low) * share, ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share
     )
     return weights * np.maximum(scales[first], scales[second])
 
 
 def _pairs_within(
-    points: NDArray[np.float64] | None,
-    truth: NDArray[np.int64],
-    neighbours: int,
-    random: np.random.Generator,
-) -> NDArray[np.int64]:
+    points: _Floats | None, truth: _Ints, neighbours: int, random: np.random.Generator
+) -> _Ints:
     """Return the pairs that hold every cluster together, cluster by cluster."""
     members = [np.flatnonzero(truth == cluster) for cluster in range(truth.max() + 1)]
     if points is None:
@@ -324,9 +310,7 @@ def _pairs_within(
     return np.concatenate([_near_pairs(points, those, neighbours) for those in members])
 
 
-def _near_pairs(
-    points: NDArray[np.float64], members: NDArray[np.int64], neighbours: int
-) -> NDArray[np.int64]:
+def _near_pairs(points: _Floats, members: _Ints, neighbours: int) -> _Ints:
     """Return the pairs of nearest neighbours among the members, and of their spanning tree."""
     from scipy.spatial import KDTree
 
@@ -340,13 +324,11 @@ def _near_pairs(
     tree = euclidean_spanning_tree(here)
     spanning = np.stack([tree.sources, tree.targets], axis=1)
     pairs = np.sort(np.concatenate([nearest, spanning]).astype(np.int64), axis=1)
-    distinct: NDArray[np.int64] = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    distinct: _Ints = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
     return members[distinct]
 
 
-def _random_pairs(
-    members: NDArray[np.int64], degree: int, random: np.random.Generator
-) -> NDArray[np.int64]:
+def _random_pairs(members: _Ints, degree: int, random: np.random.Generator) -> _Ints:
     """Return the pairs of a random tree of the members, and random pairs up to a mean degree.
 
     Some members are far more likely to be in a pair than others (by a Pareto law): these become
@@ -359,13 +341,11 @@ def _random_pairs(
     wanted = max(0, size * degree // 2 - len(tree))
     more = random.choice(size, size=(wanted, 2), p=attraction / attraction.sum())
     pairs = np.sort(np.concatenate([tree, more]), axis=1)
-    distinct: NDArray[np.int64] = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    distinct: _Ints = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
     return random.permutation(members)[distinct]
 
 
-def cross_pairs(
-    truth: NDArray[np.int64], wanted: int, random: np.random.Generator
-) -> NDArray[np.int64]:
+def cross_pairs(truth: _Ints, wanted: int, random: np.random.Generator) -> _Ints:
     """Return ``wanted`` distinct random pairs of nodes of different clusters, or all there are.
 
     Nodes are sorted by cluster, and all pairs across numbered: those of the first node with the
@@ -388,12 +368,8 @@ def cross_pairs(
 
 
 def _with_decoys(
-    within: NDArray[np.int64],
-    decoy: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    wanted: int | None,
-    random: np.random.Generator,
-) -> NDArray[np.int64]:
+    within: _Ints, decoy: _Ints, truth: _Ints, wanted: int | None, random: np.random.Generator
+) -> _Ints:
     """Return the pairs of both plantings, ``wanted`` across, filled up with random pairs."""
     pairs = np.unique(np.sort(np.concatenate([within, decoy]), axis=1), axis=0)
     apart = truth[pairs[:, 0]] != truth[pairs[:, 1]]
@@ -408,7 +384,7 @@ def _with_decoys(
     return np.concatenate([pairs[~apart], across[:number]])
 
 
-def _joining(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
+def _joining(clusters: _Ints) -> _Ints:
     """Return which of these pairs of clusters join all of them, early ones rather than late."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
@@ -416,7 +392,7 @@ def _joining(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
     distinct, first = np.unique(np.sort(clusters, axis=1), axis=0, return_index=True)
     n_clusters = int(clusters.max()) + 1
     rank = coo_array((first + 1.0, tuple(distinct.T)), shape=(n_clusters, n_clusters))
-    joining: NDArray[np.int64] = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
+    joining: _Ints = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
     return joining
 
 

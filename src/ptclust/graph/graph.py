@@ -434,7 +434,7 @@ def _complete(points: NDArray[np.float64], metric: str) -> Edges:
     if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
         raise InputError(
             f"the complete graph of {n:,} points has {n_edges:,} edges and takes "
-            f"{needed / 1e9:,.0f} GB, beyond this machine; give n_neighbors=, or call DBMSTClu().fit(points)"
+            f"{needed / 1e9:,.0f} GB, beyond this machine; give n_neighbors= or use DBMSTClu().fit"
         )
     weights = None
     try:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.planning.result import Curve, Prediction
 
-__all__ = ["Panel", "check_format", "draw_curve", "draw_panels", "draw_points", "draw_tree"]
-
 #: Okabe and Ito's colours, which all kinds of colour vision can distinguish.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
 _UNCLUSTERED, _CUT, _PLAIN, _AUXILIARY = "#9a9a9a", "#bdbdbd", "#333333", "#777777"
@@ -70,14 +68,10 @@ def draw_points(
     if tree is not None and len(tree.sources):
         a, b = tree.sources, tree.targets
         cut = labels[a] != labels[b]
-        axes.add_collection(
-            LineCollection(
-                list(np.stack([points[a], points[b]], axis=1)),
-                colors=np.where(cut, _CUT, colours[a]),
-                linewidths=np.where(cut, 0.5, 1.0) * min(1.2, size),
-                zorder=1,
-            )
-        )
+        lines = list(np.stack([points[a], points[b]], axis=1))
+        widths = np.where(cut, 0.5, 1.0) * min(1.2, size)
+        inks = np.where(cut, _CUT, colours[a])
+        axes.add_collection(LineCollection(lines, colors=inks, linewidths=widths, zorder=1))
     axes.scatter(points[:, 0], points[:, 1], s=size, c=colours, linewidths=0, zorder=2)
     _save(figure, path, dpi=150)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ptclust.errors import GraphError, UsageError
 from ptclust.theory.cluster import links_of_clusters
-from ptclust.theory.partition import Extremes, as_partition, positive_weights
+from ptclust.theory.partition import Extremes, as_partition, check_connected, positive_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -56,9 +56,8 @@ def expected_excess(exponent: float, n_candidates: int) -> float:
     >>> round(expected_excess(exponent=10.0, n_candidates=100), 3)
     0.461
     """
-    c = _exponent(exponent)
     _check_candidates(n_candidates)
-    return math.log(n_candidates) / c
+    return math.log(n_candidates) / _exponent(exponent)
 
 
 def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1) -> float:
@@ -70,9 +69,8 @@ def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1)
     >>> paper_exponent(epsilon=1.0, utility_sensitivity=0.2, n_steps=10)
     0.25
     """
-    for name, value in (("epsilon", epsilon), ("utility_sensitivity", utility_sensitivity)):
-        if not 0 < value < math.inf:
-            raise UsageError(f"{name} must be positive and finite, not {value!r}")
+    _check_positive("epsilon", epsilon)
+    _check_positive("utility_sensitivity", utility_sensitivity)
     if n_steps < 1:
         raise UsageError(f"at least 1 step is needed, not {n_steps}")
     return epsilon / (2.0 * utility_sensitivity * n_steps)
@@ -134,8 +132,8 @@ def partitioning_probability(
     bottleneck, n_pieces = links_of_clusters(graph, partition)
     if (torn := n_pieces - partition.n_clusters) > 0:
         raise GraphError(
-            f"the clusters fall into {torn} pieces more than there are clusters; every cluster "
-            "must be connected by edges of its own"
+            f"there are {torn} pieces more than there are clusters; every cluster must be "
+            "connected by edges of its own"
         )
     a, b = partition.cluster[graph.sources], partition.cluster[graph.targets]
     cross = a != b
@@ -162,11 +160,7 @@ def theorem_d(
     >>> theorem_d(graph, [0, 0, 1, 1], epsilon=6.0, utility_sensitivity=0.25).exponent
     4.0
     """
-    if graph.topology.n_components != 1:
-        raise GraphError(
-            "Theorem D is about a connected graph, and this one has "
-            f"{graph.topology.n_components} components; look at each by itself"
-        )
+    check_connected(graph, "Theorem D")
     positive_weights(graph, "Theorem D")
     steps = graph.n_nodes - 1
     c = paper_exponent(epsilon, utility_sensitivity, steps)
@@ -198,28 +192,19 @@ def drawn_tree_excess(
     the tree is by (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable.
     That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public.
 
-    Parameters
-    ----------
-    exponent : float or TreeCalibration
-        c, where an edge is selected with probability proportional to exp(-c w).
-    n_steps, n_edges : int
-        k and m, the number of edges of the tree and of the graph.
-    gamma : float
-        The probability with which the bound may fail.
+    ``exponent`` is c, where an edge is selected with probability proportional to exp(-c w), or what
+    a mechanism was calibrated to; ``n_steps`` is k and ``n_edges`` m, the numbers of edges of the
+    tree and of the graph; ``gamma`` is the probability with which the bound may fail.
 
-    Examples
-    --------
     >>> round(drawn_tree_excess(100.0, n_steps=99, n_edges=800, gamma=0.05), 2)
     7.71
     """
     from scipy.special import gammainccinv
 
     c = _exponent(exponent)
-    _check_counts(n_steps, n_edges)
     _check_gamma(gamma)
-    if n_steps == 0:
-        return 0.0
-    return (_log_choices(n_steps, n_edges) + float(gammainccinv(n_steps, gamma))) / c
+    log_choices = _log_choices(n_steps, n_edges)
+    return (log_choices + float(gammainccinv(n_steps, gamma))) / c if n_steps else 0.0
 
 
 def expected_drawn_tree_excess(
@@ -232,9 +217,7 @@ def expected_drawn_tree_excess(
     >>> round(expected_drawn_tree_excess(100.0, n_steps=99, n_edges=800), 2)
     6.55
     """
-    c = _exponent(exponent)
-    _check_counts(n_steps, n_edges)
-    return _log_choices(n_steps, n_edges) / c
+    return _log_choices(n_steps, n_edges) / _exponent(exponent)
 
 
 def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
@@ -250,14 +233,10 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
     >>> round(perturbed_tree_excess(noise, n_steps=99, gamma=0.05), 2)
     19.17
     """
-    _check_counts(n_steps, noise.n_values)
     _check_gamma(gamma)
-    differing = min(n_steps, noise.n_values - n_steps)
-    if differing == 0:
-        return 0.0
-    tail = math.log(noise.n_values / gamma)
+    tail = math.log(noise.n_values / gamma) if noise.n_values else 0.0
     largest = tail if noise.distribution == "laplace" else math.sqrt(2.0 * tail)
-    return 2.0 * differing * noise.scale * largest
+    return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
 
 
 def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
@@ -274,26 +253,33 @@ def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
     from scipy.special import digamma
 
     m = noise.n_values
-    _check_counts(n_steps, m)
-    differing = min(n_steps, m - n_steps)
-    if differing == 0:
-        return 0.0
-    largest = math.sqrt(2.0 * math.log(2.0 * m))
+    largest = math.sqrt(2.0 * math.log(2.0 * m)) if m else 0.0
     if noise.distribution == "laplace":
         largest = float(digamma(m + 1)) + np.euler_gamma
-    return 2.0 * differing * noise.scale * largest
+    return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
+
+
+def _n_differing(noise: Noise, n_steps: int) -> int:
+    """Return in how many edges, at most, two spanning trees differ."""
+    _check_counts(n_steps, noise.n_values)
+    return min(n_steps, noise.n_values - n_steps)
 
 
 def _log_choices(n_steps: int, n_edges: int) -> float:
     """Return log(m (m - 1) ... (m - k + 1)): a chosen edge is no candidate any more."""
+    _check_counts(n_steps, n_edges)
     return math.fsum(math.log(n_edges - j) for j in range(n_steps))
 
 
 def _exponent(exponent: float | TreeCalibration) -> float:
     c = exponent if isinstance(exponent, int | float) else exponent.exponent
-    if not 0 < c < math.inf:
-        raise UsageError(f"an exponent must be positive and finite, not {c!r}")
+    _check_positive("an exponent", c)
     return c
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise UsageError(f"{name} must be positive and finite, not {value!r}")
 
 
 def _check_candidates(n_candidates: int) -> None:
@@ -303,14 +289,9 @@ def _check_candidates(n_candidates: int) -> None:
 
 def _check_counts(n_steps: int, n_edges: int) -> None:
     if not 0 <= n_steps <= n_edges:
-        raise UsageError(
-            f"a spanning tree of a graph with {n_edges} edges has 0 to {n_edges} edges, "
-            f"not {n_steps}"
-        )
+        raise UsageError(f"a tree of such a graph has 0 to {n_edges} edges, not {n_steps}")
 
 
 def _check_gamma(gamma: float) -> None:
     if not 0 < gamma < 1:
-        raise UsageError(
-            f"gamma, the probability of failure, must lie between 0 and 1, not {gamma!r}"
-        )
+        raise UsageError(f"gamma, a probability of failure, must be between 0 and 1, not {gamma!r}")

@@ -72,29 +72,21 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
     deviation = calibration.weights.standard_deviation
     allowance = 0.0
     if len(within) and len(across) and within.min() > 0:
-        allowance = noise_allowance(
-            float(within.min()),
-            float(within.max()),
-            float(across.min()),
-            float(across.max()),
-            smallest=int(partition.sizes.min()),
-            largest=int(partition.sizes.max()),
-            n_nodes=graph.n_nodes,
-            n_clusters=partition.n_clusters,
-        )
-        allowance = max(0.0, min(allowance, float(within.min()) - deviation))
+        ends = (within.min(), within.max(), across.min(), across.max())
+        a, b, c, d = (float(end) for end in ends)
+        sizes = {"smallest": int(partition.sizes.min()), "largest": int(partition.sizes.max())}
+        counts = {"n_nodes": graph.n_nodes, "n_clusters": partition.n_clusters}
+        allowance = max(0.0, min(noise_allowance(a, b, c, d, **sizes, **counts), a - deviation))
     tree, n_draws = None, graph.n_edges
     if calibration.tree is not None:
         tree = partitioning_probability(graph, labels, calibration.tree)
         n_draws = graph.topology.n_tree_edges
     quiet = 0.0
     if allowance > 0:
-        quiet = probability_of_no_larger_noise(
-            allowance,
-            n_draws,
-            scale=calibration.weights.scale,
-            noise="laplace" if calibration.weights.distribution == "laplace" else "gaussian",
-        )
+        laplace = calibration.weights.distribution == "laplace"
+        kind: Literal["laplace", "gaussian"] = "laplace" if laplace else "gaussian"
+        scale = calibration.weights.scale
+        quiet = probability_of_no_larger_noise(allowance, n_draws, scale=scale, noise=kind)
     return Promise(calibration.mechanism, tree, allowance, (1.0 if tree is None else tree) * quiet)
 
 
@@ -111,19 +103,9 @@ def certify_interval(
 ) -> RecoveryCertificate:
     """Certify that DBMSTClu recovers the clusters of every tree that keeps to these numbers.
 
-    Parameters
-    ----------
-    a, b : float
-        The least and the largest weight of the tree's edges within clusters.
-    c, d : float
-        The least and the largest weight of its edges across.
-    smallest, largest : int
-        The least and the largest number of nodes of a cluster.
-    n_nodes, n_clusters : int
-        The number of nodes, and of clusters, at least two. Each is one piece of the tree.
+    The tree's edges weigh from a to b within clusters and from c to d across. There are at least
+    two clusters, of ``smallest`` to ``largest`` nodes each, and each is one piece of the tree.
 
-    Examples
-    --------
     >>> shape = {"smallest": 20, "largest": 30, "n_nodes": 100, "n_clusters": 4}
     >>> certify_interval(0.1, 0.25, 0.9, 1.0, **shape).holds
     True
@@ -191,10 +173,8 @@ def probability_of_no_larger_noise(
     if noise not in ("laplace", "gaussian"):
         raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
     if not (allowance >= 0 and scale > 0 and n_draws >= 0):
-        raise UsageError(
-            "allowance and n_draws must be at least 0 and scale above 0, "
-            f"not {allowance!r}, {n_draws!r} and {scale!r}"
-        )
+        given = f"{allowance!r}, {n_draws!r} and {scale!r}"
+        raise UsageError(f"allowance and n_draws must be at least 0 and scale above 0, not {given}")
     size = allowance / scale
     beyond = math.exp(-size) if noise == "laplace" else math.erfc(size / math.sqrt(2))
     if beyond == 1 or n_draws == 0:
@@ -206,20 +186,13 @@ def _check(
     a: float, b: float, c: float, d: float, smallest: int, largest: int, n: int, k: int
 ) -> None:
     if not (0 < a <= b and 0 < c <= d < math.inf and b < math.inf):
-        raise UsageError(
-            "weights must be positive and finite, and a <= b and c <= d the ends of their "
-            "intervals; a positive shift may be missing"
-        )
+        raise UsageError("weights must be positive and finite, a <= b and c <= d; raise the shift")
     if not 1 <= smallest <= largest:
-        raise UsageError(
-            "cluster sizes must be at least 1 and smallest <= largest, "
-            f"not {smallest!r} and {largest!r}"
-        )
+        sizes = f"{smallest!r} and {largest!r}"
+        raise UsageError(f"sizes must be at least 1 and smallest <= largest, not {sizes}")
     if k < 2 or not k * smallest <= n <= k * largest:
-        raise UsageError(
-            f"{k!r} clusters of {smallest!r} to {largest!r} nodes cannot make up {n!r} nodes; "
-            "there must be two clusters or more"
-        )
+        clusters = f"{k!r} clusters of {smallest!r} to {largest!r} nodes"
+        raise UsageError(f"{clusters} cannot make up {n!r} nodes; there are at least two clusters")
 
 
 def _stability(inner: float, outer: float, smallest: int, largest: int) -> float:
@@ -244,9 +217,8 @@ def _preference(
     margin = worth - n_nodes * max(0.0, b / c - c / d)
     for size in (smallest, largest):
         for heaviest in (c, d):
-            right = (
-                worth + smallest * (1 - c / heaviest) + (size + 2 * smallest) * (c - b) / heaviest
-            )
+            right = worth + smallest * (1 - c / heaviest)
+            right += (size + 2 * smallest) * (c - b) / heaviest
             for q, x in ((1, 1.0), (size - 1, 1 - a / b)):
                 margin = min(margin, right - q * (x + 1 - b / heaviest))
     return margin

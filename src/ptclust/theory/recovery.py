@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from ptclust.clustering.dbmstclu._kernel import RootedForest
     from ptclust.theory.partition import Partition
 
+    _Ints = NDArray[np.int64]
+    _Floats = NDArray[np.float64]
+    _Bools = NDArray[np.bool_]
+
 MARGIN = 1e-6
 """By how much, in units of N * DBCVI, a condition has to hold.
 
@@ -63,7 +67,6 @@ class Condition:
     """One condition, and where it is closest to failing."""
 
     name: str
-    """partition, order, stability, preference or progress."""
     margin: float
     """What is left, in units of N * DBCVI (for order, 1 - b / c; for partition, infinite)."""
     cluster: int | None = None
@@ -104,8 +107,8 @@ class RecoveryCertificate:
             sign = "holds" if condition.holds else "FAILS"
             where = "" if condition.edge is None else f", edge {condition.edge}"
             where += "" if condition.cluster is None else f", cluster {condition.cluster}"
-            margin = f" (margin {condition.margin:.4g}{where})"
-            margin = "" if math.isinf(condition.margin) else margin
+            finite = math.isfinite(condition.margin)
+            margin = f" (margin {condition.margin:.4g}{where})" if finite else ""
             lines.append(f"  {condition.name} {sign}: {_MEANING[condition.name]}{margin}")
         if any(one.name in _NECESSARY and one.margin < -MARGIN for one in self.failed):
             lines.append("  DBMSTClu does not return these clusters: what fails is necessary, too.")
@@ -119,16 +122,12 @@ class RecoveryCertificate:
 def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertificate:
     """Certify that DBMSTClu, run on this tree, returns exactly these clusters.
 
-    Parameters
-    ----------
-    tree : Tree
-        A connected tree with positive weights.
-    labels : array_like of int
-        The cluster of every node, in any numbering. Every node labelled -1 is a cluster of its own.
-
-    Notes ----- If it does not hold, DBMSTClu may still return the clusters. Time is linear in the
+    The tree is connected, with positive weights; every node labelled -1 is a cluster of its own. If
+    the certificate does not hold, DBMSTClu may still return the clusters. Time is linear in the
     nodes, but for sorts of the clusters.
 
+    Notes
+    -----
     *Privacy.* None: for the curator's own eyes.
 
     Examples
@@ -143,10 +142,8 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
       stability holds: no cut within a cluster pays once the clusters are found (margin 2.556, ...
     """
     if (n_components := tree.n_nodes - len(tree.weights)) != 1:
-        raise GraphError(
-            f"a certificate is about one connected tree, not a forest of {n_components} "
-            "components; certify each component by itself"
-        )
+        forest = f"a forest of {n_components} components"
+        raise GraphError(f"a certificate needs one tree, not {forest}; certify each component")
     check_weights(tree)
     partition = as_partition(labels, tree.n_nodes)
     across = is_cut(tree, labels)
@@ -171,11 +168,11 @@ class _Clusters:
 
     lightest: float  # c
     heaviest: float  # d
-    size: NDArray[np.int64]
-    validity: NDArray[np.float64]  # v_i
+    size: _Ints
+    validity: _Floats  # v_i
 
     @classmethod
-    def of(cls, tree: WeightedTree, partition: Partition, across: NDArray[np.bool_]) -> _Clusters:
+    def of(cls, tree: WeightedTree, partition: Partition, across: _Bools) -> _Clusters:
         weights = tree.weights[across]
         v = cluster_validity(tree, partition.cluster)
         return cls(float(weights.min()), float(weights.max()), partition.sizes, v)
@@ -186,32 +183,25 @@ class _Sweep:
     """The rooted tree, by preorder numbers, and what cuts within its clusters would leave."""
 
     forest: RootedForest
-    cluster: NDArray[np.int64]
+    cluster: _Ints
     sides: _Sides
 
     @classmethod
     def of(cls, tree: WeightedTree, partition: Partition) -> _Sweep:
         forest, n = rooted(tree), tree.n_nodes
-        sides = _Sides(
-            n_below=np.ones(n, np.int64),
-            cuts_below=np.zeros(n, np.int64),
-            within=np.zeros(n, np.bool_),
-            heaviest_below=np.zeros(n),
-            heaviest_above=np.zeros(n),
-            validity_below=np.zeros(n),
-            validity_above=np.zeros(n),
-        )
+        counts = np.ones(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)
+        sides = _Sides(*counts, *np.zeros((4, n)))
         cluster = partition.cluster[forest.node]
         _sweep_clusters(forest.parent, forest.weight, cluster, np.zeros(n), sides)
         return cls(forest, cluster, sides)
 
     @property
-    def tops(self) -> NDArray[np.int64]:
+    def tops(self) -> _Ints:
         """Return the topmost node of every cluster: the clusters in preorder."""
         return np.flatnonzero(~self.sides.within)
 
 
-def _order(tree: WeightedTree, across: NDArray[np.bool_]) -> Condition:
+def _order(tree: WeightedTree, across: _Bools) -> Condition:
     within = np.where(across, 0.0, tree.weights)
     edge = int(within.argmax())
     lightest = float(tree.weights[across].min())
@@ -229,7 +219,7 @@ def _conditions_within(
     q = sides.n_below[inner], size - sides.n_below[inner]
     x = sides.validity_below[inner], sides.validity_above[inner]
 
-    def worst(name: str, margin: NDArray[np.float64]) -> Condition:
+    def worst(name: str, margin: _Floats) -> Condition:
         if not len(margin):
             return Condition(name, math.inf)
         i = int(margin.argmin())
@@ -249,12 +239,12 @@ def _conditions_within(
 
 def _preference(
     clusters: _Clusters,
-    home: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    q: tuple[NDArray[np.int64], NDArray[np.int64]],
-    x: tuple[NDArray[np.float64], NDArray[np.float64]],
-    both: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+    home: _Ints,
+    weight: _Floats,
+    q: tuple[_Ints, _Ints],
+    x: tuple[_Floats, _Floats],
+    both: _Bools,
+) -> _Floats:
     """Return by how much a cut between clusters beats the cut of every edge within one.
 
     ``both`` says of which edges both sides may have other clusters attached.
@@ -274,14 +264,11 @@ def _preference(
     return np.where(both, np.minimum(margin, apart), margin)
 
 
-def _smallest_others(
-    values: NDArray[np.float64] | NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _smallest_others(values: _Floats | _Ints) -> tuple[_Floats, _Floats]:
     """Return, for each of three clusters or more, the smallest two values among the others."""
     order = np.argsort(values, kind="stable")[:3]
     first, second, third = values[order].astype(np.float64)
-    is_first = np.arange(len(values)) == order[0]
-    is_second = np.arange(len(values)) == order[1]
+    is_first, is_second = (np.arange(len(values)) == place for place in order[:2])
     return np.where(is_first, second, first), np.where(is_first | is_second, third, second)
 
 
@@ -319,7 +306,7 @@ def _progress(tree: WeightedTree, clusters: _Clusters, sweep: _Sweep) -> Conditi
     return Condition("progress", float(margin[least]), edge=edge)
 
 
-def _merged(tree: _ClusterTree, edges: NDArray[np.int64]) -> _Merges:
+def _merged(tree: _ClusterTree, edges: _Ints) -> _Merges:
     n = len(edges)
     merges = _Merges(
         sides=np.empty((n, 2), np.int64),
@@ -339,22 +326,18 @@ def _merged(tree: _ClusterTree, edges: NDArray[np.int64]) -> _Merges:
 class _Sides(NamedTuple):
     """Both sides, within its cluster, of the edge above every node in preorder."""
 
-    n_below: NDArray[np.int64]  # nodes at and below the node
-    cuts_below: NDArray[np.int64]  # edges that leave the cluster at or below it
-    within: NDArray[np.bool_]  # whether the edge above it is within a cluster
-    heaviest_below: NDArray[np.float64]  # heaviest edge below it
-    heaviest_above: NDArray[np.float64]  # heaviest edge of the cluster on the other side
-    validity_below: NDArray[np.float64]  # V_C of what a cut of the edge would leave below
-    validity_above: NDArray[np.float64]  # and of the rest of the cluster
+    n_below: _Ints  # nodes at and below the node
+    cuts_below: _Ints  # edges that leave the cluster at or below it
+    within: _Bools  # whether the edge above it is within a cluster
+    heaviest_below: _Floats  # heaviest edge below it
+    heaviest_above: _Floats  # heaviest edge of the cluster on the other side
+    validity_below: _Floats  # V_C of what a cut of the edge would leave below
+    validity_above: _Floats  # and of the rest of the cluster
 
 
 @kernel
 def _sweep_clusters(
-    parent: NDArray[Any],
-    weight: NDArray[np.float64],
-    cluster: NDArray[np.int64],
-    runner_up: NDArray[np.float64],
-    sides: _Sides,
+    parent: NDArray[Any], weight: _Floats, cluster: _Ints, runner_up: _Floats, sides: _Sides
 ) -> None:
     """Fill ``sides`` in two sweeps; all arrays are indexed by preorder number.
 
@@ -390,28 +373,28 @@ def _sweep_clusters(
 class _ClusterTree(NamedTuple):
     """The clusters in preorder, the root first. An edge goes by the cluster below it."""
 
-    parent: NDArray[np.int64]
-    weight: NDArray[np.float64]  # of the edge to the parent
-    size: NDArray[np.int64]  # nodes of the cluster
-    heaviest: NDArray[np.float64]  # heaviest edge within
+    parent: _Ints
+    weight: _Floats  # of the edge to the parent
+    size: _Ints  # nodes of the cluster
+    heaviest: _Floats  # heaviest edge within
 
 
 class _Merges(NamedTuple):
     """The parts that single linkage makes, in order."""
 
-    sides: NDArray[np.int64]  # the two parts joined: an earlier merge, or -1 - k for the cluster k
-    n_nodes: NDArray[np.int64]  # nodes of both
-    heaviest: NDArray[np.float64]  # heaviest edge of either
-    n_clusters: NDArray[np.int64]  # clusters of the whole part
-    leaving: NDArray[np.float64]  # lightest edge that leaves it, inf for the last
-    before: NDArray[np.float64]  # its share of N * DBCVI, 0 for the last
-    after: NDArray[np.float64]  # and what the cut of its heaviest edge leaves
-    begin: NDArray[np.int64]  # where its clusters begin in ``order``
-    order: NDArray[np.int64]  # the clusters, those of every part side by side
+    sides: _Ints  # the two parts joined: an earlier merge, or -1 - k for the cluster k
+    n_nodes: _Ints  # nodes of both
+    heaviest: _Floats  # heaviest edge of either
+    n_clusters: _Ints  # clusters of the whole part
+    leaving: _Floats  # lightest edge that leaves it, inf for the last
+    before: _Floats  # its share of N * DBCVI, 0 for the last
+    after: _Floats  # and what the cut of its heaviest edge leaves
+    begin: _Ints  # where its clusters begin in ``order``
+    order: _Ints  # the clusters, those of every part side by side
 
 
 @kernel
-def _merge_clusters(edges: NDArray[np.int64], tree: _ClusterTree, merges: _Merges) -> None:
+def _merge_clusters(edges: _Ints, tree: _ClusterTree, merges: _Merges) -> None:
     """Link the clusters into ``merges``; ``edges`` are all but the root, by weight to their parent.
 
     On entry ``leaving`` is infinite, and ``n_clusters``, ``before``, ``after`` and ``begin`` are 0.
@@ -454,11 +437,11 @@ def _merge_clusters(edges: NDArray[np.int64], tree: _ClusterTree, merges: _Merge
 
 @kernel
 def _best_cut_between(
-    members: NDArray[np.int64],
+    members: _Ints,
     tree: _ClusterTree,
-    n_below: NDArray[np.int64],
-    clusters_below: NDArray[np.int64],
-    heaviest_below: NDArray[np.float64],
+    n_below: _Ints,
+    clusters_below: _Ints,
+    heaviest_below: _Floats,
 ) -> float:
     """Return the largest N * DBCVI that a cut between ``members``, in preorder, leaves.
 
@@ -490,17 +473,14 @@ def _best_cut_between(
 
 
 @kernel
-def _best_cuts(
-    parts: NDArray[np.int64],
-    tree: _ClusterTree,
-    merges: _Merges,
-    work: int,
-    best: NDArray[np.float64],
-) -> None:
+def _best_cuts(parts: _Ints, tree: _ClusterTree, merges: _Merges, work: int, best: _Floats) -> None:
     """Write the best cut of each of ``parts`` into ``best``, for about ``work`` clusters."""
     n = len(tree.parent)
-    n_below, clusters_below = np.empty(n, np.int64), np.empty(n, np.int64)
-    heaviest_below = np.empty(n)
+    n_below, clusters_below, heaviest_below = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n),
+    )
     for part in parts:
         work -= merges.n_clusters[part]
         if work < 0:

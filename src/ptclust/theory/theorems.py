@@ -137,9 +137,10 @@ class _Run:
 
 def _index_after_each_cut(tree: WeightedTree, made: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return N * DBCVI after the cuts ``made`` and each other edge; -inf for those made."""
-    values = np.full(len(tree.weights), -np.inf)
-    for edge in np.setdiff1d(np.arange(len(tree.weights)), made):
-        kept = np.delete(np.arange(len(tree.weights)), np.append(made, edge))
+    edges = np.arange(len(tree.weights))
+    values = np.full(len(edges), -np.inf)
+    for edge in np.setdiff1d(edges, made):
+        kept = np.delete(edges, np.append(made, edge))
         pieces = np.arange(tree.n_nodes)
         label_components(tree.sources[kept], tree.targets[kept], pieces)
         values[edge] = tree.n_nodes * dbcvi(tree, pieces)
