@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 EXPERIMENTS := figures tables bounds certificates utility shift bench ledger-stress crossings
 
-.PHONY: demo test test-long check format fuzz $(EXPERIMENTS) clean
+.PHONY: demo test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -15,6 +15,26 @@ test: .venv/ready-dev
 
 test-long: .venv/ready-dev
 	$(BIN)/python -m pytest -n 2
+
+# The oldest dependencies that pyproject.toml allows, pinned in tests/oldest.txt.
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv-oldest/bin/python -m pip install --quiet --constraint tests/oldest.txt --editable . --group test
+	.venv-oldest/bin/python -m pytest -n 2 -m "not long"
+
+# Every Python that is supported and installed here; says which are not.
+test-pythons:
+	@for version in 3.11 3.12 3.13; do \
+	  if ! command -v python$$version > /dev/null; then echo "python$$version is not installed: skipped"; continue; fi; \
+	  python$$version -m venv .venv-$$version && \
+	  .venv-$$version/bin/python -m pip install --quiet --upgrade 'pip>=25.1' && \
+	  .venv-$$version/bin/python -m pip install --quiet --editable . --group test && \
+	  .venv-$$version/bin/python -m pytest -n 2 -m "not long" || exit 1; \
+	done
+
+coverage: .venv/ready-dev
+	$(BIN)/python -m pytest -n 2 -m "not long" --cov --cov-report=term:skip-covered
 
 check: .venv/ready-dev
 	$(BIN)/ruff format --check .
@@ -48,4 +68,4 @@ utility: .venv/ready-dev  # networkx has some of its graphs
 	touch $@
 
 clean:
-	rm -rf .venv build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -13,7 +13,7 @@ import typer
 
 from ptclust.cli import main
 from ptclust.cli._options import AsJson
-from ptclust.cli._terminal import say, stages
+from ptclust.cli._terminal import progress_display, say
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -84,14 +84,14 @@ def figures(
     """
     from experiments.figures import run_figures
 
-    with stages() as stage:
+    with progress_display() as progress:
         report = run_figures(
             output,
             cross_edges=cross_edges,
             repetitions=repetitions,
             seed=seed,
             command=_command(context),
-            stage=stage,
+            progress=progress,
         )
     _show(report, f"Figures (PNG and SVG) and report are in {output}", as_json=as_json)
 
@@ -113,8 +113,8 @@ def tables(
     grid = Grid.quick() if quick else Grid.full()
     if repetitions is not None:
         grid = grid.with_repetitions(repetitions)
-    with stages() as stage:
-        records = run_tables(output, grid, seed=seed, resume=resume, stage=stage)
+    with progress_display() as progress:
+        records = run_tables(output, grid, seed=seed, resume=resume, progress=progress)
         report = TablesReport(records, grid, _command(context))
         report.save(output)
     _show(report, f"{len(records):,} runs; tables and results are in {output}", as_json=as_json)
@@ -149,9 +149,9 @@ def utility(
         effort = effort.with_nodes(nodes)
     if without:
         effort = effort.without(without)
-    with stages() as stage:
-        records = run_utility(output, effort, seed=seed, resume=resume, stage=stage)
-        stage("Drawing")
+    with progress_display() as progress:
+        records = run_utility(output, effort, seed=seed, resume=resume, progress=progress)
+        progress("Drawing")
         report = UtilityReport(records, _command(context), effort.settings)
         report.save(output)
     message = f"{len(records):,} runs; tables, figures and results are in {output}"
@@ -171,10 +171,10 @@ def bounds(
     from experiments.bounds import Effort, run_bounds
     from experiments.bounds_report import BoundsReport
 
-    with stages() as stage:
+    with progress_display() as progress:
         effort = Effort.quick() if quick else Effort.full()
-        records = run_bounds(output, effort, seed=seed, resume=resume, stage=stage)
-        stage("Drawing")
+        records = run_bounds(output, effort, seed=seed, resume=resume, progress=progress)
+        progress("Drawing")
         report = BoundsReport(records, _command(context))
         report.save(output)
     message = f"{len(records):,} cases; tables, figure and results are in {output}"
@@ -192,8 +192,8 @@ def certificates(
     """Count how often recovery by DBMSTClu is certified, and happens (docs/proofs/recovery.md)."""
     from experiments.certificates import CertificatesReport, run_certificates
 
-    with stages() as stage:
-        shares = run_certificates(quick=quick, seed=seed, stage=stage)
+    with progress_display() as progress:
+        shares = run_certificates(quick=quick, seed=seed, progress=progress)
     report = CertificatesReport(shares, _command(context))
     report.save(output)
     n_trees = sum(share.trees for share in shares)
@@ -211,8 +211,8 @@ def shift(
     """Compare rules for the shift tau of released weights (docs/decisions/0006-shift.md)."""
     from experiments.shift import compare_shifts
 
-    with stages() as stage:
-        table = compare_shifts(repetitions, seed=seed, stage=stage)
+    with progress_display() as progress:
+        table = compare_shifts(repetitions, seed=seed, progress=progress)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(table + "\n", encoding="utf-8")
     typer.echo(table)
@@ -233,8 +233,8 @@ def bench(
     """Compare CPU time and memory with scipy's minimum spanning tree on one random graph."""
     from experiments.benchmark import run_benchmark
 
-    with stages() as stage:
-        report = run_benchmark(nodes, edges, repeat, stage)
+    with progress_display() as progress:
+        report = run_benchmark(nodes, edges, repeat, progress)
     report.save(output)
     typer.echo(report.to_json() if as_json else report.to_table())
 

@@ -114,17 +114,17 @@ def random_edges(
 
 
 def run_benchmark(
-    n_nodes: int, n_edges: int, repeat: int, stage: Callable[[str], None] = lambda _: None
+    n_nodes: int, n_edges: int, repeat: int, progress: Callable[[str], None] = lambda _: None
 ) -> Report:
     """Measure all tasks on one random graph."""
     with tempfile.TemporaryDirectory() as folder:
-        stage("Making a random graph")
+        progress("Making a random graph")
         arrays: tuple[NDArray[Any], ...] = random_edges(n_nodes, n_edges)
         for name, array in zip(("sources", "targets", "weights"), arrays, strict=True):
             np.save(Path(folder) / f"{name}.npy", array)
         measurements = {}
         for task in TASKS:
-            stage(f"Measuring {task}")
+            progress(f"Measuring {task}")
             command = [sys.executable, "-m", __name__, task, folder, str(n_nodes), str(repeat)]
             done = subprocess.run(  # noqa: S603
                 command, cwd=_ROOT, check=True, capture_output=True, text=True
@@ -145,8 +145,9 @@ def _prepare(task: str, edges: tuple[Any, Any, Any], n_nodes: int) -> Callable[[
         )
     from ptclust.clustering import dbmstclu
     from ptclust.graph import Graph
+    from ptclust.pipeline import private_spanning_tree
     from ptclust.privacy import Sensitivity
-    from ptclust.trees import minimum_spanning_tree, private_spanning_tree
+    from ptclust.trees import minimum_spanning_tree
 
     def mst() -> Any:
         return minimum_spanning_tree(Graph(sources, targets, weights, n_nodes=n_nodes))
@@ -156,7 +157,7 @@ def _prepare(task: str, edges: tuple[Any, Any, Any], n_nodes: int) -> Callable[[
     if task in ("kruskal", "pamst"):
         return lambda: private_spanning_tree(
             Graph(sources, targets, weights, n_nodes=n_nodes),
-            method=task,  # type: ignore[arg-type]
+            mechanism=task,
             epsilon=1.0,
             delta=1e-6,
             sensitivity=Sensitivity(linf=1e-5),

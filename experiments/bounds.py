@@ -13,15 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ptclust.trees.perturbed import perturbed_edges
-from ptclust.trees.private import DRAW
 
 from experiments._records import Records
 from ptclust._statistics import seed_of
 from ptclust.datasets import planted_graph
 from ptclust.graph import Graph
-from ptclust.mechanisms.exponential import calibrate_tree
-from ptclust.privacy import Budget, RandomStream, Sensitivity, gaussian_noise, laplace_noise
+from ptclust.mechanisms import MECHANISMS, Kruskal, Pamst
+from ptclust.mechanisms.exponential import ALONE
+from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.theory import (
     drawn_tree_excess,
     expected_drawn_tree_excess,
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from ptclust.privacy import Noise
 
 __all__ = [
     "DELTA",
@@ -63,6 +60,7 @@ DELTA = 1e-6
 SUBTREES = {"narrow": (0.30, 0.35, 0.95), "wide": (0.10, 0.30, 0.95)}
 """Least and largest weight of a subtree of 12 edges, and that of the cut edge; H holds in both."""
 N_SUBTREE_EDGES = 12
+_OF_TREES = Pamst(), Kruskal()
 _KEY = "part", "case", "x", "draws"
 
 
@@ -111,7 +109,7 @@ def run_bounds(
     *,
     seed: int = 0,
     resume: bool = True,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Draw trees and noise, and compare frequencies and quantiles with the bounds, case by case.
 
@@ -125,7 +123,7 @@ def run_bounds(
     effort : Effort
     seed : int, default 0
     resume : bool, default True
-    stage : callable
+    progress : callable
         Progress callback.
     """
     graphs = {"moons": _moons(30), "paths": light_and_heavy_paths(8, 2, 1.2)}
@@ -139,14 +137,14 @@ def run_bounds(
             key = "trade-off", name, scale, effort.noise_draws
             jobs.append((key, _TradeOff(*weights, scale, effort.noise_draws)))
     heavy, _ = _moons(100)
-    for method in (*DRAW, "laplace", "gaussian"):
+    for mechanism in (*(each.name for each in _OF_TREES), "laplace", "gaussian"):
         for epsilon in effort.epsilons:
-            key = "weight", method, epsilon, effort.tree_draws // 4
-            jobs.append((key, _Weight(heavy, method, epsilon, effort.tree_draws // 4)))
+            key = "weight", mechanism, epsilon, effort.tree_draws // 4
+            jobs.append((key, _Weight(heavy, mechanism, epsilon, effort.tree_draws // 4)))
     wanted = []
     with Records.of(directory, "bounds", _KEY, resume=resume, seed=seed) as records:
         for done, (key, job) in enumerate(jobs):
-            stage(f"{key[0]}, {key[1]}: {done + 1} of {len(jobs)}")
+            progress(f"{key[0]}, {key[1]}: {done + 1} of {len(jobs)}")
             wanted.append(records.made(key, partial(job, seed_of(seed, *key))))
             records.flush()
     return wanted
@@ -198,11 +196,11 @@ class _Partitioning:
         crosses = self.labels[self.graph.sources] != self.labels[self.graph.targets]
         n_cuts = int(self.labels.max())
         record: dict[str, Any] = asdict(forms)
-        for method, draw in DRAW.items():
-            with RandomStream.seeded(seed_of(seed, method)) as stream:
-                record[method] = sum(
-                    int(crosses[draw(self.graph, forms.exponent, stream)].sum()) == n_cuts
-                    for _ in range(self.draws)
+        for mechanism in _OF_TREES:
+            with RandomStream.seeded(seed_of(seed, mechanism.name)) as stream:
+                draw = partial(mechanism.draw_edges, self.graph, forms.exponent, stream)
+                record[mechanism.name] = sum(
+                    int(crosses[draw()].sum()) == n_cuts for _ in range(self.draws)
                 )
         return record
 
@@ -245,29 +243,28 @@ class _TradeOff:
 
 @dataclass(frozen=True)
 class _Weight:
-    """How much heavier than the minimum spanning tree the private trees of one method are."""
+    """How much heavier than the minimum spanning tree the private trees of one mechanism are."""
 
     graph: Graph
-    method: str
+    mechanism: str
     epsilon: float
     draws: int
 
     def __call__(self, seed: int) -> dict[str, Any]:
         graph, sensitivity = self.graph, Sensitivity(linf=LINF, l1=L1)
-        n_steps = graph.n_nodes - 1
-        draw: Callable[[], NDArray[Any]]
+        n_steps, mechanism = graph.n_nodes - 1, MECHANISMS.get(self.mechanism)
+        delta = 0 if "pure" in mechanism.variants else DELTA
+        budget = Budget.approximate(self.epsilon, delta)
+        calibration = mechanism.calibrate(graph.topology, sensitivity, budget, split=ALONE)
+        if calibration.tree is not None:
+            bound = drawn_tree_excess(calibration.tree, n_steps, graph.n_edges, GAMMA)
+            mean_bound = expected_drawn_tree_excess(calibration.tree, n_steps, graph.n_edges)
+        else:
+            bound = perturbed_tree_excess(calibration.weights, n_steps, GAMMA)
+            mean_bound = expected_perturbed_tree_excess(calibration.weights, n_steps)
         with RandomStream.seeded(seed) as stream:
-            if self.method in DRAW:
-                tree = calibrate_tree(sensitivity, n_steps, Budget.pure(self.epsilon))
-                bound = drawn_tree_excess(tree, n_steps, graph.n_edges, GAMMA)
-                mean_bound = expected_drawn_tree_excess(tree, n_steps, graph.n_edges)
-                draw = lambda: DRAW[self.method](graph, tree.exponent, stream)  # noqa: E731
-            else:
-                noise = self._noise(sensitivity)
-                bound = perturbed_tree_excess(noise, n_steps, GAMMA)
-                mean_bound = expected_perturbed_tree_excess(noise, n_steps)
-                draw = lambda: perturbed_edges(graph, noise, stream)[0]  # noqa: E731
-            weights = np.array([graph.weights[draw()].sum() for _ in range(self.draws)])
+            draw = partial(mechanism.draw_tree, graph, calibration, stream)
+            weights = np.array([graph.weights[draw().edge_ids].sum() for _ in range(self.draws)])
         least = minimum_spanning_tree(graph).total_weight
         heaviest = minimum_spanning_tree(
             Graph(graph.sources, graph.targets, -graph.weights, n_nodes=graph.n_nodes)
@@ -281,9 +278,3 @@ class _Weight:
             "mean": float(excess.mean()),
             "error": float(excess.std(ddof=1) / math.sqrt(self.draws)),
         }
-
-    def _noise(self, sensitivity: Sensitivity) -> Noise:
-        if self.method == "laplace":
-            return laplace_noise(sensitivity, self.graph.n_edges, self.epsilon)
-        budget = Budget.approximate(self.epsilon, DELTA).to_zcdp()
-        return gaussian_noise(sensitivity, self.graph.n_edges, budget.rho or 0)

@@ -55,7 +55,7 @@ class Share:
 
 
 def run_certificates(
-    *, quick: bool = False, seed: int = 0, stage: Callable[[str], None] = lambda _: None
+    *, quick: bool = False, seed: int = 0, progress: Callable[[str], None] = lambda _: None
 ) -> list[Share]:
     """Certify and cluster minimum spanning trees of planted graphs, and random trees.
 
@@ -64,10 +64,10 @@ def run_certificates(
     quick : bool, default False
         A tenth of the trees.
     seed : int, default 0
-    stage : callable
+    progress : callable
         Progress callback.
     """
-    return [*_planted_shares(quick, seed, stage), *_tree_shares(quick, seed, stage)]
+    return [*_planted_shares(quick, seed, progress), *_tree_shares(quick, seed, progress)]
 
 
 def random_tree(
@@ -105,11 +105,11 @@ def random_tree(
     return Tree(topology, np.concatenate([within, across])[order]), truth
 
 
-def _planted_shares(quick: bool, seed: int, stage: Callable[[str], None]) -> Iterator[Share]:
+def _planted_shares(quick: bool, seed: int, progress: Callable[[str], None]) -> Iterator[Share]:
     for n_nodes, counts in _N_CLUSTERS.items():
         repetitions = (20 if n_nodes == 100 else 10) // (10 if quick else 1)
         for family in get_args(Family):
-            stage(f"{family}, {n_nodes} nodes")
+            progress(f"{family}, {n_nodes} nodes")
             for n_clusters in counts:
                 if n_clusters is not None and family in PAPER:
                     continue
@@ -138,10 +138,10 @@ def _planted(
     return minimum_spanning_tree(planted.graph), planted.truth
 
 
-def _tree_shares(quick: bool, seed: int, stage: Callable[[str], None]) -> Iterator[Share]:
+def _tree_shares(quick: bool, seed: int, progress: Callable[[str], None]) -> Iterator[Share]:
     for sizes in _SIZES:
         for n_clusters in _COUNTS:
-            stage(f"{n_clusters} clusters of {sizes[0]} to {sizes[1]} nodes")
+            progress(f"{n_clusters} clusters of {sizes[0]} to {sizes[1]} nodes")
             random = np.random.default_rng([seed, n_clusters, *sizes])
             trees = [random_tree(sizes, n_clusters, random) for _ in range(50 if quick else 500)]
             yield _share("trees", f"{sizes[0]} to {sizes[1]}", trees)

@@ -2,9 +2,10 @@
 
 The noise enters only through the shift that makes weights positive. It is here to compare with.
 
-Edges come light ones first, as in single linkage. What edges so far have joined is a component; one of at least
-``least`` nodes is a cluster. It begins when components that are none become one. Components that are none get lost in
-it as they join. It ends when it meets another cluster, and both become children of a new one.
+Edges come light ones first, as in single linkage. What edges so far have joined is a component; one
+of at least ``least`` nodes is a cluster. It begins when components that are none become one.
+Components that are none get lost in it as they join. It ends when it meets another cluster, and
+both become children of a new one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _LEAST = 5
 
 
 def default_cluster_size(n_nodes: int) -> int:
-    """Return half the root of the number of nodes, at least 5: the more nodes, the larger the groups chance makes.
+    """Return half the root of the number of nodes, at least 5.
+
+    The more nodes, the larger the groups chance makes.
 
     >>> default_cluster_size(100), default_cluster_size(1000)
     (5, 16)
@@ -57,12 +60,13 @@ def excess_of_mass(
     Returns
     -------
     array of int
-        The cluster of every node, numbered by first appearance; -1 for nodes in none. A tree that never falls into
-        two clusters is one.
+        The cluster of every node, numbered by first appearance; -1 for nodes in none. A tree that
+        never falls into two clusters is one.
 
     References
     ----------
-    R. Campello, D. Moulavi, J. Sander. Density-based clustering based on hierarchical density estimates. 2013.
+    R. Campello, D. Moulavi, J. Sander. Density-based clustering based on hierarchical density
+    estimates. 2013.
 
     Examples
     --------
@@ -96,9 +100,9 @@ def condense(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return the first cluster of every node, the parent of every cluster, and its excess of mass.
 
-    ``density``, one over the weight, falls from edge to edge. The excess of mass of a cluster is the sum over its nodes
-    of the density at which they leave it, seen from above, less the density at which it appears. Parents come after
-    their children; -1 stands for none.
+    ``density``, one over the weight, falls from edge to edge. The excess of mass of a cluster is
+    the sum over its nodes of the density at which they leave it, seen from above, less the density
+    at which it appears. Parents come after their children; -1 stands for none.
     """
     component = np.arange(n_nodes)
     size, last = np.ones(n_nodes, np.int64), np.arange(n_nodes)
@@ -145,8 +149,8 @@ def choose(
 ) -> NDArray[np.int64]:
     """Return for every node the chosen cluster it is in, or -1.
 
-    A cluster is chosen if it has no less excess of mass than the best choice among those within it. The topmost one
-    is not, unless it is all there is: it says nothing.
+    A cluster is chosen if it has no less excess of mass than the best choice among those within it.
+    The topmost one is not, unless it is all there is: it says nothing.
     """
     n_clusters = len(parent)
     within, is_leaf = np.zeros(n_clusters), np.ones(n_clusters, np.bool_)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.figures_report import FiguresReport
+from experiments.methods import release_of
 from experiments.tables import METHODS, MU, Grid, paper_setting, run_tables, score
 from experiments.tables_report import Mean, TablesReport, mean_of
 from experiments.utility import Plans
@@ -22,7 +23,6 @@ from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import CROSS_EDGES, PAPER, homogeneous_graph
 from ptclust.errors import PrivacyWarning
-from ptclust.pipeline import publish
 from ptclust.report import Panel, draw_panels
 from ptclust.trees import Tree, minimum_spanning_tree
 
@@ -118,7 +118,7 @@ def run_figures(
     seed: int = 0,
     densities: Sequence[int] = DENSITIES,
     command: str = "make figures",
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> FiguresReport:
     """Draw both figures as PNG and SVG, with a report, README.md, and its numbers, figures.json.
 
@@ -136,21 +136,21 @@ def run_figures(
         Numbers of cross edges that the report compares.
     command : str
         What to type to get the same again.
-    stage : callable
+    progress : callable
         Progress callback.
     """
     make_directory(directory)
     figures = {}
     for family in PAPER:
-        stage(f"Clustering {family}")
+        progress(f"Clustering {family}")
         figure = make_figure(family, cross_edges=cross_edges, repetitions=repetitions, seed=seed)
-        stage(f"Drawing {family}")
+        progress(f"Drawing {family}")
         for suffix in (".png", ".svg"):
             figure.draw(directory / f"{family}{suffix}", figure.median, "the median")
             figure.draw(directory / f"{family}-best{suffix}", figure.best, "the best")
         figures[family] = figure
     grid = Grid(tuple(densities), (MU,), EPSILONS, repetitions, methods=(_PUBLISHED,))
-    records = run_tables(directory, grid, seed=seed, resume=False, stage=stage)
+    records = run_tables(directory, grid, seed=seed, resume=False, progress=progress)
     report = FiguresReport(figures, TablesReport(records, grid, command), grid, command)
     report.save(directory)
     return report
@@ -171,7 +171,7 @@ def make_figure(family: Family, *, cross_edges: int, repetitions: int, seed: int
             made = []
             for repetition in range(repetitions):
                 state = seed_of(seed, "figure", family, cross_edges, epsilon, repetition)
-                release = publish(planted.graph, planned, random_state=state)
+                release = release_of(planted.graph, planned, random_state=state)
                 spent = {"true_epsilon": release.statement.epsilon}
                 scored = {**score(planted.truth, release.labels), **spent}
                 made.append(Run(release.tree, release.labels, scored))

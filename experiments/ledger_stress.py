@@ -113,7 +113,7 @@ def race(path: Path, *, processes: int, attempts: int, admitted: int) -> list[in
 
 
 def kill_chargers(
-    path: Path, kills: int, *, seed: int, stage: Callable[[str], None] = lambda _: None
+    path: Path, kills: int, *, seed: int, progress: Callable[[str], None] = lambda _: None
 ) -> Kills:
     """Kill processes that do nothing but charge; every charge they reported must be in the file."""
     ledger = Ledger.create(path)
@@ -122,7 +122,7 @@ def kill_chargers(
     reported: set[str] = set()
     result = Kills(Counter(), 0)
     for number in range(kills):
-        stage(f"Kill {number + 1} of {kills}")
+        progress(f"Kill {number + 1} of {kills}")
         runner = _child("report", path)
         _line(runner)
         _go(runner)
@@ -143,7 +143,7 @@ def kill_chargers(
 
 
 def kill_releases(
-    folder: Path, kills: int, *, seed: int, stage: Callable[[str], None] = lambda _: None
+    folder: Path, kills: int, *, seed: int, progress: Callable[[str], None] = lambda _: None
 ) -> Kills:
     """Kill ``ptclust cluster --ledger`` at many instants; every release left must be charged.
 
@@ -166,7 +166,7 @@ def kill_releases(
     while instants:
         after_charge, delay = instants.pop()
         number += 1
-        stage(f"Kill {kills - len(instants)} of {kills}")
+        progress(f"Kill {kills - len(instants)} of {kills}")
         run = _Run(folder, f"release-{number}.json")
         if after_charge:
             run.until_charged()
@@ -191,7 +191,6 @@ def kill_releases(
 
 def _checked(ledger: Ledger, folder: Path, pattern: str) -> int:
     """Check the ledger and the releases that a run may have left; return the number of charges."""
-
     ledger.verify()
     charged = {charge.statement_id for charge in ledger.history()}
     for file in folder.glob(pattern):
@@ -215,7 +214,7 @@ class _Run:
     """A run of ``ptclust cluster --ledger``."""
 
     def __init__(self, folder: Path, output: str) -> None:
-        options = ["--epsilon", "1", "--linf", "1e-6", "--tree", "kruskal", "--output", output]
+        options = ["--epsilon", "1", "--linf", "1e-6", "--mechanism", "kruskal", "--output", output]
         options += ["--ledger", "ledger", "--dataset", _DATASET]
         command = [sys.executable, "-c", _RUN, "cluster", "edges.csv", *options]
         self._ledger = folder / "ledger"

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from ptclust.planning.plan import Plan, plan
+from ptclust.mechanisms import MECHANISMS
+from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.planning import Plan, plan
 
 if TYPE_CHECKING:
     from experiments.settings import Setting
     from ptclust.graph import Graph
-    from ptclust.planning.plan import Clusterer
-    from ptclust.planning.plan import Method as Mechanism
+    from ptclust.planning.plan import CalibrationRule
+    from ptclust.release import Release
 
-__all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans"]
+__all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans", "release_of"]
+
+_WHOLE = "whole"
+_OF_TREES = tuple(each.name for each in MECHANISMS if each.publishes == "tree")
+"""They are calibrated to the number of nodes, whatever that of edges."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +28,12 @@ class Method:
 
     name: str
     title: str
-    tree: Literal["auto", "whole", "kruskal", "pamst", "gaussian", "laplace"]
-    """The mechanism; ``whole`` perturbs all weights, by the noise of smaller deviation."""
+    mechanism: str
+    """A mechanism, or ``auto``; ``whole`` perturbs all weights, by the noise of smaller deviation."""
     pure: bool
     """Whether it is run with delta = 0, whatever delta the setting allows."""
-    calibration: Literal["sound", "published"] = "sound"
-    clusterer: Clusterer = "dbmstclu"
+    calibration: CalibrationRule = "sound"
+    clusterer: str = "dbmstclu"
 
 
 PAPER_METHODS = (
@@ -36,11 +42,9 @@ PAPER_METHODS = (
 )
 METHODS = (
     Method("auto", "ptclust's defaults", "auto", pure=False, clusterer="auto"),
-    Method(
-        "contraction", "whole graph + contraction", "whole", pure=False, clusterer="contraction"
-    ),
+    Method("contraction", "whole graph + contraction", _WHOLE, pure=False, clusterer="contraction"),
     Method("levels", "Kruskal zCDP + levels", "kruskal", pure=False, clusterer="levels"),
-    Method("perturbation", "whole graph + DBMSTClu", "whole", pure=False),
+    Method("perturbation", "whole graph + DBMSTClu", _WHOLE, pure=False),
     Method("kruskal", "Kruskal zCDP + DBMSTClu", "kruskal", pure=False),
     Method("pamst", "PAMST zCDP + DBMSTClu", "pamst", pure=False),
     *reversed(PAPER_METHODS),
@@ -58,34 +62,37 @@ class Plans:
     def get(self, graph: Graph, method: Method, epsilon: float) -> Plan:
         """Return the plan for a graph of this setting."""
         known = self._plans.get((method.name, epsilon))
-        if known is not None and (
-            method.tree in ("kruskal", "pamst") or known.n_edges == graph.n_edges
-        ):
+        if known is not None and (method.mechanism in _OF_TREES or known.n_edges == graph.n_edges):
             return replace(known, n_edges=graph.n_edges)
         made = self._plans[method.name, epsilon] = self._made(graph, method, epsilon)
         return made
 
     def _made(self, graph: Graph, method: Method, epsilon: float) -> Plan:
         delta = 0 if method.pure else self._setting.delta
-        if method.tree == "auto":  # what a user gets who says nothing of all this
-            return plan(
-                graph.topology,
-                epsilon=epsilon,
-                delta=delta,
-                sensitivity=self._setting.sensitivity,
-            )
-        trees: tuple[Mechanism, ...] = ("gaussian", "laplace") if delta else ("laplace",)
-        if method.tree != "whole":
-            trees = (method.tree,)
+        mechanisms = [method.mechanism]
+        if method.mechanism == _WHOLE:
+            mechanisms = [
+                each.name
+                for each in MECHANISMS
+                if each.publishes == "graph" and (delta or "pure" in each.variants)
+            ]
         plans = [
             plan(
                 graph.topology,
                 epsilon=epsilon,
                 delta=delta,
                 sensitivity=self._setting.sensitivity,
-                tree=tree,
+                mechanism=mechanism,
                 calibration=method.calibration,
             )
-            for tree in trees
+            for mechanism in mechanisms
         ]
         return min(plans, key=lambda made: made.chosen.noise)
+
+
+def release_of(
+    graph: Graph, plan: Plan, *, clusterer: str | None = None, random_state: int
+) -> Release:
+    """Carry out a plan with noise from a seed; ``clusterer`` takes the place of the plan's own."""
+    wanted = plan.request if clusterer is None else replace(plan.request, clusterer=clusterer)
+    return publish(graph, ReleaseRequest(plan=wanted, random_state=random_state), plan=plan)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.methods import release_of
 from experiments.utility import SETTINGS, Case, Plans, agreement
 from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import PAPER
 from ptclust.errors import PrivacyWarning
-from ptclust.pipeline import publish
 from ptclust.trees import Tree
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ RULES: dict[str, Rule] = {
 
 
 def compare_shifts(
-    repetitions: int, *, seed: int = 0, stage: Callable[[str], None] = lambda _: None
+    repetitions: int, *, seed: int = 0, progress: Callable[[str], None] = lambda _: None
 ) -> str:
     """Return a markdown table: mean ARI of every rule in every setting, and against the default.
 
@@ -84,7 +84,7 @@ def compare_shifts(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         for setting in SETTINGS:
-            stage(f"Shifts: {setting.title}")
+            progress(f"Shifts: {setting.title}")
             found[setting.name] = list(_outcomes(setting, repetitions, seed))
     lines = [
         f"| rule | {' | '.join(found)} | difference to the default | releases with another ARI |",
@@ -115,7 +115,7 @@ def _outcomes(setting: Setting, repetitions: int, seed: int) -> Iterator[dict[st
                     state = seed_of(
                         seed, "shift", setting.name, family, method.name, epsilon, repetition
                     )
-                    tree = publish(planted.graph, planned, random_state=state).tree
+                    tree = release_of(planted.graph, planned, random_state=state).tree
                     noise = planned.chosen.weights.standard_deviation
                     yield {
                         name: agreement(planted.truth, _clustered(tree, rule(tree.weights, noise)))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments._records import Records
+from experiments.methods import release_of
 from experiments.utility import SETTINGS, Method, Plans, Setting, agreement
 from ptclust._statistics import seed_of
 from ptclust.datasets import PAPER, Family, PlantedGraph, homogeneous_graph
 from ptclust.errors import PrivacyWarning
-from ptclust.pipeline import publish
 from ptclust.privacy import Sensitivity
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def run_tables(
     *,
     seed: int = 0,
     resume: bool = True,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Publish the clusters of homogeneous graphs all over the grid; return a record a release.
 
@@ -86,7 +86,7 @@ def run_tables(
     grid : Grid
     seed : int, default 0
     resume : bool, default True
-    stage : callable
+    progress : callable
         Progress callback.
     """
     settings = {"seed": seed, "n_nodes": grid.n_nodes}
@@ -101,7 +101,7 @@ def run_tables(
             for cross_edges in grid.cross_edges:
                 for repetition in range(grid.repetitions):
                     where = f"{family}, {cross_edges} cross edges"
-                    stage(f"{where}: {repetition + 1} of {grid.repetitions}")
+                    progress(f"{where}: {repetition + 1} of {grid.repetitions}")
                     case = family, cross_edges, repetition
                     wanted += list(_records(case, grid, seed, records, plans))
                     records.flush()
@@ -127,7 +127,7 @@ def _records(
     def measure(mu: float, method: Method, epsilon: float, state: int) -> dict[str, Any]:
         graph = planted().graph
         planned = plans[mu].get(graph, method, epsilon)
-        release = publish(graph, planned, random_state=state)
+        release = release_of(graph, planned, random_state=state)
         return {
             **score(planted().truth, release.labels),
             "true_epsilon": float(planned.chosen.spent.epsilon),

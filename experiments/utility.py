@@ -17,14 +17,13 @@ import numpy as np
 from experiments._code import code_digest
 from experiments._records import Records
 from experiments.controls import CONTROLS, Control, with_equal_weights
-from experiments.methods import Method, Plans
+from experiments.methods import Method, Plans, release_of
 from experiments.real import available, real_graph
 from experiments.scores import agreement, information
 from experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
 from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.errors import PrivacyWarning
-from ptclust.pipeline import publish, way_of
 from ptclust.trees import minimum_spanning_tree
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from ptclust.datasets import PlantedGraph
     from ptclust.graph import Graph
-    from ptclust.planning.plan import Plan
+    from ptclust.planning import Plan
     from ptclust.release import Release
 
 __all__ = [
@@ -70,7 +69,7 @@ def run_utility(
     *,
     seed: int = SEED,
     resume: bool = True,
-    stage: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Measure every method and control on every graph; return one record for each run.
 
@@ -87,7 +86,7 @@ def run_utility(
     effort : Effort
     seed : int, default 1000
     resume : bool, default True
-    stage : callable
+    progress : callable
         Progress callback.
     """
     settings = {"seed": seed, "code": code_digest()}
@@ -104,7 +103,7 @@ def run_utility(
                     continue
                 n_repetitions = effort.repetitions[setting.size]
                 for repetition in range(n_repetitions):
-                    stage(f"{family}, {setting.title}: {repetition + 1} of {n_repetitions}")
+                    progress(f"{family}, {setting.title}: {repetition + 1} of {n_repetitions}")
                     trial = _Trial(Case(setting, family, repetition, seed), plans)
                     epsilons = effort.epsilons[setting.size]
                     wanted += list(_records(trial, epsilons, records))
@@ -196,7 +195,7 @@ class _Trial:
         return {
             **_scores(self._truth, release.labels),
             "true_epsilon": float(planned.chosen.spent.epsilon),
-            "mechanism": planned.chosen.method,
+            "mechanism": planned.chosen.mechanism,
             "clusterer": release.clusterer,
         }
 
@@ -211,11 +210,11 @@ class _Trial:
         graph = self._equal if equal else self._known[0]
         planned = self._plans.get(graph, method, epsilon)
         case = self.case
-        begins = planned.chosen.method, method.pure, method.calibration, epsilon, equal
-        clusterer = way_of(planned, method.clusterer)
+        begins = planned.chosen.mechanism, method.pure, method.calibration, epsilon, equal
+        clusterer = planned.clusterer(method.clusterer).name
         if (begins, "dbmstclu") not in self._releases:
             state = seed_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
-            self._releases[begins, "dbmstclu"] = publish(
+            self._releases[begins, "dbmstclu"] = release_of(
                 graph, planned, clusterer="dbmstclu", random_state=state
             )
         if (begins, clusterer) not in self._releases:

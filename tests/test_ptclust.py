@@ -28,7 +28,7 @@ from ptclust.pipeline import publish
 from ptclust.planning.plan import METHODS, plan
 from ptclust.privacy import Budget, RandomStream, add_noise
 from tests.clustering import paper
-from tests.trees.paper import pamst_distribution
+from tests.mechanisms.paper import pamst_distribution
 
 ALPHA = 1e-6
 MU = 0.01

@@ -20,7 +20,7 @@ from ptclust.audit.controls import (
 )
 from ptclust.audit.mechanisms import NoiseAlone, Pair, neighbours
 from ptclust.audit.statistical import DivergenceTester, EventTester
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
+from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
 
 UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
@@ -140,7 +140,7 @@ def test_the_error_is_shared_among_all_bounds_and_every_audit_is_announced(monke
             yield suite.Audit(f"a{number}", 2, lambda error: errors.append(error) or [FINDING])
 
     monkeypatch.setattr(suite, "audits", fake)
-    report = run_audit(TINY, "x", stage=heard.append)
+    report = run_audit(TINY, "x", progress=heard.append)
     assert errors == [suite.ERROR / 8] * 4
     assert heard[0] == "Audit 1 of 4: a0"
     assert report.findings == (FINDING,) * 4

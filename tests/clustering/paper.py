@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, line by line, in exact rational arithmetic: slow, obvious, the judge of the fast one."""
+"""Algorithm 1 of the paper, line by line, in exact arithmetic: the judge of the fast one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ Edge = tuple[int, int, Fraction]
 
 
 def exact(weights):
-    """The weights as they are written in decimal: 0.3 / 0.6 is one half here, and must be for the fast one."""
+    """The weights as written in decimal: 0.3 / 0.6 is one half here, as it must be elsewhere."""
     return [Fraction(repr(float(w))) for w in weights]
 
 
 def pieces(n_nodes: int, edges: list[Edge], cut: set[int]) -> list[set[int]]:
-    """The connected components that remain when the edges in ``cut`` are removed, by first appearance."""
+    """The components that remain without the edges in ``cut``, by first appearance."""
     unseen, found = set(range(n_nodes)), []
     while unseen:
         piece, todo = set(), [min(unseen)]

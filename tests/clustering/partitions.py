@@ -69,7 +69,7 @@ def greedy_contraction(n_nodes: int, edges, affinity, price: float) -> list[set[
 
 
 def moves(labels: list[int], edges, affinity, price: float) -> list[int]:
-    """Let nodes move, one after the other; look again at neighbours of those that did, and at all once none do."""
+    """Let nodes move in turn; look again at neighbours of those that did, and at all in the end."""
     labels, everyone = list(labels), set(range(len(labels)))
     due, looks_at_all = set(everyone), True
     while True:

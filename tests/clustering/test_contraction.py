@@ -51,7 +51,7 @@ NO_NOISE = Noise("gaussian", 0.0, -40, 0)
 
 @st.composite
 def small_graphs(draw, max_nodes=6):
-    """Graphs with affinities that are halves: sums are exact, and ties are common unless weights differ."""
+    """Graphs with affinities that are halves: sums are exact, and ties are common."""
     n = draw(st.integers(2, max_nodes))
     pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
     edges = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
@@ -76,7 +76,7 @@ def random_graph(seed, n=300, m=1500):
 
 
 def search_from_both(a, b, n, affinity, price):
-    """Search from single nodes and from greedy contraction; return the better partition and its value."""
+    """Return the better of the searches from single nodes and from greedy contraction."""
     neighbours, single = adjacency(a, b, n), np.arange(n)
     starts = single, contract_further(a, b, affinity, price, single)
     found = [search_partition(a, b, neighbours, affinity, price, start) for start in starts]
@@ -220,7 +220,7 @@ class TestSearch:
         assert as_sets(labels) == as_sets(np.array(expected))
 
     def test_one_left_alone_by_others_that_are_no_neighbours_may_move(self):
-        """Nodes 0 and 1 share a cluster without an edge. 1 leaves; alone, 0 pays for a cluster, and joins 2."""
+        """0 and 1 share a cluster without an edge. 1 leaves; alone, 0 would pay, and joins 2."""
         a, b, affinity = arrays([(0, 2), (1, 3)], [-0.5, 1.0])
         labels = np.array([0, 0, 1, 2])
         assert move_nodes(adjacency(a, b, 4), affinity, labels, 2.0) == 2
@@ -427,7 +427,7 @@ class TestPlanted:
         assert agreement(truth, contract(*release)) > 0.97
 
     def test_levels_within_levels(self):
-        """Two pairs of clusters; what parts a pair is lighter than what holds others would bear at the top."""
+        """Two pairs of clusters; what separates a pair is light beside what separates pairs."""
         random = np.random.default_rng(0)
         a, b = np.triu_indices(80, 1)
         truth = np.arange(80) // 20
@@ -452,7 +452,7 @@ class TestPlanted:
         assert agreement(truth, contract(a, b, weights, 80, gaussian(0.02))) == 1.0
 
     def test_the_first_division_need_not_stand_apart(self):
-        """All that weights of one level would have to do is to lie on the edges by chance; these do not."""
+        """Weights of one level would lie on the edges by chance; these do not."""
         random = np.random.default_rng(0)
         a, b = np.triu_indices(60, 1)
         truth = np.arange(60) % 2
@@ -479,7 +479,7 @@ class TestPlanted:
         assert labels.tolist() == first.tolist()
 
     def test_a_cluster_too_many_is_joined(self):
-        """One of the halves of a cluster cut at random has no reason to be apart; the other cluster does."""
+        """Nothing separates halves of a cluster cut at random; the other cluster is separate."""
         random = np.random.default_rng(1)
         a, b = np.triu_indices(60, 1)
         truth = (np.arange(60) >= 40).astype(int)
@@ -527,7 +527,7 @@ class TestPlanted:
         assert merge_unclear(evidence, truth).tolist() == truth.tolist()
 
     def test_single_nodes_far_off_need_none_either(self, monkeypatch):
-        """There are but n ways to part one node from the others, where there are 2^n to part any."""
+        """There are n ways to part one node from the others, and 2^n to part any."""
 
         def refuse(*_):
             raise AssertionError
@@ -631,7 +631,8 @@ class TestInvariance:
     def test_same_release_same_labels_in_another_process(self, release):
         a, b, weights, n, noise = release
         code = (
-            "import sys, numpy as np; from ptclust.clustering import contract; from ptclust.privacy import Noise\n"
+            "import sys, numpy as np\n"
+            "from ptclust.clustering import contract; from ptclust.privacy.noise import Noise\n"
             "a, b, w = np.frombuffer(sys.stdin.buffer.read()).reshape(3, -1)\n"
             f"noise = Noise('gaussian', {noise.scale!r}, -40, 1)\n"
             f"print(contract(a.astype(int), b.astype(int), w, {n}, noise).tolist())"

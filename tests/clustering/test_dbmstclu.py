@@ -14,7 +14,7 @@ from ptclust.graph import Topology
 from ptclust.trees import Tree
 from tests.clustering import paper
 
-#: Weights with many ties, exactly representable ratios, ratios that are not, and several orders of magnitude.
+#: Weights with many ties, with exact ratios and others, and of several orders of magnitude.
 WEIGHTS = st.one_of(
     st.sampled_from([0.125, 0.25, 0.5, 1.0]),
     st.integers(1, 6).map(float),
@@ -26,7 +26,7 @@ WEIGHTS = st.one_of(
 
 @st.composite
 def trees(draw, min_nodes=2, max_nodes=14):
-    """Random attachment with a random preference, edges in random order: paths, stars and all between."""
+    """Random attachment, edges in random order: paths, stars and all between."""
     n = draw(st.integers(min_nodes, max_nodes))
     reach = draw(st.integers(1, n))
     parents = [draw(st.integers(max(0, v - reach), v - 1)) for v in range(1, n)]
@@ -78,7 +78,7 @@ def path(*weights):
 
 
 class TestCounterexamplesToTheTheorems:
-    """The paper's Theorems A to C promise recovery of strongly homogeneous clusters; here they fail."""
+    """Theorems A to C promise recovery of strongly homogeneous clusters; here they fail."""
 
     def test_multi_scale_clusters_dissolve_and_merge(self):
         tree = path(0.5, 0.5, 0.5, 0.6, 0.01, 0.01, 0.01, 0.02, 0.01, 0.01, 0.01)
@@ -94,7 +94,7 @@ class TestCounterexamplesToTheTheorems:
             labels = dbmstclu(tree).labels
             same = labels[:, None] == labels
             failures += not np.array_equal(same, truth[:, None] == truth)
-        # about 16 of 400 were expected; a binomial with that mean leaves 3 to 36 but once in a thousand times
+        # about 16 of 400 are expected; a binomial is outside 3 to 36 once in a thousand times
         assert 3 <= failures <= 36
 
     def test_all_singletons_have_the_largest_index(self):
@@ -103,7 +103,7 @@ class TestCounterexamplesToTheTheorems:
 
 
 def planted_tree(random):
-    """Three clusters of 3 to 5 nodes, random trees of weights in [.1, .3], joined by edges in (.9, 1]."""
+    """Three clusters of 3 to 5 nodes, trees of weights in [.1, .3], joined by some in (.9, 1]."""
     sources, targets, weights, truth = [], [], [], []
     for cluster in range(3):
         first, size = len(truth), int(random.integers(3, 6))

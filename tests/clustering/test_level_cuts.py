@@ -144,7 +144,7 @@ class TestPlanted:
         assert not _stands_out(NoisyWeights(weights, 0.01, is_laplace=False), sides, 201).any()
 
     def test_few_heavy_edges_bring_no_others_along(self):
-        """One heavy edge among a thousand: the noise of the others is as large as a sixth of the gap."""
+        """One heavy edge among a thousand; the noise is a sixth of the gap."""
         n_cut = []
         for seed in range(12):
             random = np.random.default_rng(seed)
@@ -235,7 +235,7 @@ class TestParts:
     @pytest.mark.parametrize("is_laplace", [False, True])
     @pytest.mark.parametrize("tail", [0.0, 1.0])
     def test_chance_seldom_stands_out(self, monkeypatch, is_laplace, tail):
-        """Were a tenth of the trees allowed to be cut, at most twice as many are, and some: the fit is not exact."""
+        """If a tenth of the trees may be cut, at most twice as many are: the fit is not exact."""
         monkeypatch.setattr(level_cuts, "_FALSE", 0.1)
         random = np.random.default_rng(7)
         n_wrong = 0
@@ -262,7 +262,7 @@ class TestParts:
         assert least(1010) - least(101) == pytest.approx(math.log(10), abs=0.1)
 
     def test_surprise_of_few_weights_is_that_of_an_uncertain_mean(self):
-        """With next to no noise, one more exponential variable exceeds x means of m + 1 others with (1 + x / m)^-m."""
+        """Almost without noise, one more exponential exceeds x means of m + 1: (1 + x / m)^-m."""
         below = np.array([0.0, 0.1, 0.3, 0.4, 0.8, 0.9, 1.7, 2.0, 2.4])
         weights = NoisyWeights(np.append(5.0, below), 1e-4, is_laplace=False)
         spread = below.std(ddof=1)
@@ -270,7 +270,7 @@ class TestParts:
         assert _surprise(weights)[0] == pytest.approx(8 * math.log1p(x / 8), rel=1e-3)
 
     def test_a_tail_may_be_there_unseen(self):
-        """Weights that vary less than the noise are judged by a tail of the standard error of its variance."""
+        """Weights that vary less than the noise get a tail of the error of its variance."""
         below = np.linspace(-0.5, 0.5, 9)
         tail = (2 / 8) ** 0.25
         nats = -_gaussian_exceeds(np.array([4.0 + tail]), 1.0, np.array([tail]))[0]
@@ -323,7 +323,7 @@ class TestDegenerate:
         assert sorted(cut_levels(tree, NO_NOISE).cuts.edge_ids.tolist()) == [9, 19, 29]
 
     def test_without_noise_the_answer_is_dbmstclus(self):
-        """Two levels of few edges each are too few to tell a spread from a level; single edges are not."""
+        """Few edges on each level do not show a level, or a spread; single edges do."""
         random = np.random.default_rng(1)
         for _ in range(20):
             weights = random.uniform(0.1, 0.3, 39)

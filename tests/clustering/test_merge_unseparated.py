@@ -72,7 +72,7 @@ def test_four_deviations_are_needed(gap, n_left):
 
 @pytest.mark.parametrize("is_laplace", [False, True])
 def test_noise_is_not_taken_for_a_spread(is_laplace):
-    """Levels two deviations of the noise apart; all that is spread is noise, for all that is known."""
+    """Levels two deviations of the noise apart; all of the spread may be noise."""
     for seed in range(50):
         random = np.random.default_rng(seed)
         a, b = complete(12)
@@ -85,7 +85,7 @@ def test_noise_is_not_taken_for_a_spread(is_laplace):
 
 
 def test_a_cluster_in_which_weights_are_as_heavy_is_no_other():
-    """A dense cluster amid a sparse one: edges across are no heavier than those of the sparse one."""
+    """A dense cluster amid a sparse one, whose edges are as heavy as those across."""
     a, b = complete(20)
     labels = (np.arange(20) < 5).astype(np.int64)
     values = np.where(labels[a] + labels[b] == 2, 0.1, 0.9)

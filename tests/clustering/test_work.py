@@ -1,4 +1,4 @@
-"""A search for the best cut finds the cut that a sweep over all edges does, with less work if cuts are unbalanced."""
+"""A search finds the cuts that sweeps do, with less work if cuts are unbalanced."""
 
 from __future__ import annotations
 

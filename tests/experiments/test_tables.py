@@ -109,7 +109,7 @@ def test_grids():
     assert set(quick.cross_edges) <= set(full.cross_edges)
     assert quick.mus == full.mus == (0.1, 0.001)
     assert [method.calibration for method in METHODS] == ["published", "sound"]
-    assert all(method.tree == "pamst" and method.pure for method in METHODS)
+    assert all(method.mechanism == "pamst" and method.pure for method in METHODS)
 
 
 def test_means(report):
@@ -184,10 +184,10 @@ class TestResume:
 
         def counted(*arguments, **options):
             made.append(options["random_state"])
-            return publish(*arguments, **options)
+            return release_of(*arguments, **options)
 
-        publish = tables.publish
-        monkeypatch.setattr(tables, "publish", counted)
+        release_of = tables.release_of
+        monkeypatch.setattr(tables, "release_of", counted)
         return made
 
     def test_nothing_is_made_twice(self, tmp_path, calls):
@@ -207,7 +207,7 @@ class TestResume:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            run_tables(tmp_path, self.TINY, stage=interrupted)
+            run_tables(tmp_path, self.TINY, progress=interrupted)
         assert len(calls) == 6
         assert run_tables(tmp_path, self.TINY) == whole
         assert len(calls) == 8

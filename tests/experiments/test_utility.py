@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from experiments import _code, real, shift, utility, utility_words
 from experiments.controls import CONTROLS, EQUAL, with_equal_weights
 from experiments.means import Means
-from experiments.methods import METHODS, Plans
+from experiments.methods import METHODS, Plans, release_of
 from experiments.real import REAL, real_graph
 from experiments.scores import agreement, information
 from experiments.settings import BENCHMARK, SETTINGS, SHAPES, Effort, drawn
@@ -24,7 +24,6 @@ from ptclust._statistics import seed_of
 from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, MissingDependencyError, UsageError
 from ptclust.graph import Graph
-from ptclust.pipeline import publish
 
 NAMED = {setting.name: setting for setting in BENCHMARK}
 SMALL = (
@@ -226,7 +225,7 @@ class TestMethods:
         setting, graph = SMALL[0], Case(SMALL[0], "moons", 1, utility.SEED).planted().graph
         (auto,) = (method for method in METHODS if method.name == "auto")
         planned = Plans(setting).get(graph, auto, 1.0)
-        begins = planned.chosen.method, False, "sound", 1.0, False
+        begins = planned.chosen.mechanism, False, "sound", 1.0, False
         state = seed_of(utility.SEED, setting.name, "moons", 1, *begins)
         model = PTClust(
             epsilon=1.0, delta=1e-6, sensitivity=setting.sensitivity, random_state=state
@@ -271,18 +270,18 @@ class TestMethods:
         assert f"(truly {needed.true_epsilon:,.0f})" in report.to_markdown()
 
 
-@pytest.mark.parametrize("tree", ["gaussian", "kruskal", "pamst"])
-def test_clustering_a_release_reads_no_private_weight(monkeypatch, tree):
+@pytest.mark.parametrize("mechanism", ["gaussian", "kruskal", "pamst"])
+def test_clustering_a_release_reads_no_private_weight(monkeypatch, mechanism):
     planted = planted_graph("moons", 100, seed=5)
     chosen = plan(
         planted.graph.topology,
         epsilon=2.0,
         delta=1e-6,
         sensitivity=SMALL[0].sensitivity,
-        tree=tree,
+        mechanism=mechanism,
     )
-    release = publish(planted.graph, chosen, clusterer="dbmstclu", random_state=5)
-    clusterers = ["dbmstclu", "levels", "auto", *["contraction"] * (tree == "gaussian")]
+    release = release_of(planted.graph, chosen, clusterer="dbmstclu", random_state=5)
+    clusterers = ["dbmstclu", "levels", "auto", *["contraction"] * (mechanism == "gaussian")]
     before = [release.recluster(name).labels for name in clusterers]
 
     def refuse(self):
@@ -464,9 +463,9 @@ class TestResume:
 
         def counted(*arguments, **options):
             made.append(options["random_state"])
-            return publish(*arguments, **options)
+            return release_of(*arguments, **options)
 
-        monkeypatch.setattr(utility, "publish", counted)
+        monkeypatch.setattr(utility, "release_of", counted)
         return made
 
     def test_nothing_is_made_twice(self, tmp_path, calls):

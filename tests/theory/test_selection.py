@@ -13,7 +13,7 @@ from ptclust.theory import (
     paper_exponent,
     paper_utility_threshold,
 )
-from tests.trees.paper import softmax
+from tests.mechanisms.paper import softmax
 
 WEIGHTS = st.lists(st.floats(0, 10), min_size=1, max_size=30)
 EXPONENTS = st.floats(0.01, 100)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptclust.theory.order_statistics import exact_laplace_order_moment, laplace_order_moments
 from scipy.integrate import quad
 
 import ptclust.theory
@@ -16,7 +15,12 @@ from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
 from ptclust.graph import Topology
 from ptclust.privacy import Noise
-from ptclust.theory.separation import cluster_trade_offs, trade_off
+from ptclust.theory.separation import (
+    cluster_trade_offs,
+    exact_laplace_order_moment,
+    laplace_order_moments,
+    trade_off,
+)
 from ptclust.trees import Tree
 
 # n, theta_min, theta_max, theta_out, noise_scale

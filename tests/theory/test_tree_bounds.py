@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from ptclust.trees.kruskal import kruskal_edges
-from ptclust.trees.pamst import pamst_edges
 
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.mechanisms.exponential import calibrate_tree, published_tree
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms.exponential import calibrate_published_tree, calibrate_tree
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.theory import partitioning_probability, strong_homogeneity, theorem_d
-from tests.trees.paper import kruskal_distribution, pamst_distribution
+from tests.mechanisms.paper import kruskal_distribution, pamst_distribution
+
+kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
 
 
 def graph_of(n_nodes, edges):
@@ -216,7 +217,7 @@ def test_singletons_components_and_calibrations():
         partitioning_probability(joined, [0, 0, 1], c) for c in (calibration, calibration.exponent)
     ]
     assert bounds[0] == bounds[1]
-    published = published_tree(Sensitivity(linf=0.1), 2, Budget.pure(1.0).epsilon)
+    published = calibrate_published_tree(Sensitivity(linf=0.1), 2, Budget.pure(1.0).epsilon)
     paper = theorem_d(joined, [0, 0, 1], epsilon=1.0, utility_sensitivity=0.2)
     assert paper.exponent == pytest.approx(published.exponent)
 

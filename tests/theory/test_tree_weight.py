@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from ptclust.trees.kruskal import kruskal_edges
-from ptclust.trees.pamst import pamst_edges
 
 from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
+from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
 from ptclust.theory import (
@@ -22,7 +21,9 @@ from ptclust.theory import (
 )
 from ptclust.trees import minimum_spanning_tree
 from ptclust.trees.mst import minimum_spanning_edges
-from tests.trees.paper import kruskal_distribution, pamst_distribution
+from tests.mechanisms.paper import kruskal_distribution, pamst_distribution
+
+kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
 
 
 @st.composite

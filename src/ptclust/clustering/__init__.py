@@ -13,13 +13,7 @@ from ptclust.clustering.clusterer import (
     without_small,
 )
 from ptclust.clustering.contraction import ContractionClusterer, contract
-from ptclust.clustering.dbcvi import (
-    WeightedTree,
-    cluster_validity,
-    dbcvi,
-    dispersion,
-    separation,
-)
+from ptclust.clustering.dbcvi import WeightedTree, cluster_validity, dbcvi, dispersion, separation
 from ptclust.clustering.dbmstclu import DBMSTCluClusterer, dbmstclu
 from ptclust.clustering.level_cuts import LevelsClusterer, cut_levels
 

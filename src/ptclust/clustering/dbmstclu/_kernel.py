@@ -257,11 +257,7 @@ def move_below_to_end(
 
 @kernel
 def begin_search(
-    begin: int,
-    end: int,
-    forest: RootedForest,
-    state: State,
-    trees: SearchTrees,
+    begin: int, end: int, forest: RootedForest, state: State, trees: SearchTrees
 ) -> None:
     """Make a search tree of the component ``members[begin:end]``, which has just been evaluated."""
     members = state.members[begin:end]
@@ -280,12 +276,7 @@ def begin_search(
 
 @kernel
 def search(
-    begin: int,
-    end: int,
-    budget: int,
-    forest: RootedForest,
-    state: State,
-    trees: SearchTrees,
+    begin: int, end: int, budget: int, forest: RootedForest, state: State, trees: SearchTrees
 ) -> None:
     """Do what ``evaluate`` does for a component that has a search tree."""
     topmost = state.members[begin]
@@ -307,12 +298,7 @@ def search(
 
 @kernel
 def cut_searched(
-    p: int,
-    begin: int,
-    end: int,
-    forest: RootedForest,
-    state: State,
-    trees: SearchTrees,
+    p: int, begin: int, end: int, forest: RootedForest, state: State, trees: SearchTrees
 ) -> int:
     """Cut the edge above p of a searched component; return where the slice below p begins.
 
@@ -334,12 +320,7 @@ def cut_searched(
 
 @kernel
 def cut_swept(
-    p: int,
-    begin: int,
-    end: int,
-    forest: RootedForest,
-    state: State,
-    trees: SearchTrees,
+    p: int, begin: int, end: int, forest: RootedForest, state: State, trees: SearchTrees
 ) -> int:
     """Cut the edge above p of a swept component; return where the slice below p begins."""
     n_below = int(state.size[p])
@@ -359,11 +340,7 @@ def cut_swept(
 
 @kernel
 def make_cuts(
-    forest: RootedForest,
-    state: State,
-    trees: SearchTrees,
-    most_cuts: int,
-    work: int,
+    forest: RootedForest, state: State, trees: SearchTrees, most_cuts: int, work: int
 ) -> bool:
     """Cut greedily until DBCVI would fall or ``most_cuts`` are made; return whether that is so.
 

@@ -1,4 +1,4 @@
-"""private_spanning_tree: a tree of every graph by every method, with the exponent or scale that the budget affords."""
+"""private_spanning_tree: a tree of every graph by every mechanism, with the exponent or scale that the budget affords."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ptclust.trees.private import DRAW
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace, norm
 
+from ptclust import private_spanning_tree
 from ptclust.errors import InputError, UsageError, WeightError
 from ptclust.graph import Graph
+from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
-from ptclust.planning.plan import METHODS
-from ptclust.privacy import Budget, Sensitivity, gaussian_noise, laplace_noise
-from ptclust.trees import Tree, minimum_spanning_tree, private_spanning_tree
-from tests.trees import paper
+from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
+from ptclust.privacy import Budget, Sensitivity
+from ptclust.trees import Tree, minimum_spanning_tree
+from tests.mechanisms import paper
 
 ALPHA = 1e-6
 MU = 0.01
-WITH_DELTA = [(method, delta) for method in METHODS for delta in (0, 1e-6)]
+WITH_DELTA = [(mechanism, delta) for mechanism in MECHANISMS.names for delta in (0, 1e-6)]
 WITH_DELTA.remove(("gaussian", 0))
 DISTRIBUTION = {"pamst": paper.pamst_distribution, "kruskal": paper.kruskal_distribution}
 
@@ -48,13 +49,13 @@ def assert_spans(tree: Tree, graph: Graph) -> None:
     assert graph.targets[ids].tolist() == tree.targets.tolist()
 
 
-@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
+@pytest.mark.parametrize(("mechanism", "delta"), WITH_DELTA)
 @pytest.mark.parametrize("random_state", [None, 7])
-def test_a_spanning_tree_without_weights(method, delta, random_state):
+def test_a_spanning_tree_without_weights(mechanism, delta, random_state):
     graph = random_graph()
     tree = private_spanning_tree(
         graph,
-        method=method,
+        mechanism=mechanism,
         epsilon=1,
         delta=delta,
         sensitivity=Sensitivity(linf=MU),
@@ -69,10 +70,10 @@ def test_a_spanning_tree_without_weights(method, delta, random_state):
     )
 
 
-@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
-def test_forests_and_the_smallest_graphs(method, delta):
+@pytest.mark.parametrize(("mechanism", "delta"), WITH_DELTA)
+def test_forests_and_the_smallest_graphs(mechanism, delta):
     options: dict[str, Any] = {
-        "method": method, "epsilon": 1, "delta": delta, "sensitivity": Sensitivity(linf=MU),
+        "mechanism": mechanism, "epsilon": 1, "delta": delta, "sensitivity": Sensitivity(linf=MU),
     }  # fmt: skip
     one, two = random_graph(20, 30), random_graph(9, 5, seed=1)
     both = Graph(
@@ -90,11 +91,11 @@ def test_forests_and_the_smallest_graphs(method, delta):
     assert private_spanning_tree(pair, **options).edge_ids.tolist() == [0]
 
 
-@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
-def test_with_hardly_any_noise_it_is_the_minimum_spanning_tree(method, delta):
+@pytest.mark.parametrize(("mechanism", "delta"), WITH_DELTA)
+def test_with_hardly_any_noise_it_is_the_minimum_spanning_tree(mechanism, delta):
     graph = random_graph()
     tree = private_spanning_tree(
-        graph, method=method, epsilon=1, delta=delta, sensitivity=Sensitivity(linf=1e-7)
+        graph, mechanism=mechanism, epsilon=1, delta=delta, sensitivity=Sensitivity(linf=1e-7)
     )
     assert tree.edge_ids.tolist() == minimum_spanning_tree(graph).edge_ids.tolist()
 
@@ -102,9 +103,9 @@ def test_with_hardly_any_noise_it_is_the_minimum_spanning_tree(method, delta):
 def test_a_seed_repeats_the_tree_and_secure_draws_differ():
     graph = random_graph()
     options: dict[str, Any] = {"epsilon": 1, "sensitivity": Sensitivity(linf=MU)}
-    for method in ("kruskal", "pamst", "laplace"):
+    for mechanism in ("kruskal", "pamst", "laplace"):
         draws = [
-            private_spanning_tree(graph, method=method, **options, random_state=seed).edge_ids
+            private_spanning_tree(graph, mechanism=mechanism, **options, random_state=seed).edge_ids
             for seed in (3, 3, 4, None, None)
         ]
         assert draws[0].tolist() == draws[1].tolist()
@@ -135,39 +136,41 @@ class TestTheBudgetIsUsed:
         expected = [n * exact[tree] / total for tree in trees]
         return bool(chisquare([found[tree] for tree in trees], expected).pvalue > ALPHA)
 
-    @pytest.mark.parametrize("method", DISTRIBUTION)
+    @pytest.mark.parametrize("mechanism", DISTRIBUTION)
     @pytest.mark.parametrize(
         ("sensitivity", "spread"),
         [(Sensitivity(linf=MU), 2 * MU), (Sensitivity(l1=MU), MU)],
         ids=["linf", "l1"],
     )
-    def test_pure(self, method, sensitivity, spread):
+    def test_pure(self, mechanism, sensitivity, spread):
         """Section 3: epsilon = k c spread."""
         exponent = 2.0
         epsilon = 2 * self.copies * exponent * spread
-        found = self.draw(method=method, epsilon=epsilon, sensitivity=sensitivity)
-        self.check_exponent(method, found, exponent)
+        found = self.draw(mechanism=mechanism, epsilon=epsilon, sensitivity=sensitivity)
+        self.check_exponent(mechanism, found, exponent)
 
-    @pytest.mark.parametrize("method", DISTRIBUTION)
+    @pytest.mark.parametrize("mechanism", DISTRIBUTION)
     @pytest.mark.parametrize("norm_and_spread", [("linf", 2.0), ("l1", 1.0)])
-    def test_zcdp(self, method, norm_and_spread):
+    def test_zcdp(self, mechanism, norm_and_spread):
         """Section 3: rho = k (c spread)^2 / 8, where rho is what epsilon and delta afford."""
         exponent, epsilon, delta = 2.0, 1.0, 1e-6
         rho = float(Budget.approximate(epsilon, delta).to_zcdp().rho)
         spread = math.sqrt(8 * rho / (2 * self.copies)) / exponent
         name, factor = norm_and_spread
         sensitivity = Sensitivity(**{name: spread / factor})
-        found = self.draw(method=method, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-        self.check_exponent(method, found, exponent)
+        found = self.draw(
+            mechanism=mechanism, epsilon=epsilon, delta=delta, sensitivity=sensitivity
+        )
+        self.check_exponent(mechanism, found, exponent)
 
-    def check_exponent(self, method, found, exponent):
+    def check_exponent(self, mechanism, found, exponent):
         edges = [(i, (i + 1) % 3, w) for i, w in enumerate(self.weights)]
         for factor in (0.7, 1.0, 1.3):
-            exact = DISTRIBUTION[method](3, edges, factor * exponent)
+            exact = DISTRIBUTION[mechanism](3, edges, factor * exponent)
             assert self.is_accepted(found, exact) == (factor == 1.0)
 
     @pytest.mark.parametrize(
-        ("method", "sensitivity"),
+        ("mechanism", "sensitivity"),
         [
             ("laplace", Sensitivity(l1=0.5)),  # l1 / epsilon
             ("laplace", Sensitivity(linf=0.5 / 3000)),  # m linf / epsilon
@@ -175,16 +178,16 @@ class TestTheBudgetIsUsed:
             ("gaussian", Sensitivity(linf=0.5 / math.sqrt(3000))),  # sqrt(m) linf / sqrt(2 rho)
         ],
     )
-    def test_perturbation(self, method, sensitivity):
+    def test_perturbation(self, mechanism, sensitivity):
         """The edge left out is the heaviest after noise on all m edges."""
-        if method == "laplace":
+        if mechanism == "laplace":
             options = {"epsilon": 1.0, "delta": 1e-6}  # delta is not needed, and does no harm
             scale, law = 0.5, laplace
         else:
             options = {"epsilon": 5.0, "delta": 1e-6}
             rho = float(Budget.approximate(5.0, 1e-6).to_zcdp().rho)
             scale, law = 0.5 / math.sqrt(2 * rho), norm
-        found = self.draw(method=method, sensitivity=sensitivity, **options)
+        found = self.draw(mechanism=mechanism, sensitivity=sensitivity, **options)
         for factor in (0.7, 1.0, 1.3):
             exact = {
                 tuple({0, 1, 2} - {i}): heaviest(law, i, self.weights, factor * scale)
@@ -194,28 +197,32 @@ class TestTheBudgetIsUsed:
 
 
 @pytest.mark.parametrize("sensitivity", [Sensitivity(linf=MU), Sensitivity(l1=0.3, l2=0.2)])
-@pytest.mark.parametrize(("method", "delta"), WITH_DELTA)
-def test_the_tree_gets_all_of_the_budget(monkeypatch, method, delta, sensitivity):
+@pytest.mark.parametrize(("mechanism", "delta"), WITH_DELTA)
+def test_the_tree_gets_all_of_the_budget(monkeypatch, mechanism, delta, sensitivity):
     """Exactly what each mechanism affords by itself: no share is kept for weights."""
     graph, used = random_graph(), []
 
-    def spy(_graph, calibrated, *_):
-        used.append(calibrated)
-        edges = minimum_spanning_tree(graph).edge_ids
-        return edges if method in DRAW else (edges, graph.weights)
+    def drawn(_self, _graph, exponent, _stream):
+        used.append(exponent)
+        return minimum_spanning_tree(graph).edge_ids
 
-    if method in DRAW:
-        monkeypatch.setitem(DRAW, method, spy)
+    def perturbed(values, noise, **_options):
+        used.append(noise)
+        return values
+
+    chosen = MECHANISMS.get(mechanism)
+    if chosen.publishes == "tree":
+        monkeypatch.setattr(type(chosen), "draw_edges", drawn)
     else:
-        monkeypatch.setitem(private_spanning_tree.__globals__, "perturbed_edges", spy)
+        monkeypatch.setattr("ptclust.mechanisms.perturbation.add_noise", perturbed)
     options: dict[str, Any] = {"epsilon": 0.7, "delta": delta, "sensitivity": sensitivity}
-    private_spanning_tree(graph, method=method, **options)
+    private_spanning_tree(graph, mechanism=mechanism, **options)
     budget = Budget.approximate(0.7, delta)
     shared = budget.to_zcdp() if delta else budget
     expected = {
         "laplace": lambda: laplace_noise(sensitivity, 149, budget.epsilon),
         "gaussian": lambda: gaussian_noise(sensitivity, 149, shared.rho),
-    }.get(method, lambda: calibrate_tree(sensitivity, 49, shared).exponent)
+    }.get(mechanism, lambda: calibrate_tree(sensitivity, 49, shared).exponent)
     assert used == [expected()]
 
 
@@ -235,10 +242,10 @@ GOOD: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=MU)}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "prim"}, "kruskal, pamst, gaussian, laplace"),
-        ({"method": None}, "kruskal, pamst, gaussian, laplace"),
-        ({"method": "auto"}, "kruskal, pamst, gaussian, laplace"),
-        ({"method": "gaussian"}, "delta > 0"),
+        ({"mechanism": "prim"}, "kruskal, pamst, gaussian, laplace"),
+        ({"mechanism": None}, "kruskal, pamst, gaussian, laplace"),
+        ({"mechanism": "auto"}, "kruskal, pamst, gaussian, laplace"),
+        ({"mechanism": "gaussian"}, "delta > 0"),
         *(({"epsilon": value}, "epsilon") for value in (0, -1, math.nan, math.inf, 5e-324, None)),
         *(({"delta": value}, "delta") for value in (1, -0.1, math.nan)),
         *(({"sensitivity": value}, "Sensitivity(linf=") for value in (None, 0.1)),
@@ -269,17 +276,17 @@ def test_what_must_be_known_has_no_default():
 def test_the_published_exponent_comes_from_delta_u_of_two_mu(monkeypatch):
     used = []
 
-    def spy(graph, exponent, stream):
+    def spy(_self, _graph, exponent, _stream):
         used.append(exponent)
         return np.array([0, 1])
 
-    monkeypatch.setitem(DRAW, "pamst", spy)
+    monkeypatch.setattr(type(MECHANISMS.get("pamst")), "draw_edges", spy)
     graph = Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.9])
     options = {"epsilon": 0.5, "sensitivity": Sensitivity(linf=0.1), "calibration": "published"}
-    private_spanning_tree(graph, method="pamst", **options)
+    private_spanning_tree(graph, mechanism="pamst", **options)
     step_epsilon, delta_u = 0.5 / 2, 2 * 0.1
     assert used == [pytest.approx(step_epsilon / (2 * delta_u))]
-    for wrong in ({"method": "kruskal"}, {"method": "pamst", "delta": 1e-6}):
+    for wrong in ({"mechanism": "kruskal"}, {"mechanism": "pamst", "delta": 1e-6}):
         with pytest.raises(UsageError, match="PAMST"):
             private_spanning_tree(graph, **wrong, **options)
     with pytest.raises(UsageError, match="calibration"):

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from ptclust import Budget, Ledger
 from ptclust.errors import BudgetError, FileError, UsageError
-from ptclust.ledger.amounts import Amount, decimal, exactly_read, price
-from ptclust.privacy import _ledger_file as file
+from ptclust.ledger import _file as file
+from ptclust.ledger.amounts import Amount, exactly_read, price
+from ptclust.privacy._numbers import rounded
 
 PURE = Budget.pure(1)
 
@@ -160,7 +161,7 @@ class TestPrices:
 
     @given(st.fractions(0, 10**9).filter(bool))
     def test_shown_numbers_are_never_better_than_the_truth(self, number):
-        assert Fraction(decimal(number, up=False)) <= number <= Fraction(decimal(number, up=True))
+        assert Fraction(rounded(number, up=False)) <= number <= Fraction(rounded(number, up=True))
 
 
 def test_what_is_left_is_rounded_down_and_what_was_spent_up():

@@ -19,17 +19,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from ptclust.trees.private import DRAW
 from sklearn.base import clone
 
-import ptclust.pipeline
-from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity
+from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity, private_spanning_tree
 from ptclust.errors import BudgetError, FileError, PrivacyWarning, PtclustError, UsageError
-from ptclust.mechanisms.exponential import published_tree
-from ptclust.pipeline import publish
-from ptclust.planning.plan import plan
+from ptclust.ledger import Payment
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms.exponential import calibrate_published_tree
+from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.planning import Plan, plan
 from ptclust.privacy.randomness import RandomStream
-from ptclust.trees import private_spanning_tree
 
 SENSITIVITY = Sensitivity(linf=1e-5)
 CLI_BUDGET = ["--epsilon", "1/10", "--linf", "1e-5"]
@@ -42,6 +41,11 @@ def path_graph(seed: int = 0, n: int = 24) -> Graph:
 
 def planned(graph: Graph, **choices: Any) -> Any:
     return plan(graph.topology, **({"epsilon": 1, "sensitivity": SENSITIVITY} | choices))
+
+
+def charged(graph: Graph, made: Plan, ledger: Ledger, dataset: str = "survey") -> Release:
+    payment = Payment.by(ledger, dataset)
+    return publish(graph, ReleaseRequest(plan=made.request, payment=payment), plan=made)
 
 
 def book(path: Path, total: Budget) -> Ledger:
@@ -65,15 +69,21 @@ def ledger(tmp_path) -> Ledger:
     return book(tmp_path, Budget.approximate(10, 1e-3))
 
 
+def break_draws(monkeypatch, draw) -> None:
+    for mechanism in MECHANISMS:
+        for name in ("draw", "draw_tree"):
+            monkeypatch.setattr(type(mechanism), name, draw)
+
+
 class TestPrice:
     @pytest.mark.parametrize(
         ("choices", "pure"),
         [
-            ({"tree": "laplace"}, True),
-            ({"tree": "laplace", "delta": 1e-6}, True),  # is pure, and pays no delta
-            ({"tree": "kruskal"}, True),
-            ({"tree": "kruskal", "delta": 1e-6}, False),
-            ({"tree": "gaussian", "delta": 1e-6}, False),
+            ({"mechanism": "laplace"}, True),
+            ({"mechanism": "laplace", "delta": 1e-6}, True),  # is pure, and pays no delta
+            ({"mechanism": "kruskal"}, True),
+            ({"mechanism": "kruskal", "delta": 1e-6}, False),
+            ({"mechanism": "gaussian", "delta": 1e-6}, False),
         ],
     )
     def test_in_every_currency(self, tmp_path, choices, pure):
@@ -84,24 +94,24 @@ class TestPrice:
             made = planned(graph, **choices)
             if amount is None:
                 with pytest.raises(BudgetError, match="no pure guarantee"):
-                    publish(graph, made, ledger=ledger, dataset="survey")
+                    charged(graph, made, ledger)
                 assert ledger.history() == ()
                 continue
-            release = publish(graph, made, ledger=ledger, dataset="survey")
+            release = charged(graph, made, ledger)
             (charge,) = ledger.history()
             assert (charge.amount.amount, charge.amount.delta) == (amount, delta)
             assert charge.statement_id == release.statement.id
 
     def test_the_published_calibration_pays_what_it_truly_spends(self, tmp_path):
         graph = path_graph()
-        made = planned(graph, tree="pamst", calibration="published")
+        made = planned(graph, mechanism="pamst", calibration="published")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             with pytest.raises(BudgetError):
-                publish(graph, made, ledger=book(tmp_path, Budget.pure(10)), dataset="survey")
+                charged(graph, made, book(tmp_path, Budget.pure(10)))
             enough = Ledger.open(tmp_path / "ledger")
             enough.add_dataset("large", Budget.pure(100))
-            release = publish(graph, made, ledger=enough, dataset="large")
+            release = charged(graph, made, enough, "large")
         (charge,) = enough.history()
         assert charge.amount.amount == made.chosen.spent.epsilon > 11
         assert float(charge.amount.amount) <= release.statement.epsilon
@@ -117,7 +127,7 @@ class TestOrder:
             return of(random_state)
 
         monkeypatch.setattr(RandomStream, "of", watched)
-        release = publish(path_graph(), planned(path_graph()), ledger=ledger, dataset="survey")
+        release = charged(path_graph(), planned(path_graph()), ledger)
         (charge,) = seen
         assert charge.statement_id == release.statement.id
         assert not charge.released
@@ -127,9 +137,9 @@ class TestOrder:
         def fail(*_args, **_options):
             raise stop
 
-        monkeypatch.setattr(ptclust.pipeline, "release_tree", fail)
+        break_draws(monkeypatch, fail)
         with pytest.raises(stop):
-            publish(path_graph(), planned(path_graph()), ledger=ledger, dataset="survey")
+            charged(path_graph(), planned(path_graph()), ledger)
         (charge,) = ledger.history()
         assert not charge.released
         assert ledger.status()[0].spent.amount == 1
@@ -150,8 +160,8 @@ class TestOrder:
     WRONG: ClassVar[dict[str, Any]] = {
         "epsilon": {"epsilon": 0},
         "sensitivity": {"sensitivity": None},
-        "tree": {"tree": "prim"},
-        "gaussian": {"tree": "gaussian"},
+        "mechanism": {"mechanism": "prim"},
+        "gaussian": {"mechanism": "gaussian"},
         "split": {"split": 1},
         "range": {"weight_range": (0.3, 0.4)},
         "clip": {"clip": (1, 0)},
@@ -183,7 +193,7 @@ class TestOrder:
         content = ledger.path.read_bytes()
         ledger.path.write_bytes(content.replace(b"survey", b"surveY"))
         with pytest.raises(FileError):
-            publish(path_graph(), planned(path_graph()), ledger=ledger, dataset="survey")
+            charged(path_graph(), planned(path_graph()), ledger)
 
 
 class TestEstimator:
@@ -234,12 +244,12 @@ class TestTreeAlone:
     @pytest.mark.parametrize(
         ("choices", "pure"),
         [
-            ({"method": "laplace"}, True),
-            ({"method": "laplace", "delta": 1e-6}, True),
-            ({"method": "pamst"}, True),
-            ({"method": "kruskal"}, True),
-            ({"method": "kruskal", "delta": 1e-6}, False),
-            ({"method": "gaussian", "delta": 1e-6}, False),
+            ({"mechanism": "laplace"}, True),
+            ({"mechanism": "laplace", "delta": 1e-6}, True),
+            ({"mechanism": "pamst"}, True),
+            ({"mechanism": "kruskal"}, True),
+            ({"mechanism": "kruskal", "delta": 1e-6}, False),
+            ({"mechanism": "gaussian", "delta": 1e-6}, False),
         ],
     )
     def test_the_price_in_every_currency(self, tmp_path, choices, pure):
@@ -255,14 +265,17 @@ class TestTreeAlone:
             (charge,) = ledger.history()
             assert (charge.amount.amount, charge.amount.delta) == (amount, delta)
             assert charge.released
-            begins = f"tree alone by {choices['method']}, sound calibration: epsilon = 1"
+            begins = f"tree alone by {choices['mechanism']}, sound calibration: epsilon = 1"
             assert charge.description.startswith(begins)
             assert charge.description.endswith("; linf <= 1e-05")
 
     def test_the_published_exponent_pays_the_half_that_it_truly_spends(self, ledger):
-        self.draw(ledger, method="pamst", calibration="published")
+        self.draw(ledger, mechanism="pamst", calibration="published")
         (charge,) = ledger.history()
-        assert charge.amount.amount == published_tree(SENSITIVITY, 23, Fraction(1)).spent.epsilon
+        assert (
+            charge.amount.amount
+            == calibrate_published_tree(SENSITIVITY, 23, Fraction(1)).spent.epsilon
+        )
         assert float(charge.amount.amount) == pytest.approx(0.5, rel=1e-6)
         assert "published calibration" in charge.description
 
@@ -283,7 +296,7 @@ class TestTreeAlone:
         def fail(*_args):
             raise stop
 
-        monkeypatch.setitem(DRAW, "kruskal", fail)
+        break_draws(monkeypatch, fail)
         with pytest.raises(stop):
             self.draw(ledger)
         assert [charge.released for charge in ledger.history()] == [False]
@@ -293,8 +306,8 @@ class TestTreeAlone:
         "epsilon": ({"epsilon": 0}, UsageError),
         "tiny": ({"epsilon": 1e-11}, UsageError),
         "sensitivity": ({"sensitivity": None}, UsageError),
-        "method": ({"method": "prim"}, UsageError),
-        "gaussian": ({"method": "gaussian"}, UsageError),
+        "mechanism": ({"mechanism": "prim"}, UsageError),
+        "gaussian": ({"mechanism": "gaussian"}, UsageError),
         "published": ({"calibration": "published"}, UsageError),
         "seed": ({"random_state": 1}, UsageError),
         "dataset": ({"dataset": "census"}, UsageError),
@@ -334,7 +347,7 @@ class TestTreeAlone:
         assert len(ledger.history()) == 1
 
     def test_nothing_to_draw_costs_what_was_asked(self, ledger):
-        for more in ({}, {"method": "pamst", "calibration": "published"}):
+        for more in ({}, {"mechanism": "pamst", "calibration": "published"}):
             private_spanning_tree(
                 Graph([], [], [], n_nodes=3),
                 ledger=ledger,
@@ -497,7 +510,7 @@ class TestCommandLine:
         code, out, err = run(*survey, "--epsilon", "2", "--dry-run")
         assert code == 4
         assert "epsilon = 1 left" in err
-        assert "method" in out
+        assert "mechanism" in out
         assert Path("l").read_bytes() == before
 
     def test_a_seed_is_refused(self, run, survey):
@@ -517,7 +530,7 @@ class TestCommandLine:
         def interrupted(*_args, **_options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(ptclust.pipeline, "release_tree", interrupted)
+        break_draws(monkeypatch, interrupted)
         code, _, err = run(*survey, "--epsilon", "1", "-o", "r.json")
         assert code == 130
         assert "interrupted" in err
@@ -539,7 +552,7 @@ class TestProcesses:
     """Runs of their own, with a disk that is full for them, and with Ctrl-C."""
 
     RUN = "import ptclust.cli; ptclust.cli.main()"
-    OPTIONS: ClassVar = ["--epsilon", "1/9", "--linf", "1e-5", "--tree", "kruskal"]
+    OPTIONS: ClassVar = ["--epsilon", "1/9", "--linf", "1e-5", "--mechanism", "kruskal"]
 
     @pytest.fixture
     def start(self, tmp_path):

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph, Topology
+from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import STEP_SLACK
-from ptclust.planning.plan import METHODS, Candidate, Plan, plan
+from ptclust.mechanisms.lattice import spent_by
+from ptclust.planning import Plan, plan
 from ptclust.privacy import Budget, Sensitivity
 
 MU = 0.01
@@ -30,8 +32,8 @@ def complete(n_nodes: int) -> Topology:
     return Topology(*zip(*pairs))
 
 
-def by_method(made: Plan) -> dict[str, Candidate]:
-    return {candidate.method: candidate for candidate in made.candidates}
+def by_name(made: Plan) -> dict[str, Calibration]:
+    return {calibration.mechanism: calibration for calibration in made.calibrations}
 
 
 class PublicNumbers(Topology):
@@ -51,7 +53,7 @@ def test_only_three_public_counts_are_looked_at():
     for delta in (0, 1e-6):
         made = plan(PublicNumbers(), epsilon=1, delta=delta, sensitivity=LINF)
         assert (made.n_nodes, made.n_edges, made.n_components) == (102, 500, 2)
-        assert by_method(made)["kruskal"].tree.n_steps == 100
+        assert by_name(made)["kruskal"].tree.n_steps == 100
 
 
 class TestFormulas:
@@ -59,12 +61,16 @@ class TestFormulas:
 
     epsilon, split = 1.5, 0.25
 
-    @pytest.mark.parametrize("method", ["kruskal", "pamst"])
-    def test_pure(self, method):
+    @pytest.mark.parametrize("mechanism", ["kruskal", "pamst"])
+    def test_pure(self, mechanism):
         chosen = plan(
-            complete(10), epsilon=self.epsilon, sensitivity=LINF, tree=method, split=self.split
+            complete(10),
+            epsilon=self.epsilon,
+            sensitivity=LINF,
+            mechanism=mechanism,
+            split=self.split,
         ).chosen
-        assert chosen.method == method
+        assert chosen.mechanism == mechanism
         assert chosen.tree.exponent == pytest.approx(self.epsilon * 0.25 / (9 * 2 * MU), rel=1e-9)
         assert chosen.weights.distribution == "laplace"
         assert chosen.weights.n_values == 9
@@ -72,8 +78,8 @@ class TestFormulas:
         assert chosen.spent == Budget.pure(self.epsilon)
         assert chosen.tree.spent + chosen.weights_spent == chosen.spent
 
-    @pytest.mark.parametrize("method", ["kruskal", "pamst"])
-    def test_zcdp(self, method):
+    @pytest.mark.parametrize("mechanism", ["kruskal", "pamst"])
+    def test_zcdp(self, mechanism):
         budget = Budget.approximate(self.epsilon, 1e-6)
         rho = float(budget.to_zcdp().rho)
         chosen = plan(
@@ -81,7 +87,7 @@ class TestFormulas:
             epsilon=self.epsilon,
             delta=1e-6,
             sensitivity=LINF,
-            tree=method,
+            mechanism=mechanism,
             split=0.25,
         ).chosen
         beta = math.sqrt(8 * 0.25 * rho / 9)
@@ -105,7 +111,7 @@ class TestFormulas:
     def test_perturbing_the_whole_graph(self, sensitivity, l1, l2):
         made = plan(complete(10), epsilon=self.epsilon, delta=1e-6, sensitivity=sensitivity)
         rho = float(made.budget.to_zcdp().rho)
-        laplace, gaussian = by_method(made)["laplace"], by_method(made)["gaussian"]
+        laplace, gaussian = by_name(made)["laplace"], by_name(made)["gaussian"]
         assert laplace.tree is None
         assert gaussian.tree is None
         assert laplace.weights.n_values == gaussian.weights.n_values == 45
@@ -119,7 +125,7 @@ class TestFormulas:
     def test_the_noise_of_a_candidate_is_the_larger_of_its_two(self):
         for split in (0.01, 0.99):
             chosen = plan(
-                complete(10), epsilon=1, sensitivity=LINF, tree="pamst", split=split
+                complete(10), epsilon=1, sensitivity=LINF, mechanism="pamst", split=split
             ).chosen
             tree = math.pi / math.sqrt(6) / chosen.tree.exponent
             weights = math.sqrt(2) * chosen.weights.scale
@@ -132,9 +138,9 @@ class TestFormulas:
         )  # components: 3, 3, 1, 1 nodes
         made = plan(forest, epsilon=1, sensitivity=LINF)
         assert made.n_components == 4
-        assert by_method(made)["kruskal"].tree.n_steps == 4
-        assert by_method(made)["kruskal"].weights.n_values == 4
-        assert by_method(made)["laplace"].weights.n_values == 5
+        assert by_name(made)["kruskal"].tree.n_steps == 4
+        assert by_name(made)["kruskal"].weights.n_values == 4
+        assert by_name(made)["laplace"].weights.n_values == 5
 
 
 bounds = st.floats(1e-9, 1e9)
@@ -161,20 +167,20 @@ def test_nothing_spends_more_than_the_budget(epsilon, delta, sensitivity, n_node
     topology = Topology(*zip(*pairs), n_nodes=n_nodes)
     made = plan(topology, epsilon=epsilon, delta=delta, sensitivity=sensitivity, split=split)
     budget = Budget.approximate(epsilon, delta)
-    assert set(by_method(made)) == set(METHODS) - (set() if delta else {"gaussian"})
-    for candidate in made.candidates:
-        noise = candidate.weights.spent(sensitivity)
-        assert noise.fits_in(candidate.weights_spent)
-        assert candidate.spent.fits_in(budget)
-        assert candidate.weights.n_values == (n_nodes - 1 if candidate.tree else len(pairs))
-        if candidate.tree is None:
+    assert set(by_name(made)) == set(MECHANISMS.names) - (set() if delta else {"gaussian"})
+    for calibration in made.calibrations:
+        noise = spent_by(calibration.weights, sensitivity)
+        assert noise.fits_in(calibration.weights_spent)
+        assert calibration.spent.fits_in(budget)
+        assert calibration.weights.n_values == (n_nodes - 1 if calibration.tree else len(pairs))
+        if calibration.tree is None:
             total = noise
         else:
             steps = n_nodes - 1
             spread = sensitivity.spread if delta else sensitivity.mean_spread(steps)
-            beta = Fraction(candidate.tree.exponent) * Fraction(spread) + Fraction(STEP_SLACK)
+            beta = Fraction(calibration.tree.exponent) * Fraction(spread) + Fraction(STEP_SLACK)
             tree = Budget.zcdp(steps * beta**2 / 8) if delta else Budget.pure(steps * beta)
-            assert tree.fits_in(candidate.tree.spent)
+            assert tree.fits_in(calibration.tree.spent)
             total = tree + noise
         assert total.fits_in(budget.to_zcdp() if total.kind == "zcdp" else budget)
 
@@ -188,14 +194,14 @@ class TestAuto:
     @pytest.mark.parametrize("clusterer", ["dbmstclu", "levels"])
     def test_single_edges_ask_for_the_least_noise(self, topology, sensitivity, delta, clusterer):
         made = plan(topology, epsilon=1, delta=delta, sensitivity=sensitivity, clusterer=clusterer)
-        assert len(made.candidates) == (4 if delta else 3)
-        assert made.chosen in made.candidates
-        assert made.chosen.noise == min(candidate.noise for candidate in made.candidates)
+        assert len(made.calibrations) == (4 if delta else 3)
+        assert made.chosen in made.calibrations
+        assert made.chosen.noise == min(calibration.noise for calibration in made.calibrations)
 
     def test_averages_bear_more_noise_on_every_edge(self):
         made = plan(complete(30), epsilon=1, delta=1e-6, sensitivity=LINF)
-        kruskal = by_method(made)["kruskal"]
-        assert made.chosen.method == "gaussian"
+        kruskal = by_name(made)["kruskal"]
+        assert made.chosen.mechanism == "gaussian"
         assert made.chosen.noise > kruskal.noise
         assert made.chosen.visible_gap < kruskal.visible_gap
         n, m = 30, 435
@@ -207,54 +213,61 @@ class TestAuto:
     def test_a_graph_hardly_more_than_a_tree_has_nothing_to_average(self):
         ring = Topology(range(30), [*range(1, 30), 0])
         (gaussian,) = plan(
-            ring, epsilon=1, delta=1e-6, sensitivity=LINF, tree="gaussian"
-        ).candidates
+            ring, epsilon=1, delta=1e-6, sensitivity=LINF, mechanism="gaussian"
+        ).calibrations
         assert gaussian.visible_gap / gaussian.noise == pytest.approx(
             2 * math.sqrt(2 * math.log(30))
         )
 
     def test_contraction_leaves_out_what_releases_a_tree_only(self):
         choices = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF, "clusterer": "contraction"}
-        assert {*by_method(plan(complete(9), **choices))} == {"gaussian", "laplace"}
+        assert {*by_name(plan(complete(9), **choices))} == {"gaussian", "laplace"}
         with pytest.raises(UsageError, match="whole graph"):
-            plan(complete(9), tree="kruskal", **choices)
+            plan(complete(9), mechanism="kruskal", **choices)
 
     @pytest.mark.parametrize("delta", [0, 1e-6])
-    @pytest.mark.parametrize("method", ["kruskal", "pamst"])
+    @pytest.mark.parametrize("mechanism", ["kruskal", "pamst"])
     @pytest.mark.parametrize("sensitivity", [LINF, Sensitivity(l1=0.1, linf=MU)])
-    def test_without_a_split_tree_and_weights_get_the_same_noise(self, delta, method, sensitivity):
+    def test_without_a_split_tree_and_weights_get_the_same_noise(
+        self, delta, mechanism, sensitivity
+    ):
         made = plan(
-            complete(20), epsilon=1, delta=delta, sensitivity=sensitivity, tree=method
+            complete(20), epsilon=1, delta=delta, sensitivity=sensitivity, mechanism=mechanism
         ).chosen
         assert made.tree.noise == pytest.approx(made.weights.standard_deviation, rel=0.03)
         half = plan(
-            complete(20), epsilon=1, delta=delta, sensitivity=sensitivity, tree=method, split=0.5
+            complete(20),
+            epsilon=1,
+            delta=delta,
+            sensitivity=sensitivity,
+            mechanism=mechanism,
+            split=0.5,
         ).chosen
         assert made.noise < half.noise
 
-    @pytest.mark.parametrize(("split", "method"), [(0.5, "kruskal"), (0.001, "gaussian")])
-    def test_counts_the_noise_of_the_tree_too(self, split, method):
+    @pytest.mark.parametrize(("split", "mechanism"), [(0.5, "kruskal"), (0.001, "gaussian")])
+    def test_counts_the_noise_of_the_tree_too(self, split, mechanism):
         """With hardly any budget for the tree, its weights are fine and its shape is not."""
         made = plan(
             complete(30), epsilon=1, delta=1e-6, sensitivity=LINF, split=split, clusterer="dbmstclu"
         )
-        kruskal, gaussian = by_method(made)["kruskal"], by_method(made)["gaussian"]
+        kruskal, gaussian = by_name(made)["kruskal"], by_name(made)["gaussian"]
         assert kruskal.weights.standard_deviation < gaussian.weights.standard_deviation
-        assert made.chosen.method == method
+        assert made.chosen.mechanism == mechanism
 
-    @pytest.mark.parametrize(("delta", "method"), [(0, "laplace"), (1e-6, "gaussian")])
-    def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, method):
+    @pytest.mark.parametrize(("delta", "mechanism"), [(0, "laplace"), (1e-6, "gaussian")])
+    def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, mechanism):
         """Gaussian noise has the larger scale and the smaller tails, so it depends on epsilon which is less."""
         for topology in (path(30), complete(30)):
             made = plan(topology, epsilon=1, delta=delta, sensitivity=Sensitivity(l1=MU))
             assert made.chosen.tree is None
         linf = plan(path(30), epsilon=1, delta=delta, sensitivity=LINF)
-        assert linf.chosen.method == method
+        assert linf.chosen.mechanism == mechanism
 
     def test_a_method_asked_for_is_the_only_candidate(self):
-        for method in METHODS:
-            made = plan(path(5), epsilon=1, delta=1e-6, sensitivity=LINF, tree=method)
-            assert [candidate.method for candidate in made.candidates] == [method]
+        for mechanism in MECHANISMS.names:
+            made = plan(path(5), epsilon=1, delta=1e-6, sensitivity=LINF, mechanism=mechanism)
+            assert [calibration.mechanism for calibration in made.calibrations] == [mechanism]
 
     def test_depends_on_nothing_else(self):
         arguments: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF}
@@ -263,11 +276,11 @@ class TestAuto:
 
 @pytest.mark.parametrize("n_nodes", [0, 1, 2])
 @pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("tree", ["auto", *METHODS])
-def test_the_smallest_graphs(n_nodes, delta, tree):
-    if (tree, delta) == ("gaussian", 0):
+@pytest.mark.parametrize("mechanism", ["auto", *MECHANISMS.names])
+def test_the_smallest_graphs(n_nodes, delta, mechanism):
+    if (mechanism, delta) == ("gaussian", 0):
         return
-    made = plan(path(n_nodes), epsilon=1, delta=delta, sensitivity=LINF, tree=tree)
+    made = plan(path(n_nodes), epsilon=1, delta=delta, sensitivity=LINF, mechanism=mechanism)
     assert made.chosen.weights.n_values == max(n_nodes - 1, 0)
     assert (made.chosen.noise > 0) == (n_nodes == 2)
     assert made.to_text()
@@ -279,7 +292,7 @@ def test_the_smallest_graphs(n_nodes, delta, tree):
 class TestPublished:
     def test_states_what_it_truly_spends(self):
         made = plan(path(10), epsilon=2, sensitivity=LINF, calibration="published")
-        assert made.chosen.method == "pamst"
+        assert made.chosen.mechanism == "pamst"
         assert made.chosen.tree.exponent == pytest.approx(1 / (4 * MU * 9), rel=1e-9)
         assert made.chosen.weights.scale == pytest.approx(MU, rel=1e-12)
         assert float(made.chosen.spent.epsilon) == pytest.approx(2 / 4 + 9 * 2 / 2, rel=1e-6)
@@ -288,7 +301,8 @@ class TestPublished:
         assert made.to_dict()["calibration"] == "published"
 
     @pytest.mark.parametrize(
-        "choices", [{"tree": "kruskal"}, {"tree": "laplace"}, {"delta": 1e-6}, {"split": 0.3}]
+        "choices",
+        [{"mechanism": "kruskal"}, {"mechanism": "laplace"}, {"delta": 1e-6}, {"split": 0.3}],
     )
     def test_is_algorithm_3_and_nothing_else(self, choices):
         with pytest.raises(UsageError, match="calibration='published'"):
@@ -305,12 +319,16 @@ WRONG = [
     *(({"delta": value}, "delta") for value in (1, 1.5, -1e-9, math.nan, math.inf, 5e-324, "x")),
     *(({"split": value}, "split") for value in (0, 1, -0.5, 7, math.nan, math.inf, "half")),
     *(({"clusterer": value}, "clusterer") for value in ("hdbscan", None)),
-    *(({"split": 7, "tree": tree}, "split") for tree in METHODS if tree != "gaussian"),
+    *(
+        ({"split": 7, "mechanism": name}, "split")
+        for name in MECHANISMS.names
+        if name != "gaussian"
+    ),
     *(({"sensitivity": value}, "Sensitivity") for value in (None, 0.1, {"linf": 1})),
-    *(({"tree": value}, "kruskal, pamst, gaussian, laplace") for value in ("prim", None, 1)),
+    *(({"mechanism": value}, "kruskal, pamst, gaussian, laplace") for value in ("prim", None, 1)),
     *(({"calibration": value}, "'sound' or 'published'") for value in ("tight", None)),
-    ({"tree": "gaussian"}, "delta > 0"),
-    ({"tree": "gaussian", "delta": 0.0}, "use 'laplace'"),
+    ({"mechanism": "gaussian"}, "delta > 0"),
+    ({"mechanism": "gaussian", "delta": 0.0}, "use 'laplace'"),
     *(
         ({"weight_range": value}, "smaller first")
         for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (1,), 5, "ab", ())
@@ -371,22 +389,22 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
         weight_range=("0", 1),  # type: ignore[arg-type]
         clusterer="dbmstclu",
     )
-    assert made.weight_range == (0.0, 1.0)
+    assert made.request.weight_range == (0.0, 1.0)
     page = made.to_text()
-    for candidate in made.candidates:
-        (line,) = (line for line in page.splitlines() if line[2:].startswith(candidate.method))
-        assert (line[0] == ">") == (candidate.method == made.chosen.method)
-        assert f"{candidate.weights.standard_deviation:.3g}" in line
-        assert ("all 45 edges" in line) == (candidate.tree is None)
-        assert candidate.tree is None or f"{candidate.tree.noise:.3g}" in line
+    for calibration in made.calibrations:
+        (line,) = (line for line in page.splitlines() if line[2:].startswith(calibration.mechanism))
+        assert (line[0] == ">") == (calibration.mechanism == made.chosen.mechanism)
+        assert f"{calibration.weights.standard_deviation:.3g}" in line
+        assert ("all 45 edges" in line) == (calibration.tree is None)
+        assert calibration.tree is None or f"{calibration.tree.noise:.3g}" in line
     assert "10 nodes, 45 edges, 1 component(s)" in page
     assert "epsilon = 1, delta = 1e-06" in page
     assert "0.01 on every edge (linf)" in page
 
     content = json.loads(json.dumps(made.to_dict()))
-    assert content["chosen"] == made.chosen.method == "kruskal"
-    assert [entry["method"] for entry in content["candidates"]] == list(METHODS)
-    entry = content["candidates"][0]
+    assert content["chosen"] == made.chosen.mechanism == "kruskal"
+    assert [entry["mechanism"] for entry in content["mechanisms"]] == list(MECHANISMS.names)
+    entry = content["mechanisms"][0]
     assert entry["tree_exponent"] == made.chosen.tree.exponent
     assert entry["tree_noise"] == made.chosen.tree.noise
     assert entry["weights"]["scale"] == made.chosen.weights.scale
@@ -400,6 +418,6 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
 def test_auto_goes_on_without_what_the_budget_does_not_afford():
     path = Topology(range(999), range(1, 1000))
     tiny = {"epsilon": 1e-11, "sensitivity": Sensitivity(l1=1e-12)}
-    assert [c.method for c in plan(path, **tiny).candidates] == ["laplace"]
+    assert [c.mechanism for c in plan(path, **tiny).calibrations] == ["laplace"]
     with pytest.raises(UsageError, match="raise the budget"):
-        plan(path, tree="kruskal", **tiny)
+        plan(path, mechanism="kruskal", **tiny)

@@ -7,14 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from ptclust.trees.kruskal import kruskal_edges
-from ptclust.trees.pamst import pamst_edges
 from scipy.stats import chi2
 
 from ptclust.graph import Graph
+from ptclust.mechanisms import MECHANISMS, _urn_kernel, urn
 from ptclust.privacy import RandomStream
-from ptclust.trees import _urn, _urn_kernel
-from tests.trees import paper
+from tests.mechanisms import paper
 
 ALPHA = 1e-6
 
@@ -52,6 +50,7 @@ GRAPHS = {
         2.0,
     ),
 }  # fmt: skip
+kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
 SAMPLERS = {
     "pamst": (pamst_edges, paper.pamst_distribution),
     "kruskal": (kruskal_edges, paper.kruskal_distribution),
@@ -92,9 +91,9 @@ def p_value(found, distribution):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_trees_follow_the_exact_distribution(method, name):
-    sampler, exact = SAMPLERS[method]
+@pytest.mark.parametrize("mechanism", SAMPLERS)
+def test_trees_follow_the_exact_distribution(mechanism, name):
+    sampler, exact = SAMPLERS[mechanism]
     n_nodes, edges, exponent = GRAPHS[name]
     distribution = exact(n_nodes, edges, exponent)
     assert math.fsum(distribution.values()) == pytest.approx(1.0)
@@ -117,9 +116,9 @@ def test_the_textbook_algorithm_follows_the_enumerated_distribution():
 class TestMutantsAreRejected:
     """The same test must reject samplers that are a little wrong."""
 
-    @pytest.mark.parametrize("method", SAMPLERS)
-    def test_five_percent_too_little_noise(self, method):
-        sampler, exact = SAMPLERS[method]
+    @pytest.mark.parametrize("mechanism", SAMPLERS)
+    def test_five_percent_too_little_noise(self, mechanism):
+        sampler, exact = SAMPLERS[mechanism]
         n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]
         found = draw_trees(sampler, graph, 200_000, exponent=1.05 * exponent)
         assert p_value(found, exact(n_nodes, edges, exponent)) < ALPHA
@@ -157,9 +156,9 @@ def prim(n_nodes, edges):
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1e-2, 1.0, 20.0, 50.0, 800.0, 1e4, 1e6])
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_any_spread_of_exponents(method, spread):
-    sampler, exact = SAMPLERS[method]
+@pytest.mark.parametrize("mechanism", SAMPLERS)
+def test_any_spread_of_exponents(mechanism, spread):
+    sampler, exact = SAMPLERS[mechanism]
     n_nodes, edges, _ = graph = GRAPHS["K5 less two edges"]
     exponent = spread / (0.9 - 0.1)
     found = draw_trees(sampler, graph, 20_000, exponent=exponent)
@@ -167,14 +166,14 @@ def test_any_spread_of_exponents(method, spread):
 
 
 @pytest.mark.parametrize("window", [1, 2, 5])
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_what_lies_beyond_the_window_keeps_its_probability(method, window, monkeypatch):
+@pytest.mark.parametrize("mechanism", SAMPLERS)
+def test_what_lies_beyond_the_window_keeps_its_probability(mechanism, window, monkeypatch):
     """With the usual window the part beyond is hit once in 2^31 draws; with a narrow one, all the time."""
     for module in ("pamst", "kruskal"):
         monkeypatch.setattr(
-            f"ptclust.trees.{module}.make_urn", lambda *a: _urn.make_urn(*a, window=window)
+            f"ptclust.mechanisms.{module}.make_urn", lambda *a: urn.make_urn(*a, window=window)
         )
-    sampler, exact = SAMPLERS[method]
+    sampler, exact = SAMPLERS[mechanism]
     n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]
     for factor in (1.0, 3.0):
         found = draw_trees(sampler, graph, 40_000, exponent=factor * exponent, seed=window)

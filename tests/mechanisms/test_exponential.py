@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptclust.errors import UsageError
-from ptclust.mechanisms._urn_kernel import exponent_of
+from ptclust.graph import Graph
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms._urn_kernel import GRID, exponent_of
 from ptclust.mechanisms.exponential import (
-    GRID,
     STEP_SLACK,
     TreeCalibration,
+    calibrate_published_tree,
     calibrate_tree,
-    published_tree,
 )
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 
@@ -100,7 +101,7 @@ def test_under_l1_or_linf_alone_every_step_loses_the_most(norm, bound, n_steps, 
     tree = calibrate_tree(sensitivity, n_steps, Budget.pure(epsilon))
     expected = (epsilon / n_steps * down - STEP_SLACK) / (times * bound) * down
     assert tree.exponent == min(expected, 2.0**900)
-    published = published_tree(sensitivity, n_steps, Fraction(epsilon))
+    published = calibrate_published_tree(sensitivity, n_steps, Fraction(epsilon))
     assert published.exponent == min(epsilon / (4.0 * bound * n_steps) * down, 2.0**900)
     spent = n_steps * (published.exponent * (times * bound) + STEP_SLACK) / down
     assert published.spent == Budget.pure(spent)
@@ -109,7 +110,7 @@ def test_under_l1_or_linf_alone_every_step_loses_the_most(norm, bound, n_steps, 
 @settings(max_examples=200)
 @given(SENSITIVITIES, st.integers(1, 10**9), st.floats(1e-6, 1e6))
 def test_what_the_published_exponent_spends_is_covered_and_not_far(sensitivity, n_steps, epsilon):
-    tree = published_tree(sensitivity, n_steps, Fraction(epsilon))
+    tree = calibrate_published_tree(sensitivity, n_steps, Fraction(epsilon))
     true = tree_loss(tree, sensitivity)
     assert true <= tree.spent.epsilon <= true * (1 + Fraction(1, 10**9))
 
@@ -117,7 +118,7 @@ def test_what_the_published_exponent_spends_is_covered_and_not_far(sensitivity, 
 def test_the_published_exponent_is_sound_and_half_of_what_could_be():
     mu, half, k = 0.01, Fraction(1, 2), 99
     for sensitivity, share in ((Sensitivity(linf=mu), 2), (Sensitivity(l1=mu), 4)):
-        tree = published_tree(sensitivity, k, half)
+        tree = calibrate_published_tree(sensitivity, k, half)
         assert tree.exponent == pytest.approx(float(half) / (4 * mu * k), rel=1e-9)
         assert tree.spent is not None
         assert k * step_range(tree, sensitivity) <= tree.spent.epsilon
@@ -128,7 +129,7 @@ def test_nothing_to_draw_costs_nothing():
     for tree in (
         calibrate_tree(Sensitivity(linf=1), 0, Budget.pure(1)),
         calibrate_tree(Sensitivity(linf=1), 0, Budget.zcdp(1)),
-        published_tree(Sensitivity(linf=1), 0, Fraction(1)),
+        calibrate_published_tree(Sensitivity(linf=1), 0, Fraction(1)),
     ):
         assert (tree.exponent, tree.n_steps, tree.spent, tree.slack, tree.noise) == (
             0.0, 0, None, 0.0, 0.0,
@@ -149,24 +150,23 @@ def test_a_sensitivity_beyond_the_digits_of_floats_is_refused(bound):
         with pytest.raises(UsageError, match="divide the weights"):
             calibrate_tree(sensitivity, 10**4, Budget.pure(1e-3))
         with pytest.raises(UsageError, match="divide the weights"):
-            published_tree(sensitivity, 10**4, Fraction(1, 1000))
+            calibrate_published_tree(sensitivity, 10**4, Fraction(1, 1000))
 
 
 def test_an_exponent_beyond_all_use_is_lowered_and_the_sampler_still_works():
     """At an exponent of 1e300 the products in the sampler overflow, and a weight of 0 becomes NaN."""
-    from ptclust.trees.kruskal import kruskal_edges
-    from ptclust.trees.pamst import pamst_edges
-
-    from ptclust.graph import Graph
-
     tiny = Sensitivity(linf=1e-305)
     graph = Graph([0, 1, 2], [1, 2, 0], [0.0, -1e-260, -1e-260])
-    for tree in (calibrate_tree(tiny, 2, Budget.pure(1)), published_tree(tiny, 2, Fraction(1))):
+    for tree in (
+        calibrate_tree(tiny, 2, Budget.pure(1)),
+        calibrate_published_tree(tiny, 2, Fraction(1)),
+    ):
         assert tree.spent is not None
         assert 0 < 2 * step_range(tree, tiny) <= 1
         assert math.isfinite(tree.exponent * 2.0 ** (GRID + 28)), "as the sampler multiplies it"
         assert tree.exponent > 1e200
-        for draw in (kruskal_edges, pamst_edges):
+        for name in ("kruskal", "pamst"):
+            draw = MECHANISMS.get(name).draw_edges
             assert draw(graph, tree.exponent, RandomStream.secure()).tolist() == [1, 2]
 
 

@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, kstest
 
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.privacy import (
-    Budget,
-    Noise,
-    RandomStream,
-    Sensitivity,
+from ptclust.mechanisms.lattice import (
     add_noise,
     gaussian_noise,
     laplace_noise,
-    published_laplace_noise,
+    noise_of_scale,
+    spent_by,
 )
+from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
 
 ALPHA = 1e-6
 N_DRAWS = 20_000
@@ -85,7 +83,7 @@ def test_calibration_is_sound_and_tight(sensitivity: Sensitivity, n: int, amount
             sensitivity.l2_of(n) / math.sqrt(2 * amount),
         ),
     ):
-        spent = noise.spent(sensitivity)
+        spent = spent_by(noise, sensitivity)
         assert spent is not None
         assert spent.fits_in(budget)
         assert -1e-15 < noise.scale / least - 1 < 1e-6
@@ -93,8 +91,8 @@ def test_calibration_is_sound_and_tight(sensitivity: Sensitivity, n: int, amount
 
 def test_the_lattice_is_accounted_for() -> None:
     # By hand: (d + n 2^k) / b and (d + sqrt(n) 2^k)^2 / (2 sigma^2).
-    laplace = Noise("laplace", 2.0, -2, 16).spent(Sensitivity(l1=1.0))
-    gaussian = Noise("gaussian", 2.0, -2, 16).spent(Sensitivity(l2=1.0))
+    laplace = spent_by(Noise("laplace", 2.0, -2, 16), Sensitivity(l1=1.0))
+    gaussian = spent_by(Noise("gaussian", 2.0, -2, 16), Sensitivity(l2=1.0))
     assert laplace is not None
     assert gaussian is not None
     assert float(laplace.epsilon) == pytest.approx((1 + 16 / 4) / 2)
@@ -102,14 +100,14 @@ def test_the_lattice_is_accounted_for() -> None:
 
 
 def test_a_published_scale_is_kept_and_its_price_told() -> None:
-    noise = published_laplace_noise(0.1, 99)
+    noise = noise_of_scale(0.1, 99)
     assert noise.scale == 0.1
-    spent = noise.spent(Sensitivity(linf=0.1))
+    spent = spent_by(noise, Sensitivity(linf=0.1))
     assert spent is not None
     assert float(spent.epsilon) == pytest.approx(99.0)
     for scale in (0, -1, math.nan, math.inf):
         with pytest.raises(UsageError, match="scale"):
-            published_laplace_noise(scale, 3)
+            noise_of_scale(scale, 3)
 
 
 def fine_grained_near_zero(outputs: NDArray[np.float64]) -> int:
@@ -144,14 +142,12 @@ def test_order_progress_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(INSIDE, "_CHUNK", 10)
     values = np.arange(47.0)
     done: list[int] = []
-    noisy = add_noise(values, published_laplace_noise(1e-9, 47), progress=done.append)
+    noisy = add_noise(values, noise_of_scale(1e-9, 47), progress=done.append)
     np.testing.assert_allclose(noisy, values, atol=1e-6)
     assert (noisy != values).any()
     assert done == [10, 20, 30, 40, 47]
     done.clear()
-    add_noise(
-        values, published_laplace_noise(1, 47), stream=RandomStream.seeded(0), progress=done.append
-    )
+    add_noise(values, noise_of_scale(1, 47), stream=RandomStream.seeded(0), progress=done.append)
     assert done == [47]
 
 
@@ -169,7 +165,7 @@ def test_ctrl_c_cancels_the_chunks_that_remain(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(INSIDE, "_CHUNK", 500)
     monkeypatch.setitem(INSIDE, "_noisy_chunk", counted)
     with pytest.raises(KeyboardInterrupt):
-        add_noise(np.zeros(50_000), published_laplace_noise(1.0, 50_000), progress=interrupt)
+        add_noise(np.zeros(50_000), noise_of_scale(1.0, 50_000), progress=interrupt)
     assert len(started) < 100
 
 
@@ -187,14 +183,14 @@ def test_a_seed_repeats_the_noise_and_a_secure_stream_never_does() -> None:
 def test_no_values_no_noise(distribution: str) -> None:
     noise = CALIBRATE[distribution](Sensitivity(linf=1), 0, 1)
     assert noise.standard_deviation == 0.0
-    assert noise.spent(Sensitivity(linf=1)) is None
+    assert spent_by(noise, Sensitivity(linf=1)) is None
     assert add_noise([], noise).shape == (0,)
 
 
 @pytest.mark.parametrize("value", [1e17, 1e300, -1.7e308, np.finfo(float).max, 5e-324])
 def test_magnitudes_far_from_the_lattice_are_rounded_not_refused(value: float) -> None:
     # An error here would depend on the private value. The noise is added exactly and only the sum is rounded.
-    noisy = add_noise(np.full(9, value), published_laplace_noise(1.0, 9))
+    noisy = add_noise(np.full(9, value), noise_of_scale(1.0, 9))
     assert np.isfinite(noisy).all()
     np.testing.assert_allclose(noisy, value, rtol=1e-15, atol=60)
 
@@ -205,13 +201,13 @@ SECRET = 123.456789
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_are_refused_unseen(broken: float) -> None:
     with pytest.raises(WeightError, match="not finite") as refused:
-        add_noise([SECRET, broken], published_laplace_noise(1.0, 2))
+        add_noise([SECRET, broken], noise_of_scale(1.0, 2))
     assert "123" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_values_that_are_no_numbers_are_refused_unseen() -> None:
     with pytest.raises(WeightError, match="not all numbers") as refused:
-        add_noise([f"{SECRET} EUR"], published_laplace_noise(1.0, 1))  # type: ignore[list-item]
+        add_noise([f"{SECRET} EUR"], noise_of_scale(1.0, 1))  # type: ignore[list-item]
     assert "123" not in "".join(traceback.format_exception(refused.value))
     assert refused.value.__context__ is None
 
@@ -223,16 +219,16 @@ def test_a_failure_of_opendp_shows_no_value(monkeypatch: pytest.MonkeyPatch) -> 
 
         return measurement
 
-    monkeypatch.setitem(INSIDE, "lattice_measurement", fail)
+    monkeypatch.setitem(INSIDE, "_measurement", fail)
     with pytest.raises(PtclustError, match="Nothing was released") as refused:
-        add_noise([SECRET], published_laplace_noise(1.0, 1))
+        add_noise([SECRET], noise_of_scale(1.0, 1))
     assert "123" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_noise_for_another_number_of_values_is_refused() -> None:
     for values in (np.zeros(3), np.zeros((2, 1)), np.zeros(())):
         with pytest.raises(UsageError, match="calibrated for 2 values"):
-            add_noise(values, published_laplace_noise(1.0, 2))
+            add_noise(values, noise_of_scale(1.0, 2))
 
 
 def test_impossible_noise_is_refused() -> None:

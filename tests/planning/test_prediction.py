@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import networkx as nx
@@ -14,8 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from ptclust import Graph, Sensitivity, Topology
 from ptclust._statistics import agreement, margin_of
-from ptclust.errors import FileError, InputError, UsageError
-from ptclust.pipeline import publish
+from ptclust.errors import FileError, InputError, PrivacyWarning, UsageError
+from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Curve, Point, Prediction, effort, predict
 from ptclust.planning.effort import default_sizes
 from ptclust.planning.planting import (
@@ -24,11 +25,13 @@ from ptclust.planning.planting import (
     typical_size,
     weight_intervals,
 )
+from ptclust.planning.simulation import Simulation
+from ptclust.privacy import RandomStream
 from ptclust.report import draw_curve
 
 LINF = {"sensitivity": Sensitivity(linf=1e-3), "delta": 1e-6}
 #: A clusterer that answers in milliseconds; which one it is plays no part in most tests.
-QUICK = {"clusterer": "dbmstclu", "tree": "kruskal"}
+QUICK = {"clusterer": "dbmstclu", "mechanism": "kruskal"}
 
 
 def topology_of(graph) -> Topology:
@@ -306,21 +309,32 @@ class TestPredict:
 
     def test_what_is_measured_is_the_pipeline(self, monkeypatch):
         """Every run follows the plan for its epsilon, with all that was asked for, on a seed of its own."""
-        seen = []
+        seeds, seen = [], []
+        labels, seeded = Simulation.labels, RandomStream.seeded
 
-        def spy(graph, plan, **options):
+        def watched(seed):
+            seeds.append(seed)
+            return seeded(seed)
+
+        def spy(simulation, graph, epsilon, *key):
+            found, plan = labels(simulation, graph, epsilon, *key), simulation.plan(epsilon)
             assert graph.topology == topology
-            assert graph.is_within(-1.0, 3.0)
-            seen.append(
-                (float(plan.budget.epsilon), len(set(graph.weights)), options["random_state"])
-            )
-            assert plan.chosen.method == "pamst"
-            assert plan.calibration == "published"
-            assert options["clusterer"] == "levels"
-            assert plan.weight_range == (-1.0, 3.0)
-            return publish(graph, plan, **options)
+            assert -1.0 <= graph.weights.min() <= graph.weights.max() <= 3.0
+            assert plan.chosen.mechanism == "pamst"
+            assert plan.request.calibration == "published"
+            assert plan.request.weight_range == (-1.0, 3.0)
+            seen.append((float(plan.budget.epsilon), len(set(graph.weights)), seeds[-1]))
+            real = Graph(topology.sources, topology.targets, graph.weights)
+            request = ReleaseRequest(plan=plan.request, random_state=seeds[-1])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                release = publish(real, request)
+            assert release.clusterer == "levels"
+            assert release.labels.tolist() == found.tolist()
+            return found
 
-        monkeypatch.setattr("ptclust.planning.simulation.publish", spy)
+        monkeypatch.setattr(Simulation, "labels", spy)
+        monkeypatch.setattr(RandomStream, "seeded", watched)
         topology = king_graph(6)
         predict(
             topology,
@@ -328,7 +342,7 @@ class TestPredict:
             delta=0,
             sizes=[9, 18],
             epsilons=[1, 10],
-            tree="pamst",
+            mechanism="pamst",
             clusterer="levels",
             calibration="published",
             weight_range=(-1, 3),
@@ -345,7 +359,7 @@ class TestPredict:
             king_graph(8),
             sizes=[32],
             repetitions=4,
-            stage=lambda text: said.append(float(text.split()[-1])),
+            progress=lambda text: said.append(float(text.split()[-1])),
             **LINF,
             **QUICK,
         )
@@ -428,13 +442,13 @@ class TestWorkIsBounded:
     def test_progress_is_told_and_an_interruption_gets_through(self):
         said = []
 
-        def stage(text):
+        def progress(text):
             said.append(text)
             if len(said) == 3:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            predict(king_graph(6), stage=stage, **LINF, **QUICK)
+            predict(king_graph(6), progress=progress, **LINF, **QUICK)
         assert said[0] == "Predicting: clusters of 18 nodes, repetition 1 of 16, epsilon = 0.01"
 
 
@@ -471,7 +485,7 @@ class TestErrors:
             ({"epsilons": [float("nan")]}, "positive numbers"),
             ({"planned": -1.0}, "positive numbers"),
             ({"weight_range": (1, 0)}, "the smaller first"),
-            ({"tree": "prim"}, "'prim'"),
+            ({"mechanism": "prim"}, "'prim'"),
             ({"clusterer": "k-means"}, "'k-means'"),
             ({"sensitivity": 0.1}, "must be a Sensitivity"),
             ({"delta": 2}, "delta"),
@@ -520,7 +534,7 @@ class TestResult:
         assert document["goal"] == 0.9
         assert [curve["size"] for curve in document["curves"]] == [72, 18]
         assert set(document["curves"][0]["points"][0]) == {
-            "epsilon", "method", "clusterer", "ari", "margin", "control",
+            "epsilon", "mechanism", "clusterer", "ari", "margin", "control",
         }  # fmt: skip
 
     @pytest.mark.parametrize("suffix", [".png", ".svg"])

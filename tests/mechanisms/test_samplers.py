@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 from scipy.stats import chi2
 
-from tests.trees.paper import kruskal_distribution, pamst_distribution
+from tests.mechanisms.paper import kruskal_distribution, pamst_distribution
 
 N_NODES, EXPONENT, DRAWS = 5, 2.0, 20_000
 EDGES = [
