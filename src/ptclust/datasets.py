@@ -87,9 +87,9 @@ def blobs(
 ) -> _Points:
     """Return round clusters on a grid and which of them each point belongs to.
 
-    The widest cluster is ``spread`` times as wide as the narrowest, and, in an order of its own,
-    the largest beyond its first four points ``spread`` times as large as the smallest. Clusters are
-    numbered from wide to narrow.
+    The widest cluster is ``spread`` times as wide as the narrowest; independently, the largest
+    beyond its first four points is ``spread`` times as large as the smallest. Clusters are numbered
+    from wide to narrow.
 
     >>> points, truth = blobs(100, 10, seed=0)
     >>> points.shape, np.bincount(truth).tolist()
@@ -150,8 +150,7 @@ class _Recipe:
     """What distinguishes a family."""
 
     layout: Callable[..., _Layout]
-    n_clusters: int
-    """By default; the shapes of the paper have no other."""
+    n_clusters: int  # by default; the shapes of the paper have no other
     neighbours: int = 8
     spread: float = 1.0
 
@@ -171,10 +170,8 @@ class PlantedGraph:
     """A graph whose clusters are known."""
 
     graph: Graph
-    truth: _Ints
-    """The planted cluster of every node."""
-    points: _Floats | None
-    """Where the nodes lie in the plane, if anywhere."""
+    truth: _Ints  # the planted cluster of every node
+    points: _Floats | None  # where the nodes lie in the plane, if anywhere
     name: str
 
 
@@ -198,25 +195,23 @@ def planted_graph(
 
     Where clusters are many and small, nearest neighbours stand out among random pairs, and the
     topology alone gives the clusters away. With ``decoys`` the graph holds a second planting of the
-    same family, drawn independently and joined likewise. Which of the two the weights follow
-    is all that differs: the topology is as likely with their roles exchanged, so that
-    nothing that sees the topology alone can know which one is real.
+    same family, drawn independently and joined likewise. Only the weights tell which of the two is
+    real: the topology is as likely with their roles exchanged.
 
     - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains``
       long and thin.
     - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/6, by
       which its weights are multiplied, and those to another cluster by the larger of the two
-      scales. Every cluster is strongly homogeneous all the same, but what separates two light
-      clusters is lighter than what holds a heavy one together, so that no threshold finds all.
+      scales. Every cluster is strongly homogeneous, but what separates two light clusters is
+      lighter than what holds a heavy one together, so that no threshold finds all.
     - ``blocks``: no geometry. The edges within are a random tree and random pairs, hubs among them.
 
     Parameters
     ----------
-    family : {"circles", "moons", "blobs", "chains", "multiscale", "blocks"}
-    n_nodes : int, default 100
+    family, n_nodes, seed
+        The same seed gives the same graph.
     n_clusters : int, optional
-        Two circles, two moons; by default three blobs or blocks, and four chains or clusters of
-        ``multiscale``.
+        Two circles, two moons; by default three blobs or blocks, and four of the other families.
     neighbours : int, optional
         Nearest neighbours, of the same cluster, of every node; in ``blocks`` about the mean degree
         within. By default 8, and 2 in ``chains``.
@@ -230,8 +225,6 @@ def planted_graph(
     decoys : bool, default False
         Take the edges across from a second planting. Its pairs that lie in one cluster are edges
         within. Makes no difference to complete graphs.
-    seed : int, default 0
-        The same seed gives the same graph.
 
     Examples
     --------
@@ -279,9 +272,7 @@ def _checked(
         number = "two clusters" if family in PAPER else "at least two clusters"
         raise UsageError(f"{family} are {number}, not {k}")
     if n_nodes < 4 * k:
-        raise UsageError(
-            f"planted graphs of {k} clusters have at least {4 * k} nodes, not {n_nodes}"
-        )
+        raise UsageError(f"graphs of {k} clusters have at least {4 * k} nodes, not {n_nodes}")
     if cross_edges is not None and cross_edges < k - 1:
         least = "one edge" if k == 2 else f"{k - 1} edges"
         raise UsageError(f"at least {least} must join {k} clusters, not {cross_edges}")
@@ -293,11 +284,9 @@ def draw_weights(
 ) -> _Floats:
     """Return the weights of edges from these clusters to those."""
     share = random.random(len(first))
-    low, high = WITHIN
-    weights = np.where(
-        first == second, low + (high - low) * share, ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share
-    )
-    return weights * np.maximum(scales[first], scales[second])
+    within = WITHIN[0] + (WITHIN[1] - WITHIN[0]) * share
+    across = ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share
+    return np.where(first == second, within, across) * np.maximum(scales[first], scales[second])
 
 
 def _pairs_within(
@@ -323,16 +312,13 @@ def _near_pairs(points: _Floats, members: _Ints, neighbours: int) -> _Ints:
     nearest = np.stack([sources, near[:, 1:].ravel()], axis=1)
     tree = euclidean_spanning_tree(here)
     spanning = np.stack([tree.sources, tree.targets], axis=1)
-    pairs = np.sort(np.concatenate([nearest, spanning]).astype(np.int64), axis=1)
-    distinct: _Ints = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    return members[distinct]
+    return members[_distinct(np.concatenate([nearest, spanning]))]
 
 
 def _random_pairs(members: _Ints, degree: int, random: np.random.Generator) -> _Ints:
     """Return the pairs of a random tree of the members, and random pairs up to a mean degree.
 
-    Some members are far more likely to be in a pair than others (by a Pareto law): these become
-    hubs.
+    By a Pareto law some members are far more likely to be in a pair than others: the hubs.
     """
     size = len(members)
     later = np.arange(1, size)
@@ -340,9 +326,13 @@ def _random_pairs(members: _Ints, degree: int, random: np.random.Generator) -> _
     attraction = 1.0 + random.pareto(2.0, size)
     wanted = max(0, size * degree // 2 - len(tree))
     more = random.choice(size, size=(wanted, 2), p=attraction / attraction.sum())
-    pairs = np.sort(np.concatenate([tree, more]), axis=1)
-    distinct: _Ints = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    return random.permutation(members)[distinct]
+    return random.permutation(members)[_distinct(np.concatenate([tree, more]))]
+
+
+def _distinct(pairs: _Ints) -> _Ints:
+    """Return every pair of two nodes once, the smaller first."""
+    ordered = np.sort(pairs.astype(np.int64), axis=1)
+    return np.unique(ordered[ordered[:, 0] != ordered[:, 1]], axis=0)
 
 
 def cross_pairs(truth: _Ints, wanted: int, random: np.random.Generator) -> _Ints:
@@ -409,17 +399,9 @@ def homogeneous_graph(
     paper's weights. Here ``cross_edges`` random pairs stay, of weights uniform in (0.9, 1]. Edges
     come in random order.
 
-    Parameters
-    ----------
-    family : {"circles", "moons"}
-    n_nodes : int, default 100
-    cross_edges : int, default 2
-        How many edges between the clusters were left by the trimming. The paper does not say, and
-        all depends on it.
-    seed : int, default 0
+    How many edges between the clusters the trimming left, the paper does not say, and all depends
+    on it: ``cross_edges``.
 
-    Examples
-    --------
     >>> planted = homogeneous_graph("moons", cross_edges=5)
     >>> across = planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
     >>> across.sum().item()
@@ -428,9 +410,7 @@ def homogeneous_graph(
     from scipy.spatial.distance import pdist, squareform
 
     if family not in PAPER:
-        raise UsageError(
-            f"the paper's graphs are {' and '.join(PAPER)}, not {family!r}; planted_graph has more"
-        )
+        raise UsageError(f"the paper's graphs are {' and '.join(PAPER)}, not {family!r}")
     if cross_edges < 1:
         raise UsageError(f"at least one edge must join the clusters, not {cross_edges}")
     points, truth = (circles if family == "circles" else moons)(n_nodes, seed=seed)
@@ -443,8 +423,6 @@ def homogeneous_graph(
     weights = np.where(truth[a] == truth[b], distance[a, b], drawn)
     graph = Graph(a, b, weights, n_nodes=n_nodes)
     if graph.topology.n_components > 1:
-        raise UsageError(
-            f"trimmed, {family} of {n_nodes} nodes fall into {graph.topology.n_components} pieces; "
-            "use more nodes, 100 say, or another seed"
-        )
+        pieces = f"{n_nodes} nodes fall into {graph.topology.n_components} pieces"
+        raise UsageError(f"trimmed, {family} of {pieces}; use more nodes, or another seed")
     return PlantedGraph(graph, truth, points, family)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ptclust.theory.bounds import TheoremD, theorem_d
+from ptclust.theory.bounds import Promise, TheoremD, recovery_promise, theorem_d
 from ptclust.theory.cluster import ClustersVerdict, clusters_verdict
 from ptclust.theory.homogeneity import Homogeneity, strong_homogeneity, weak_homogeneity
 from ptclust.theory.partition import as_partition, check_connected, has_partitioning_topology
-from ptclust.theory.promise import Promise, recovery_promise
-from ptclust.theory.recovery import RecoveryCertificate, certify_recovery
-from ptclust.theory.theorems import TheoremCheck, recovered
+from ptclust.theory.recovery import RecoveryCertificate, TheoremCheck, certify_recovery, recovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,15 +34,12 @@ class Check:
     definition: ClustersVerdict
     weak: Homogeneity
     strong: Homogeneity
-    partitioning: bool
-    """Whether every cluster is one piece of the minimum spanning tree."""
+    partitioning: bool  # whether every cluster is one piece of the minimum spanning tree
     recovered: TheoremCheck
     certificate: RecoveryCertificate
     plan: Plan | None
-    promises: tuple[Promise, ...]
-    """A promise for every candidate of the plan."""
-    paper: TheoremD | None
-    """Theorem D for the paper's own PAMST, where the plan is about a bound on single weights."""
+    promises: tuple[Promise, ...]  # a promise for every candidate of the plan
+    paper: TheoremD | None  # for the paper's own PAMST, where the plan bounds single weights
 
     def to_text(self) -> str:
         """Return the check as a page to read."""

@@ -96,14 +96,10 @@ def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[NDArray[np.float64],
 class ClusterWitness:
     """A split of C that violates the Definition: an intruder is as near to C1 as C2 is."""
 
-    part: _Ints
-    """C1, ascending."""
-    intruder: int
-    """A node of D outside C."""
-    to_rest: float
-    """d(C1, C2)."""
-    to_intruder: float
-    """d(C1, intruder), no larger."""
+    part: _Ints  # C1, ascending
+    intruder: int  # a node of D outside C
+    to_rest: float  # d(C1, C2)
+    to_intruder: float  # d(C1, intruder), no larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +108,12 @@ class ClusterVerdict:
 
     holds: bool
     size: int
+    # What holds C together: every split of it is bridged at this or less. Infinite if C is in
+    # pieces; NaN, as the separation, if it is too small for a cluster. Measured along paths of the
+    # graph, but where D = V along edges within C: the verdict is the same.
     link: float
-    """What holds C together: every split of it is bridged at this or less.
-
-    Infinite if C is in pieces; NaN, as the separation, if it is too small for a cluster. Measured
-    along paths of the graph, but where D = V along edges within C: the verdict is the same.
-    """
-    separation: float
-    """d(C, D - C): infinite if nothing of D is outside C, or within reach."""
-    witness: ClusterWitness | None
-    """A violating split; None if C is a cluster, or too small for one."""
+    separation: float  # d(C, D - C): infinite if nothing of D is outside C, or within reach
+    witness: ClusterWitness | None  # None if C is a cluster, or too small for one
 
     def describe(self) -> str:
         """Return the verdict in a sentence, with its numbers."""
@@ -142,10 +134,8 @@ class ClustersVerdict(VerdictByCluster):
     """Which clusters of a partition are clusters by the Definition, in V; of those with a label."""
 
     sizes: _Ints
-    links: _Floats
-    """The heaviest edge that each cluster needs to hang together; infinite if it is in pieces."""
-    separations: _Floats
-    """The lightest edge that leaves each cluster; infinite if none does."""
+    links: _Floats  # heaviest edge that each cluster needs to hang together; infinite if in pieces
+    separations: _Floats  # the lightest edge that leaves each cluster; infinite if none does
 
     @property
     def offenders(self) -> _Ints:
@@ -190,8 +180,7 @@ def cluster_verdict(
 
     References
     ----------
-    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. Information
-    Processing Letters, 1988.
+    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. IPL, 1988.
 
     Examples
     --------

@@ -44,16 +44,11 @@ if TYPE_CHECKING:
 class ClusterHomogeneity:
     """What decided for one cluster: it is homogeneous if heaviest^2 / lightest < crossing."""
 
-    label: int
-    """As it was given; -1 for an unclustered node."""
-    alpha: float
-    """The largest in any of the trees; 1 if the cluster has no edge."""
-    heaviest: float
-    """Edge within the cluster in any of the trees; 0 if it has none."""
-    lightest: float
-    """Edge within the cluster in any of the trees; infinite if it has none."""
-    crossing: float
-    """The lightest edge leaving the cluster in any of the trees; infinite if none does."""
+    label: int  # as it was given; -1 for an unclustered node
+    alpha: float  # the largest in any of the trees; 1 if the cluster has no edge
+    heaviest: float  # edge within the cluster in any of the trees; 0 if it has none
+    lightest: float  # edge within the cluster in any of the trees; infinite if it has none
+    crossing: float  # lightest edge leaving the cluster in any of the trees; infinite if none does
     holds: bool
 
     def describe(self) -> str:

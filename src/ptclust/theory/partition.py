@@ -32,12 +32,9 @@ _LISTED = 10
 class Partition:
     """Clusters numbered 0 to K - 1: by ascending label, then the unclustered nodes, one by one."""
 
-    cluster: _Ints
-    """The cluster of every node."""
-    labels: _Ints
-    """The label of every cluster, as it was given; -1 where the cluster is an unclustered node."""
-    sizes: _Ints
-    """Number of nodes of every cluster."""
+    cluster: _Ints  # the cluster of every node
+    labels: _Ints  # the label of every cluster, as it was given; -1 for an unclustered node
+    sizes: _Ints  # number of nodes of every cluster
 
     @property
     def n_clusters(self) -> int:
@@ -151,12 +148,9 @@ def has_partitioning_topology(
 class Extremes:
     """The weights of the heaviest and lightest edges of every cluster."""
 
-    heaviest: _Floats
-    """Within; 0 if it has no edge."""
-    lightest: _Floats
-    """Within; infinite if it has no edge."""
-    crossing: _Floats
-    """The lightest edge that leaves it; infinite if none does."""
+    heaviest: _Floats  # within; 0 if it has no edge
+    lightest: _Floats  # within; infinite if it has no edge
+    crossing: _Floats  # the lightest edge that leaves it; infinite if none does
 
     @classmethod
     def of(cls, graph: Graph, partition: Partition, edges: Any = slice(None)) -> Extremes:
@@ -176,8 +170,7 @@ class Extremes:
 class VerdictByCluster:
     """Of which clusters of a partition a condition holds; every array has an entry a cluster."""
 
-    labels: _Ints
-    """The label of every cluster, as it was given, ascending; -1 for an unclustered node."""
+    labels: _Ints  # as they were given, ascending; -1 for an unclustered node
     cluster_holds: _Bools
 
     @property

@@ -50,18 +50,12 @@ class TradeOff:
     theta_min: float
     theta_max: float
     theta_out: float
-    noise_scale: float
-    """d"""
-    mean: float
-    """E[phi]"""
-    variance: float
-    """V[phi]"""
-    printed: float
-    """The supplement's form, as printed. Wrong: it may say 0.97 where the truth is 0.02."""
-    corrected: float
-    """E[phi]^2 / (V[phi] + E[phi]^2) from the right moments; 0 where the theorem does not apply."""
-    sound: float
-    """What is proved of the release, whose extremes share their noise; 0 where nothing is."""
+    noise_scale: float  # d
+    mean: float  # E[phi]
+    variance: float  # V[phi]
+    printed: float  # the supplement's form. Wrong: it may say 0.97 where the truth is 0.02
+    corrected: float  # E[phi]^2 / (V[phi] + E[phi]^2), rightly; 0 if E[phi] is above 0
+    sound: float  # what is proved of the release, whose extremes share their noise, or 0
 
     @property
     def applies(self) -> bool:
