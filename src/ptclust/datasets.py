@@ -21,6 +21,10 @@ from ptclust.graph import Graph
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    _Ints = NDArray[np.int64]
+    _Floats = NDArray[np.float64]
+    _Points = tuple[_Floats, _Ints]
+
 __all__ = [
     "ACROSS",
     "CROSS_EDGES",
@@ -52,9 +56,7 @@ CROSS_EDGES = 2
 """Of the paper's graphs: the edge that it shows between clusters differs from run to run."""
 
 
-def moons(
-    n_points: int = 100, *, noise: float = 0.09, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def moons(n_points: int = 100, *, noise: float = 0.09, seed: int = 0) -> _Points:
     """Return two interleaved half moons and which of them each point belongs to.
 
     >>> points, truth = moons(seed=2)
@@ -68,7 +70,7 @@ def moons(
 
 def circles(
     n_points: int = 100, *, noise: float = 0.05, factor: float = 0.5, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> _Points:
     """Return two concentric circles and which of them each point belongs to.
 
     >>> points, truth = circles(seed=0)
@@ -81,17 +83,13 @@ def circles(
 
 
 def blobs(
-    n_points: int = 100,
-    n_clusters: int = 3,
-    *,
-    spread: float = 1.0,
-    seed: int = 0,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    n_points: int = 100, n_clusters: int = 3, *, spread: float = 1.0, seed: int = 0
+) -> _Points:
     """Return round clusters on a grid and which of them each point belongs to.
 
-    The widest cluster is ``spread`` times as wide as the narrowest, and, in an order of its own,
-    the largest beyond its first four points ``spread`` times as large as the smallest. Clusters are
-    numbered from wide to narrow.
+    The widest cluster is ``spread`` times as wide as the narrowest; independently, the largest
+    beyond its first four points is ``spread`` times as large as the smallest. Clusters are numbered
+    from wide to narrow.
 
     >>> points, truth = blobs(100, 10, seed=0)
     >>> points.shape, np.bincount(truth).tolist()
@@ -108,7 +106,7 @@ def blobs(
 
 def chains(
     n_points: int = 100, n_clusters: int = 4, *, noise: float = 0.002, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> _Points:
     """Return waves above each other, long and thin, and which of them each point belongs to.
 
     >>> points, truth = chains(100, 4, seed=0)
@@ -123,19 +121,15 @@ def chains(
     return _scaled(points + noise * random.standard_normal(points.shape), truth)
 
 
-def _sizes(
-    n_points: int, shares: NDArray[np.float64], random: np.random.Generator
-) -> NDArray[np.int64]:
+def _sizes(n_points: int, shares: _Floats, random: np.random.Generator) -> _Ints:
     """Return sizes that add up: four for every cluster, the rest by randomly ordered shares."""
     shares = random.permutation(shares)
     ends = np.rint((n_points - 4 * len(shares)) * np.cumsum(shares) / shares.sum())
-    sizes: NDArray[np.int64] = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
+    sizes: _Ints = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
     return sizes
 
 
-def _scaled(
-    points: NDArray[np.float64], truth: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _scaled(points: _Floats, truth: _Ints) -> _Points:
     """Divide by the largest distance, which two corners of the convex hull have."""
     from scipy.spatial import ConvexHull
     from scipy.spatial.distance import pdist
@@ -144,7 +138,7 @@ def _scaled(
     return points / pdist(corners).max(), truth
 
 
-_Layout = tuple["NDArray[np.float64] | None", "NDArray[np.int64]"]  # points, truth
+_Layout = tuple["_Floats | None", "_Ints"]  # points, truth
 
 
 def _blocks(n_nodes: int, n_clusters: int, *, seed: int) -> _Layout:
@@ -156,8 +150,7 @@ class _Recipe:
     """What distinguishes a family."""
 
     layout: Callable[..., _Layout]
-    n_clusters: int
-    """By default; the shapes of the paper have no other."""
+    n_clusters: int  # by default; the shapes of the paper have no other
     neighbours: int = 8
     spread: float = 1.0
 
@@ -177,10 +170,8 @@ class PlantedGraph:
     """A graph whose clusters are known."""
 
     graph: Graph
-    truth: NDArray[np.int64]
-    """The planted cluster of every node."""
-    points: NDArray[np.float64] | None
-    """Where the nodes lie in the plane, if anywhere."""
+    truth: _Ints  # the planted cluster of every node
+    points: _Floats | None  # where the nodes lie in the plane, if anywhere
     name: str
 
 
@@ -204,25 +195,23 @@ def planted_graph(
 
     Where clusters are many and small, nearest neighbours stand out among random pairs, and the
     topology alone gives the clusters away. With ``decoys`` the graph holds a second planting of the
-    same family, drawn independently and joined likewise. Which of the two the weights follow
-    is all that differs: the topology is as likely with their roles exchanged, so that
-    nothing that sees the topology alone can know which one is real.
+    same family, drawn independently and joined likewise. Only the weights tell which of the two is
+    real: the topology is as likely with their roles exchanged.
 
     - ``circles`` and ``moons`` are the two shapes of the paper, ``blobs`` are round, ``chains``
       long and thin.
     - ``multiscale``: blobs of different sizes. Every cluster has a scale from 1 down to 1/6, by
       which its weights are multiplied, and those to another cluster by the larger of the two
-      scales. Every cluster is strongly homogeneous all the same, but what separates two light
-      clusters is lighter than what holds a heavy one together, so that no threshold finds all.
+      scales. Every cluster is strongly homogeneous, but what separates two light clusters is
+      lighter than what holds a heavy one together, so that no threshold finds all.
     - ``blocks``: no geometry. The edges within are a random tree and random pairs, hubs among them.
 
     Parameters
     ----------
-    family : {"circles", "moons", "blobs", "chains", "multiscale", "blocks"}
-    n_nodes : int, default 100
+    family, n_nodes, seed
+        The same seed gives the same graph.
     n_clusters : int, optional
-        Two circles, two moons; by default three blobs or blocks, and four chains or clusters of
-        ``multiscale``.
+        Two circles, two moons; by default three blobs or blocks, and four of the other families.
     neighbours : int, optional
         Nearest neighbours, of the same cluster, of every node; in ``blocks`` about the mean degree
         within. By default 8, and 2 in ``chains``.
@@ -236,8 +225,6 @@ def planted_graph(
     decoys : bool, default False
         Take the edges across from a second planting. Its pairs that lie in one cluster are edges
         within. Makes no difference to complete graphs.
-    seed : int, default 0
-        The same seed gives the same graph.
 
     Examples
     --------
@@ -285,9 +272,7 @@ def _checked(
         number = "two clusters" if family in PAPER else "at least two clusters"
         raise UsageError(f"{family} are {number}, not {k}")
     if n_nodes < 4 * k:
-        raise UsageError(
-            f"planted graphs of {k} clusters have at least {4 * k} nodes, not {n_nodes}"
-        )
+        raise UsageError(f"graphs of {k} clusters have at least {4 * k} nodes, not {n_nodes}")
     if cross_edges is not None and cross_edges < k - 1:
         least = "one edge" if k == 2 else f"{k - 1} edges"
         raise UsageError(f"at least {least} must join {k} clusters, not {cross_edges}")
@@ -295,28 +280,18 @@ def _checked(
 
 
 def draw_weights(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    scales: NDArray[np.float64],
-    random: np.random.Generator,
-) -> NDArray[np.float64]:
+    first: _Ints, second: _Ints, scales: _Floats, random: np.random.Generator
+) -> _Floats:
     """Return the weights of edges from these clusters to those."""
     share = random.random(len(first))
-    low, high = WITHIN
-    weights = np.where(
-        first == second,
-        low + (high - low) * share,
-        ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share,
-    )
-    return weights * np.maximum(scales[first], scales[second])
+    within = WITHIN[0] + (WITHIN[1] - WITHIN[0]) * share
+    across = ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share
+    return np.where(first == second, within, across) * np.maximum(scales[first], scales[second])
 
 
 def _pairs_within(
-    points: NDArray[np.float64] | None,
-    truth: NDArray[np.int64],
-    neighbours: int,
-    random: np.random.Generator,
-) -> NDArray[np.int64]:
+    points: _Floats | None, truth: _Ints, neighbours: int, random: np.random.Generator
+) -> _Ints:
     """Return the pairs that hold every cluster together, cluster by cluster."""
     members = [np.flatnonzero(truth == cluster) for cluster in range(truth.max() + 1)]
     if points is None:
@@ -324,9 +299,7 @@ def _pairs_within(
     return np.concatenate([_near_pairs(points, those, neighbours) for those in members])
 
 
-def _near_pairs(
-    points: NDArray[np.float64], members: NDArray[np.int64], neighbours: int
-) -> NDArray[np.int64]:
+def _near_pairs(points: _Floats, members: _Ints, neighbours: int) -> _Ints:
     """Return the pairs of nearest neighbours among the members, and of their spanning tree."""
     from scipy.spatial import KDTree
 
@@ -339,18 +312,13 @@ def _near_pairs(
     nearest = np.stack([sources, near[:, 1:].ravel()], axis=1)
     tree = euclidean_spanning_tree(here)
     spanning = np.stack([tree.sources, tree.targets], axis=1)
-    pairs = np.sort(np.concatenate([nearest, spanning]).astype(np.int64), axis=1)
-    distinct: NDArray[np.int64] = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    return members[distinct]
+    return members[_distinct(np.concatenate([nearest, spanning]))]
 
 
-def _random_pairs(
-    members: NDArray[np.int64], degree: int, random: np.random.Generator
-) -> NDArray[np.int64]:
+def _random_pairs(members: _Ints, degree: int, random: np.random.Generator) -> _Ints:
     """Return the pairs of a random tree of the members, and random pairs up to a mean degree.
 
-    Some members are far more likely to be in a pair than others (by a Pareto law): these become
-    hubs.
+    By a Pareto law some members are far more likely to be in a pair than others: the hubs.
     """
     size = len(members)
     later = np.arange(1, size)
@@ -358,14 +326,16 @@ def _random_pairs(
     attraction = 1.0 + random.pareto(2.0, size)
     wanted = max(0, size * degree // 2 - len(tree))
     more = random.choice(size, size=(wanted, 2), p=attraction / attraction.sum())
-    pairs = np.sort(np.concatenate([tree, more]), axis=1)
-    distinct: NDArray[np.int64] = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    return random.permutation(members)[distinct]
+    return random.permutation(members)[_distinct(np.concatenate([tree, more]))]
 
 
-def cross_pairs(
-    truth: NDArray[np.int64], wanted: int, random: np.random.Generator
-) -> NDArray[np.int64]:
+def _distinct(pairs: _Ints) -> _Ints:
+    """Return every pair of two nodes once, the smaller first."""
+    ordered = np.sort(pairs.astype(np.int64), axis=1)
+    return np.unique(ordered[ordered[:, 0] != ordered[:, 1]], axis=0)
+
+
+def cross_pairs(truth: _Ints, wanted: int, random: np.random.Generator) -> _Ints:
     """Return ``wanted`` distinct random pairs of nodes of different clusters, or all there are.
 
     Nodes are sorted by cluster, and all pairs across numbered: those of the first node with the
@@ -388,12 +358,8 @@ def cross_pairs(
 
 
 def _with_decoys(
-    within: NDArray[np.int64],
-    decoy: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    wanted: int | None,
-    random: np.random.Generator,
-) -> NDArray[np.int64]:
+    within: _Ints, decoy: _Ints, truth: _Ints, wanted: int | None, random: np.random.Generator
+) -> _Ints:
     """Return the pairs of both plantings, ``wanted`` across, filled up with random pairs."""
     pairs = np.unique(np.sort(np.concatenate([within, decoy]), axis=1), axis=0)
     apart = truth[pairs[:, 0]] != truth[pairs[:, 1]]
@@ -408,7 +374,7 @@ def _with_decoys(
     return np.concatenate([pairs[~apart], across[:number]])
 
 
-def _joining(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
+def _joining(clusters: _Ints) -> _Ints:
     """Return which of these pairs of clusters join all of them, early ones rather than late."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
@@ -416,7 +382,7 @@ def _joining(clusters: NDArray[np.int64]) -> NDArray[np.int64]:
     distinct, first = np.unique(np.sort(clusters, axis=1), axis=0, return_index=True)
     n_clusters = int(clusters.max()) + 1
     rank = coo_array((first + 1.0, tuple(distinct.T)), shape=(n_clusters, n_clusters))
-    joining: NDArray[np.int64] = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
+    joining: _Ints = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
     return joining
 
 
@@ -433,17 +399,9 @@ def homogeneous_graph(
     paper's weights. Here ``cross_edges`` random pairs stay, of weights uniform in (0.9, 1]. Edges
     come in random order.
 
-    Parameters
-    ----------
-    family : {"circles", "moons"}
-    n_nodes : int, default 100
-    cross_edges : int, default 2
-        How many edges between the clusters were left by the trimming. The paper does not say, and
-        all depends on it.
-    seed : int, default 0
+    How many edges between the clusters the trimming left, the paper does not say, and all depends
+    on it: ``cross_edges``.
 
-    Examples
-    --------
     >>> planted = homogeneous_graph("moons", cross_edges=5)
     >>> across = planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
     >>> across.sum().item()
@@ -452,9 +410,7 @@ def homogeneous_graph(
     from scipy.spatial.distance import pdist, squareform
 
     if family not in PAPER:
-        raise UsageError(
-            f"the paper's graphs are {' and '.join(PAPER)}, not {family!r}; planted_graph has more"
-        )
+        raise UsageError(f"the paper's graphs are {' and '.join(PAPER)}, not {family!r}")
     if cross_edges < 1:
         raise UsageError(f"at least one edge must join the clusters, not {cross_edges}")
     points, truth = (circles if family == "circles" else moons)(n_nodes, seed=seed)
@@ -467,8 +423,6 @@ def homogeneous_graph(
     weights = np.where(truth[a] == truth[b], distance[a, b], drawn)
     graph = Graph(a, b, weights, n_nodes=n_nodes)
     if graph.topology.n_components > 1:
-        raise UsageError(
-            f"trimmed, {family} of {n_nodes} nodes fall into {graph.topology.n_components} pieces; "
-            "use more nodes, 100 say, or another seed"
-        )
+        pieces = f"{n_nodes} nodes fall into {graph.topology.n_components} pieces"
+        raise UsageError(f"trimmed, {family} of {pieces}; use more nodes, or another seed")
     return PlantedGraph(graph, truth, points, family)

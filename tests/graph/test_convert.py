@@ -22,7 +22,8 @@ from ptclust.errors import (
     UsageError,
     WeightError,
 )
-from ptclust.graph import Graph, convert
+from ptclust.graph import Graph
+from ptclust.graph import graph as graph_module
 
 igraph = pytest.importorskip("igraph")
 nx = pytest.importorskip("networkx")
@@ -356,7 +357,7 @@ class TestPoints:
         assert_refused(lambda: Graph.from_points(points, **options), error, message)
 
     def test_too_many(self, monkeypatch):
-        monkeypatch.setattr(convert, "_memory", lambda: 10**9)
+        monkeypatch.setattr(graph_module, "_memory", lambda: 10**9)
         assert_refused(
             lambda: Graph.from_points(np.zeros((10**6, 1))),
             InputError,
@@ -364,7 +365,7 @@ class TestPoints:
         )
 
     def test_memory_of_this_machine(self):
-        assert convert._memory() > 10**8
+        assert graph_module._memory() > 10**8
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from ptclust._frames import data_frame, package
-from ptclust.errors import GraphError, UsageError, WeightError
-from ptclust.graph._checks import Say, as_weights, edge_number
-from ptclust.graph.topology import Topology, WeightedGraph, frozen
+from ptclust.errors import GraphError, InputError, UsageError, WeightError
+from ptclust.graph.topology import (
+    Say,
+    Topology,
+    WeightedGraph,
+    as_weights,
+    edge_number,
+    frozen,
+    numbered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import ModuleType
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Edges", "Graph", "Merge"]
-
 Merge = Literal["min", "max", "sum"]
 
+_BYTES_PER_EDGE = 48
+"""Of a complete graph while it is made: distances, endpoints, and a copy of each to check."""
 _UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
 
 
@@ -48,14 +56,10 @@ class Graph(WeightedGraph):
 
     Parameters
     ----------
-    sources, targets : array_like of int
-        The two endpoints of every edge, as node numbers from 0.
+    sources, targets, n_nodes, names
+        As in `Topology`.
     weights : array_like of float
         One finite weight per edge.
-    n_nodes : int, optional
-        Number of nodes, when the last ones have no edge.
-    names : iterable, optional
-        One distinct hashable name per node.
     merge : {"min", "max", "sum"}, optional
         How to merge the weights of parallel edges, which are an error otherwise. The merged edge
         keeps the place of the first.
@@ -113,8 +117,7 @@ class Graph(WeightedGraph):
         if bad.any():
             raise WeightError(
                 f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite "
-                f"number ({int(bad.sum())} such weights in all); remove those edges or give them a "
-                "weight"
+                f"number ({int(bad.sum())} such weights in all); complete or remove those edges"
             )
         if merge is None:
             topology._check_single(say)
@@ -138,7 +141,12 @@ class Graph(WeightedGraph):
         >>> Graph.from_networkx(networkx.Graph([("a", "b", {"weight": 0.5})])).names.tolist()
         ['a', 'b']
         """
-        return cls._of(_convert().edges_of_networkx(graph, weight), merge, similarity_cap)
+        nodes = list(graph.nodes)
+        number = {node: i for i, node in enumerate(nodes)}
+        triples = list(graph.edges(data=weight))
+        ends = [(number[a], number[b]) for a, b, _ in triples]
+        edges = _edges_of(ends, [value for _, _, value in triples], len(nodes), nodes, weight)
+        return cls._of(edges, merge, similarity_cap)
 
     @classmethod
     def from_igraph(
@@ -155,7 +163,11 @@ class Graph(WeightedGraph):
         >>> Graph.from_igraph(igraph.Graph(n=2, edges=[(0, 1)], edge_attrs={"weight": [0.5]}))
         Graph(n_nodes=2, n_edges=1, weights=<private>)
         """
-        return cls._of(_convert().edges_of_igraph(graph, weight), merge, similarity_cap)
+        ends = graph.get_edgelist()
+        names = graph.vs["name"] if "name" in graph.vs.attributes() else None
+        values = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
+        edges = _edges_of(ends, values, graph.vcount(), names, weight)
+        return cls._of(edges, merge, similarity_cap)
 
     @classmethod
     def from_scipy(
@@ -191,7 +203,7 @@ class Graph(WeightedGraph):
         >>> Graph.from_dataframe(frame).names.tolist()
         ['a', 'b']
         """
-        edges = _convert().edges_of_dataframe(frame, source, target, weight)
+        edges = _edges_of_dataframe(frame, {"source": source, "target": target, "weight": weight})
         return cls._of(edges, merge, similarity_cap)
 
     @classmethod
@@ -221,18 +233,19 @@ class Graph(WeightedGraph):
         >>> Graph.from_points([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
         Graph(n_nodes=3, n_edges=3, weights=<private>)
         """
+        points = _as_points(X)
+        if n_neighbors is None:
+            return cls._of(_complete(points, metric), None, None)
         # Two points may be neighbours both ways, with distances that differ by rounding.
-        merge: Merge | None = None if n_neighbors is None else "min"
-        return cls._of(_convert().edges_of_points(X, metric, n_neighbors), merge, None)
+        return cls._of(_nearest(points, metric, n_neighbors), "min", None)
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
         graph = package("networkx", "Graph.to_networkx").Graph()
         names = self.names.tolist()
         graph.add_nodes_from(names)
-        edges = zip(
-            self.sources.tolist(), self.targets.tolist(), self.weights.tolist(), strict=True
-        )
+        columns = (self.sources, self.targets, self.weights)
+        edges = zip(*(column.tolist() for column in columns), strict=True)
         graph.add_weighted_edges_from((names[a], names[b], value) for a, b, value in edges)
         return graph
 
@@ -287,8 +300,8 @@ class Graph(WeightedGraph):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Graph holds private weights and refuses to be pickled; pass the file it came from "
-            "instead, or its topology, which is public"
+            "a Graph holds private weights and refuses to be pickled; pass the file it came from, "
+            "or its topology, which is public"
         )
 
 
@@ -302,8 +315,7 @@ def _dissimilarities(
     if over.any():
         raise WeightError(
             f"the similarity of {say([int(over.argmax())])} is above similarity_cap={cap} "
-            f"({int(over.sum())} such edges in all); give a cap that is known to hold for any "
-            "data, not one read off these"
+            f"({int(over.sum())} such edges in all); give a cap that holds for any data"
         )
     return cap - similarities
 
@@ -332,12 +344,128 @@ def _merge(
     if bad.any():
         raise WeightError(
             f"the merged weight of {topology.describe_edge(int(bad.argmax()))} is too large to be "
-            "a number; use another way to merge, or rescale the weights"
+            "a number; merge otherwise, or rescale the weights"
         )
     return topology, values
 
 
-def _convert() -> ModuleType:
-    from ptclust.graph import convert  # late: only those who convert pay for it
+def _edges_of(
+    ends: list[tuple[int, int]],
+    values: list[Any],
+    n_nodes: int,
+    names: list[Any] | None,
+    weight: str,
+) -> Edges:
+    """Return the edges of a graph of another library; the direction of its edges is forgotten."""
+    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    for edge, value in enumerate(values):
+        if value is None:
+            a, b = (int(node) if names is None else names[node] for node in pairs[edge])
+            raise WeightError(
+                f"edge {edge} ({a!r} - {b!r}) has no attribute {weight!r}; give every edge one, "
+                "or name another: weight="
+            )
+    return Edges(pairs[:, 0], pairs[:, 1], values, n_nodes, names)
 
-    return convert
+
+def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
+    # Where the class DataFrame behind this one comes from, without importing it.
+    families = [kind for kind in type(frame).__mro__ if kind.__name__ == "DataFrame"]
+    library = families[0].__module__.partition(".")[0] if families else ""
+    if library not in ("pandas", "polars"):
+        given = type(frame).__name__
+        collect = "; collect it first" if given == "LazyFrame" else ""
+        raise UsageError(f"the data frame must be of pandas or polars, not {given}{collect}")
+    there = list(frame.columns)
+    for role, name in columns.items():
+        if there.count(name) != 1:
+            how_many = "several columns" if name in there else "no column"
+            listed = ", ".join(repr(column) for column in there)
+            raise InputError(
+                f"the data frame has {how_many} {name!r} for {role}; its columns are: {listed}"
+            )
+    if len(set(columns.values())) < 3:
+        raise UsageError("source, target and weight must be three different columns")
+    say = numbered("row", " (counted from 0)")
+    if library == "polars":
+        from ptclust.graph.readers.tables import edges_of_frame
+
+        return edges_of_frame(frame.select(*columns.values()), "the data frame", say, loose=True)
+    sources, targets, weights = (frame[name] for name in columns.values())
+    return _edges_of_pandas(sources, targets, weights, say)
+
+
+def _edges_of_pandas(sources: Any, targets: Any, weights: Any, say: Say) -> Edges:
+    from ptclust.graph.readers.ids import number_hashables, number_integers
+    from ptclust.graph.readers.tables import check_ids, check_weights
+
+    for ids in (sources, targets):
+        check_ids(ids.name, ids.isna().to_numpy(), say)
+    check_weights(weights.isna().to_numpy(), say)
+    a, b = sources.to_numpy(), targets.to_numpy()
+    if {a.dtype.kind, b.dtype.kind} <= set("iu") and np.result_type(a, b).kind != "f":
+        wide = np.result_type(a, b)
+        found = number_integers(a.astype(wide), b.astype(wide))
+    else:
+        found = number_hashables(sources.tolist(), targets.tolist())
+    return Edges(found.sources, found.targets, weights.to_numpy(), None, found.names, say)
+
+
+def _as_points(X: ArrayLike) -> NDArray[np.float64]:
+    points = None
+    with suppress(TypeError, ValueError):
+        points = np.asarray(X, dtype=np.float64)
+    if points is None or points.ndim != 2:
+        raise InputError("the points must be a two-dimensional array of numbers, one point a row")
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"point {int(bad.argmax())} (rows count from 0) has a coordinate that is not a finite "
+            f"number ({int(bad.sum())} such points in all); remove or complete them"
+        )
+    return points
+
+
+def _complete(points: NDArray[np.float64], metric: str) -> Edges:
+    from scipy.spatial.distance import pdist
+
+    n = len(points)
+    n_edges = n * (n - 1) // 2
+    if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
+        raise InputError(
+            f"the complete graph of {n:,} points has {n_edges:,} edges and takes "
+            f"{needed / 1e9:,.0f} GB, beyond this machine; give n_neighbors= or use DBMSTClu().fit"
+        )
+    weights = None
+    try:
+        weights = pdist(points, metric) if n > 1 else np.empty(0)
+    except (ValueError, TypeError) as error:
+        problem = str(error)
+    if weights is None:
+        raise UsageError(f"the metric {metric!r} cannot be used on these points: {problem}")
+    first, second = np.triu_indices(n, 1)
+    return Edges(first, second, weights, n)
+
+
+def _nearest(points: NDArray[np.float64], metric: str, n_neighbors: int) -> Edges:
+    from sklearn.neighbors import kneighbors_graph
+
+    n = len(points)
+    if not 1 <= n_neighbors < n:
+        allowed = f"at least 1 and below the number of points, {n}"
+        raise UsageError(f"n_neighbors must be {allowed}, not {n_neighbors}")
+    matrix = None
+    with suppress(ValueError, TypeError):
+        matrix = kneighbors_graph(points, n_neighbors, mode="distance", metric=metric)
+    if matrix is None:
+        raise UsageError(f"the metric {metric!r} cannot be used to find nearest neighbours")
+    found = matrix.tocoo()
+    return Edges(found.row, found.col, found.data, n)
+
+
+def _memory() -> int:
+    """Return the memory of this machine in bytes."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return 64 * 10**9

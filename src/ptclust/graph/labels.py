@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ptclust.graph.topology import Topology
 
-__all__ = ["read_labels"]
-
 _UNCLUSTERED = "-1"
 
 
@@ -39,13 +37,6 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.
         Clusters are numbered by their labels if these are whole numbers, else by first appearance;
         -1 is unclustered.
 
-    Raises
-    ------
-    FileError
-        If the file cannot be read or is no such table.
-    InputError
-        If a node is missing, unknown, or there twice.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -63,15 +54,13 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.
         if name not in number:
             raise InputError(f"{where}: the graph has no node {name!r}")
         if number[name] in label_of:
-            raise InputError(
-                f"{where}: node {name!r} is there a second time; a node has one cluster"
-            )
+            raise InputError(f"{where}: node {name!r} is there a second time; give it one cluster")
         label_of[number[name]] = label
     if len(label_of) < topology.n_nodes:
         lacking = next(name for name, node in number.items() if node not in label_of)
         raise InputError(
             f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; "
-            f"{lacking!r}, for one, is missing. Give every node a label, -1 if it is unclustered"
+            f"{lacking!r}, for one, is missing; give every node a label, -1 if it is unclustered"
         )
     return _numbered([label_of[node] for node in range(topology.n_nodes)])
 
@@ -93,16 +82,12 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
                     continue
                 where = f"line {reader.line_num} of {file}"
                 if max(columns) >= len(cells):
-                    raise FileError(
-                        f"{where} has {len(cells)} column(s); a node and its label are needed"
-                    )
+                    raise FileError(f"{where} has {len(cells)} column(s), not a node and a label")
                 found.append((where, cells[columns[0]], cells[columns[1]]))
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError):
-        raise FileError(
-            f"{file} is no CSV file in UTF-8; give a table with the columns node and label"
-        ) from None
+        raise FileError(f"{file} is no UTF-8 CSV file with the columns node and label") from None
     return found
 
 
@@ -110,11 +95,10 @@ def _numbered(labels: list[str]) -> NDArray[np.int64]:
     distinct = dict.fromkeys(label for label in labels if label != _UNCLUSTERED)
     try:
         number = {label: int(label) for label in distinct}
-        whole = all(0 <= value < 2**63 for value in number.values())
-        whole = whole and len(set(number.values())) == len(number)
     except ValueError:
-        whole = False
-    if not whole:
+        number = {}
+    values = set(number.values())
+    if len(values) < len(distinct) or not all(0 <= value < 2**63 for value in values):
         number = {label: i for i, label in enumerate(distinct)}
     number[_UNCLUSTERED] = -1
     return np.array([number[label] for label in labels], dtype=np.int64)

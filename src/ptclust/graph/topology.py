@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +13,50 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
-from ptclust.errors import GraphError
-from ptclust.graph._checks import Say, edge_number, shown
+from ptclust.errors import GraphError, WeightError
 
-__all__ = ["HasTopology", "Topology", "WeightedGraph", "index_dtype"]
+_FRACTION = re.compile(r"\.\d{3}")
+
+Say = Callable[[Iterable[int]], str]
+"""Turns edge numbers into words: ``[3]`` into "edge 3", or into "line 5 of edges.csv"."""
+
+
+def numbered(word: str, ending: str = "") -> Say:
+    """Return the words for edges that are known by their number.
+
+    >>> say = numbered("row", " of edges.parquet")
+    >>> say([3]), say([3, 7])
+    ('row 3 of edges.parquet', 'rows 3 and 7 of edges.parquet')
+    """
+
+    def say(edges: Iterable[int]) -> str:
+        numbers = [str(int(edge)) for edge in edges]
+        return f"{word}{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}{ending}"
+
+    return say
+
+
+edge_number: Say = numbered("edge")
+
+
+def shown(name: object) -> str:
+    """Return a node's name for a message; not one that may be a weight, strayed in a damaged file.
+
+    >>> shown("ada"), shown(7), shown("10.1.0.2"), shown("0.25"), shown("ada;0.12345")
+    ("'ada'", '7', "'10.1.0.2'", '<number>', '<number>')
+    """
+    text = str(name)
+    fraction = not text.strip().removeprefix("-").isdecimal() and is_number(text)
+    return "<number>" if fraction or _FRACTION.search(text) else repr(name)
+
+
+def is_number(text: str) -> bool:
+    """Whether the text reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
@@ -74,23 +116,19 @@ class Topology:
         """Check all but that no two edges are parallel; ``say`` words the errors."""
         sources, targets = _as_endpoints(sources, "sources"), _as_endpoints(targets, "targets")
         if len(sources) != len(targets):
-            raise GraphError(
-                f"sources and targets must be of one length, not {len(sources)} and {len(targets)}"
-            )
+            given = f"{len(sources)} and {len(targets)}"
+            raise GraphError(f"sources and targets must be of one length, not {given}")
         self._names = None if names is None else _as_names(names)
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
-        dtype = index_dtype(self.n_nodes)
-        edge = first_outside(sources, targets, self.n_nodes)
-        if edge >= 0:
+        if (edge := first_outside(sources, targets, self.n_nodes)) >= 0:
             raise GraphError(
                 f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are "
-                f"numbered 0 to {self.n_nodes - 1}; renumber them, or give names and let ptclust "
-                "number them (Graph.from_dataframe, read_graph)"
+                f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
             )
+        dtype = index_dtype(self.n_nodes)
         self.sources = frozen(sources.astype(dtype))
         self.targets = frozen(targets.astype(dtype))
-        edge = first_self_loop(self.sources, self.targets)
-        if edge >= 0:
+        if (edge := first_self_loop(self.sources, self.targets)) >= 0:
             node = shown(self.name(self.sources[edge]))
             raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
 
@@ -161,14 +199,12 @@ class Topology:
         seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
         a, b = first_repeated_pair(start, larger, seen_from)
         if a >= 0:
-            edges = np.flatnonzero(
-                ((self.sources == a) & (self.targets == b))
-                | ((self.sources == b) & (self.targets == a))
-            )
+            forth = (self.sources == a) & (self.targets == b)
+            back = (self.sources == b) & (self.targets == a)
+            both = say(np.flatnonzero(forth | back)[:2].tolist())
             raise GraphError(
-                f"{say(edges[:2].tolist())} both join {shown(self.name(a))} and "
-                f"{shown(self.name(b))}; remove one, or say how to merge their weights: "
-                "merge='min', 'max' or 'sum'"
+                f"{both} both join {shown(self.name(a))} and {shown(self.name(b))}; remove one, or "
+                "say how to merge their weights: merge='min', 'max' or 'sum'"
             )
 
 
@@ -204,7 +240,7 @@ class HasTopology:
 
 
 class WeightedGraph(HasTopology):
-    """A topology with a weight on every edge: private ones in a Graph, made-up ones in a simulation."""
+    """A topology with a weight on every edge: private in a Graph, made up in a simulation."""
 
     weights: NDArray[np.float64]
 
@@ -215,19 +251,15 @@ def _as_endpoints(values: ArrayLike, what: str) -> NDArray[Any]:
         return np.empty(0, dtype=np.int32)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise GraphError(
-            f"{what} must be a one-dimensional array of integers, not {array.ndim}-dimensional of "
-            f"{array.dtype}; for other node names use Graph.from_dataframe or read_graph"
+            f"{what} must be one-dimensional integers, not {array.ndim}-dimensional {array.dtype}; "
+            "for other node names use Graph.from_dataframe or read_graph"
         )
     return array.astype(array.dtype.newbyteorder("="), copy=False)  # kernels know no other
 
 
 def _as_names(names: Iterable[Any]) -> NDArray[Any]:
-    if isinstance(names, np.ndarray) and names.ndim == 1:
-        array = names.copy()
-    else:
-        listed = list(names)
-        # not np.array(listed): it would unpack tuples
-        array = np.fromiter(listed, dtype=object, count=len(listed))
+    is_array = isinstance(names, np.ndarray) and names.ndim == 1
+    array = np.array(names) if is_array else as_objects(names)
     try:
         distinct = len(set(array.tolist()))
     except TypeError as error:
@@ -237,6 +269,12 @@ def _as_names(names: Iterable[Any]) -> NDArray[Any]:
         twice = next(name for node, name in enumerate(array.tolist()) if first[name] != node)
         raise GraphError(f"the node name {shown(twice)} is given twice; names must be distinct")
     return frozen(array)
+
+
+def as_objects(names: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of objects; np.array would unpack tuples."""
+    listed = list(names)
+    return np.fromiter(listed, dtype=object, count=len(listed))
 
 
 def _count_nodes(
@@ -257,7 +295,33 @@ def _count_nodes(
     return int(n_nodes)
 
 
+def as_weights(weights: ArrayLike, say: Say) -> NDArray[np.float64]:
+    """Return the weights as a fresh one-dimensional array of floats, NaN and all."""
+    if isinstance(weights, np.ndarray) and np.iscomplexobj(weights):
+        raise WeightError("the weights must be real numbers, not complex ones")
+    values = None
+    with suppress(TypeError, ValueError):
+        values = np.array(weights, dtype=np.float64)
+    # Raised out here, without a context: the messages of numpy quote values.
+    if values is None:
+        raise WeightError(f"{_first_not_a_number(weights, say)}; weights are numbers, one per edge")
+    if values.ndim != 1:
+        raise WeightError(f"the weights must be one-dimensional, not {values.ndim}-dimensional")
+    return values
+
+
+def _first_not_a_number(weights: Any, say: Say) -> str:
+    items: Iterable[Any] = weights if np.ndim(weights) == 1 else ()
+    for edge, value in enumerate(items):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"the weight of {say([edge])} is not a number"
+    return "the weights are not an array of real numbers"
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array, made read-only."""
     array.setflags(write=False)
     return array
 

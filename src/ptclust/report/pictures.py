@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.planning.result import Curve, Prediction
 
-__all__ = ["Panel", "check_format", "draw_curve", "draw_panels", "draw_points", "draw_tree"]
+    _Floats = NDArray[np.float64]
 
 #: Okabe and Ito's colours, which all kinds of colour vision can distinguish.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
@@ -70,14 +70,10 @@ def draw_points(
     if tree is not None and len(tree.sources):
         a, b = tree.sources, tree.targets
         cut = labels[a] != labels[b]
-        axes.add_collection(
-            LineCollection(
-                list(np.stack([points[a], points[b]], axis=1)),
-                colors=np.where(cut, _CUT, colours[a]),
-                linewidths=np.where(cut, 0.5, 1.0) * min(1.2, size),
-                zorder=1,
-            )
-        )
+        lines = list(np.stack([points[a], points[b]], axis=1))
+        widths = np.where(cut, 0.5, 1.0) * min(1.2, size)
+        inks = np.where(cut, _CUT, colours[a])
+        axes.add_collection(LineCollection(lines, colors=inks, linewidths=widths, zorder=1))
     axes.scatter(points[:, 0], points[:, 1], s=size, c=colours, linewidths=0, zorder=2)
     _save(figure, path, dpi=150)
 
@@ -91,7 +87,7 @@ def _save(figure: Any, path: Path, dpi: int) -> None:
         figure.savefig(temporary, dpi=dpi, metadata=metadata)
 
 
-def _height_of(points: NDArray[np.float64]) -> float:
+def _height_of(points: _Floats) -> float:
     """Return the height of the picture for a width of one."""
     if len(points) < 2:
         return 1.0
@@ -112,14 +108,11 @@ class Panel:
     title: str
     sources: NDArray[Any]
     targets: NDArray[Any]
-    weights: NDArray[np.float64]
-    """From 0 to 1; shown as the colour of an edge."""
+    weights: _Floats  # from 0 to 1; shown as the colour of an edge
     labels: NDArray[np.int64] | None = None
 
 
-def draw_panels(
-    points: NDArray[np.float64], panels: Sequence[Panel], *, path: Path, title: str
-) -> None:
+def draw_panels(points: _Floats, panels: Sequence[Panel], *, path: Path, title: str) -> None:
     """Draw all panels in one row, as the paper's figures are arranged; singletons are crosses."""
     check_format(path)
     from matplotlib.cm import ScalarMappable
@@ -143,15 +136,16 @@ def draw_panels(
     _save(figure, path, dpi=100)
 
 
-def _draw_panel(axes: Any, points: NDArray[np.float64], panel: Panel, shades: Any) -> None:
+def _draw_panel(axes: Any, points: _Floats, panel: Panel, shades: Any) -> None:
     from matplotlib.collections import LineCollection
 
     order = np.argsort(panel.weights)  # heavy edges are few, and on top
     a, b = panel.sources[order], panel.targets[order]
+    weights = panel.weights[order]
     edges = LineCollection(
         list(np.stack([points[a], points[b]], axis=1)),
-        colors=shades.to_rgba(panel.weights[order]),
-        linewidths=np.where(panel.weights[order] > 0.5, 1.3, 0.3 if panel.labels is None else 0.8),
+        colors=shades.to_rgba(weights),
+        linewidths=np.where(weights > 0.5, 1.3, 0.3 if panel.labels is None else 0.8),
         rasterized=len(a) > _EDGES_AS_PATHS,
         zorder=1,
     )
@@ -176,9 +170,8 @@ def draw_curve(prediction: Prediction, *, path: Path) -> None:
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set_xscale("log")
-    axes.set_ylim(-0.05, 1.05)
-    axes.set_xlabel("epsilon")
-    axes.set_ylabel("agreement with planted clusters (ARI)")
+    ylabel = "agreement with planted clusters (ARI)"
+    axes.set(ylim=(-0.05, 1.05), xlabel="epsilon", ylabel=ylabel)
     graph = f"{prediction.n_nodes:,} nodes, {prediction.n_edges:,} edges"
     axes.set_title(f"{graph}; weights made up, nothing spent", fontsize=10)
     axes.axhline(prediction.goal, color="#dddddd", linewidth=0.8, zorder=0)
@@ -207,8 +200,8 @@ def _draw_size(axes: Any, curve: Curve, colour: str) -> None:
 
 
 def _fan_layout(
-    n_nodes: int, sources: NDArray[Any], targets: NDArray[Any], lengths: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    n_nodes: int, sources: NDArray[Any], targets: NDArray[Any], lengths: _Floats
+) -> _Floats:
     """Return places such that no two edges of a tree cross, in linear time.
 
     Every subtree gets a fan as wide as its share of leaves (Felsenstein's equal-angle layout). The
@@ -234,12 +227,7 @@ def _fan_layout(
 
 
 @kernel
-def _place(
-    order: NDArray[Any],
-    parent: NDArray[Any],
-    length: NDArray[np.float64],
-    places: NDArray[np.float64],
-) -> None:
+def _place(order: NDArray[Any], parent: NDArray[Any], length: _Floats, places: _Floats) -> None:
     """Fill ``places``; ``order`` lists the root first and every other node after its parent."""
     n_nodes = len(order)
     leaves = np.zeros(n_nodes)

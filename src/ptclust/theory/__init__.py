@@ -5,16 +5,21 @@ eyes, and nothing of it may be published.
 """
 
 from ptclust.theory.bounds import (
+    Promise,
     TheoremD,
+    certify_interval,
     drawn_tree_excess,
     excess_probability,
     expected_drawn_tree_excess,
     expected_excess,
     expected_perturbed_tree_excess,
+    noise_allowance,
     paper_exponent,
     paper_utility_threshold,
     partitioning_probability,
     perturbed_tree_excess,
+    probability_of_no_larger_noise,
+    recovery_promise,
     theorem_d,
 )
 from ptclust.theory.check import Check, check_clusters
@@ -43,14 +48,16 @@ from ptclust.theory.partition import (
     has_partitioning_topology,
     is_cut,
 )
-from ptclust.theory.promise import (
-    Promise,
-    certify_interval,
-    noise_allowance,
-    probability_of_no_larger_noise,
-    recovery_promise,
+from ptclust.theory.recovery import (
+    Condition,
+    RecoveryCertificate,
+    TheoremCheck,
+    certify_recovery,
+    recovered,
+    theorem_a,
+    theorem_b,
+    theorem_c,
 )
-from ptclust.theory.recovery import Condition, RecoveryCertificate, certify_recovery
 from ptclust.theory.separation import (
     TradeOff,
     cluster_trade_offs,
@@ -58,7 +65,6 @@ from ptclust.theory.separation import (
     laplace_order_moments,
     trade_off,
 )
-from ptclust.theory.theorems import TheoremCheck, recovered, theorem_a, theorem_b, theorem_c
 
 __all__ = [
     "Check",

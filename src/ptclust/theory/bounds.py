@@ -7,26 +7,38 @@ Theorem D says that the private tree has a partitioning topology, every cluster 
 high probability. It comes in three forms. The paper prints one in its text and another in its
 supplement; both are false. docs/proofs/bounds.md says where their proof breaks, and proves the
 third, *corrected* one, for PAMST and Kruskal alike, and all other bounds here.
+
+A release finds given clusters exactly if two things go well. The drawn tree has to keep every
+cluster in one piece (Theorem D, corrected), and no noise may move a weight so far that the
+certificate of recovery is lost. A minimum spanning tree of a perturbed graph asks for the second
+alone, of all edges. The certificate follows from a few numbers, for every tree that keeps to them:
+weights of a to b within clusters and of c to d across. Stability becomes b**2 / a < c (1 - 1 / s)
+for clusters of s nodes: the paper's homogeneity, but for a factor that matters for small clusters.
+docs/proofs/recovery.md has the proofs.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ptclust.errors import GraphError, UsageError
 from ptclust.theory.cluster import links_of_clusters
-from ptclust.theory.partition import Extremes, as_partition, positive_weights
+from ptclust.theory.partition import Extremes, as_partition, check_connected, positive_weights
+from ptclust.theory.recovery import Condition, RecoveryCertificate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ptclust.graph import Graph
+    from ptclust.mechanisms import Calibration
     from ptclust.mechanisms.exponential import TreeCalibration
     from ptclust.privacy import Noise
+
+_PAIR = 2  # a cluster of two nodes is never kept: two singletons have V_C = 1
 
 
 def excess_probability(exponent: float, n_candidates: int, excess: float) -> float:
@@ -56,9 +68,8 @@ def expected_excess(exponent: float, n_candidates: int) -> float:
     >>> round(expected_excess(exponent=10.0, n_candidates=100), 3)
     0.461
     """
-    c = _exponent(exponent)
     _check_candidates(n_candidates)
-    return math.log(n_candidates) / c
+    return math.log(n_candidates) / _exponent(exponent)
 
 
 def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1) -> float:
@@ -70,9 +81,8 @@ def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1)
     >>> paper_exponent(epsilon=1.0, utility_sensitivity=0.2, n_steps=10)
     0.25
     """
-    for name, value in (("epsilon", epsilon), ("utility_sensitivity", utility_sensitivity)):
-        if not 0 < value < math.inf:
-            raise UsageError(f"{name} must be positive and finite, not {value!r}")
+    _check_positive("epsilon", epsilon)
+    _check_positive("utility_sensitivity", utility_sensitivity)
     if n_steps < 1:
         raise UsageError(f"at least 1 step is needed, not {n_steps}")
     return epsilon / (2.0 * utility_sensitivity * n_steps)
@@ -99,14 +109,10 @@ class TheoremD:
     The printed forms are reported as they come out; below 0 they say nothing.
     """
 
-    exponent: float
-    """c of the mechanism, epsilon / (2 Delta_u (n - 1))."""
-    printed: float
-    """The form of the text, with log|E| inside A. False."""
-    supplement: float
-    """The form of the supplement, with log|E| outside. False, too."""
-    corrected: float
-    """What holds; see ``partitioning_probability``."""
+    exponent: float  # c of the mechanism, epsilon / (2 Delta_u (n - 1))
+    printed: float  # the form of the text, with log|E| inside A. False
+    supplement: float  # the form of the supplement, with log|E| outside. False, too
+    corrected: float  # what holds; see ``partitioning_probability``
 
 
 def partitioning_probability(
@@ -134,8 +140,8 @@ def partitioning_probability(
     bottleneck, n_pieces = links_of_clusters(graph, partition)
     if (torn := n_pieces - partition.n_clusters) > 0:
         raise GraphError(
-            f"the clusters fall into {torn} pieces more than there are clusters; every cluster "
-            "must be connected by edges of its own"
+            f"there are {torn} pieces more than there are clusters; every cluster must be "
+            "connected by edges of its own"
         )
     a, b = partition.cluster[graph.sources], partition.cluster[graph.targets]
     cross = a != b
@@ -162,11 +168,7 @@ def theorem_d(
     >>> theorem_d(graph, [0, 0, 1, 1], epsilon=6.0, utility_sensitivity=0.25).exponent
     4.0
     """
-    if graph.topology.n_components != 1:
-        raise GraphError(
-            "Theorem D is about a connected graph, and this one has "
-            f"{graph.topology.n_components} components; look at each by itself"
-        )
+    check_connected(graph, "Theorem D")
     positive_weights(graph, "Theorem D")
     steps = graph.n_nodes - 1
     c = paper_exponent(epsilon, utility_sensitivity, steps)
@@ -198,28 +200,19 @@ def drawn_tree_excess(
     the tree is by (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable.
     That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public.
 
-    Parameters
-    ----------
-    exponent : float or TreeCalibration
-        c, where an edge is selected with probability proportional to exp(-c w).
-    n_steps, n_edges : int
-        k and m, the number of edges of the tree and of the graph.
-    gamma : float
-        The probability with which the bound may fail.
+    ``exponent`` is c, where an edge is selected with probability proportional to exp(-c w), or what
+    a mechanism was calibrated to; ``n_steps`` is k and ``n_edges`` m, the numbers of edges of the
+    tree and of the graph; ``gamma`` is the probability with which the bound may fail.
 
-    Examples
-    --------
     >>> round(drawn_tree_excess(100.0, n_steps=99, n_edges=800, gamma=0.05), 2)
     7.71
     """
     from scipy.special import gammainccinv
 
     c = _exponent(exponent)
-    _check_counts(n_steps, n_edges)
     _check_gamma(gamma)
-    if n_steps == 0:
-        return 0.0
-    return (_log_choices(n_steps, n_edges) + float(gammainccinv(n_steps, gamma))) / c
+    log_choices = _log_choices(n_steps, n_edges)
+    return (log_choices + float(gammainccinv(n_steps, gamma))) / c if n_steps else 0.0
 
 
 def expected_drawn_tree_excess(
@@ -232,9 +225,7 @@ def expected_drawn_tree_excess(
     >>> round(expected_drawn_tree_excess(100.0, n_steps=99, n_edges=800), 2)
     6.55
     """
-    c = _exponent(exponent)
-    _check_counts(n_steps, n_edges)
-    return _log_choices(n_steps, n_edges) / c
+    return _log_choices(n_steps, n_edges) / _exponent(exponent)
 
 
 def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
@@ -250,14 +241,10 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
     >>> round(perturbed_tree_excess(noise, n_steps=99, gamma=0.05), 2)
     19.17
     """
-    _check_counts(n_steps, noise.n_values)
     _check_gamma(gamma)
-    differing = min(n_steps, noise.n_values - n_steps)
-    if differing == 0:
-        return 0.0
-    tail = math.log(noise.n_values / gamma)
+    tail = math.log(noise.n_values / gamma) if noise.n_values else 0.0
     largest = tail if noise.distribution == "laplace" else math.sqrt(2.0 * tail)
-    return 2.0 * differing * noise.scale * largest
+    return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
 
 
 def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
@@ -274,26 +261,231 @@ def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
     from scipy.special import digamma
 
     m = noise.n_values
-    _check_counts(n_steps, m)
-    differing = min(n_steps, m - n_steps)
-    if differing == 0:
-        return 0.0
-    largest = math.sqrt(2.0 * math.log(2.0 * m))
+    largest = math.sqrt(2.0 * math.log(2.0 * m)) if m else 0.0
     if noise.distribution == "laplace":
         largest = float(digamma(m + 1)) + np.euler_gamma
-    return 2.0 * differing * noise.scale * largest
+    return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
+
+
+def _n_differing(noise: Noise, n_steps: int) -> int:
+    """Return in how many edges, at most, two spanning trees differ."""
+    _check_counts(n_steps, noise.n_values)
+    return min(n_steps, noise.n_values - n_steps)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Lower bounds on the probability that a release goes well. Not to be published."""
+
+    mechanism: str
+    tree: float | None  # that the drawn tree keeps every cluster whole; None if none is drawn
+    noise_allowance: float  # by how much every weight may move while recovery stays certain
+    recovery: float  # that DBMSTClu returns exactly the clusters
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers."""
+        return dict(vars(self))
+
+
+def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) -> Promise:
+    """Return how probably a release as planned finds these clusters exactly, at least.
+
+    Shift and scale are left to their defaults: where no weight moves below one deviation of the
+    noise, the shift is 0. The bounds hold for any weights of these extremes and are far from tight:
+    a 0 says nothing.
+
+    There are two clusters at least, each connected within itself, as is the graph. *Privacy.* None:
+    for the curator's own eyes.
+
+    >>> from ptclust import Sensitivity, plan
+    >>> from ptclust.graph import Graph
+    >>> graph = Graph(range(7), range(1, 8), [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
+    >>> budget = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": Sensitivity(linf=1e-4)}
+    >>> planned = plan(graph.topology, **budget, tree="pamst")
+    >>> promise = recovery_promise(graph, [0, 0, 0, 0, 1, 1, 1, 1], planned.chosen)
+    >>> round(promise.tree, 3), round(promise.recovery, 3)
+    (1.0, 1.0)
+    """
+    partition = as_partition(labels, graph.n_nodes)
+    cross = partition.cluster[graph.sources] != partition.cluster[graph.targets]
+    within, across = graph.weights[~cross], graph.weights[cross]
+    deviation = calibration.weights.standard_deviation
+    allowance = 0.0
+    if len(within) and len(across) and within.min() > 0:
+        ends = (within.min(), within.max(), across.min(), across.max())
+        a, b, c, d = (float(end) for end in ends)
+        sizes = {"smallest": int(partition.sizes.min()), "largest": int(partition.sizes.max())}
+        counts = {"n_nodes": graph.n_nodes, "n_clusters": partition.n_clusters}
+        allowance = max(0.0, min(noise_allowance(a, b, c, d, **sizes, **counts), a - deviation))
+    tree, n_draws = None, graph.n_edges
+    if calibration.tree is not None:
+        tree = partitioning_probability(graph, labels, calibration.tree)
+        n_draws = graph.topology.n_tree_edges
+    quiet = 0.0
+    if allowance > 0:
+        laplace = calibration.weights.distribution == "laplace"
+        kind: Literal["laplace", "gaussian"] = "laplace" if laplace else "gaussian"
+        scale = calibration.weights.scale
+        quiet = probability_of_no_larger_noise(allowance, n_draws, scale=scale, noise=kind)
+    return Promise(calibration.mechanism, tree, allowance, (1.0 if tree is None else tree) * quiet)
+
+
+def certify_interval(
+    a: float,
+    b: float,
+    c: float,
+    d: float,
+    *,
+    smallest: int,
+    largest: int,
+    n_nodes: int,
+    n_clusters: int,
+) -> RecoveryCertificate:
+    """Certify that DBMSTClu recovers the clusters of every tree that keeps to these numbers.
+
+    The tree's edges weigh from a to b within clusters and from c to d across. There are at least
+    two clusters, of ``smallest`` to ``largest`` nodes each, and each is one piece of the tree.
+
+    >>> shape = {"smallest": 20, "largest": 30, "n_nodes": 100, "n_clusters": 4}
+    >>> certify_interval(0.1, 0.25, 0.9, 1.0, **shape).holds
+    True
+    >>> certify_interval(0.1, 0.3, 0.9, 1.0, **shape).failed[0].name
+    'stability'
+    """
+    _check(a, b, c, d, smallest, largest, n_nodes, n_clusters)
+    largest = min(largest, n_nodes - (n_clusters - 1) * smallest)
+    found = [Condition("partition", math.inf), Condition("order", 1 - b / c)]
+    if b < c:
+        found.append(Condition("stability", _stability(a / b, b / c, smallest, largest)))
+        if n_clusters > 2:
+            preference = _preference(a, b, c, d, smallest, largest, n_nodes)
+            progress = _progress(1 - b / c, c / d, smallest, n_nodes, n_clusters)
+            found += [Condition("preference", preference), Condition("progress", progress)]
+    return RecoveryCertificate(n_nodes, n_clusters, tuple(found))
+
+
+def noise_allowance(
+    a: float, b: float, c: float, d: float, *, shift: float = 0.0, **shape: int
+) -> float:
+    """Return how far every weight may move, besides ``shift``, such that recovery stays certain.
+
+    Parameters are those of ``certify_interval``, before noise. The answer is 0 if not even weights
+    without noise are certified. A constant ``shift``, the paper's tau, keeps small weights positive
+    but draws all ratios towards 1.
+
+    >>> shape = {"smallest": 50, "largest": 50, "n_nodes": 100, "n_clusters": 2}
+    >>> round(noise_allowance(0.1, 0.2, 0.9, 1.0, **shape), 4)
+    0.0349
+    """
+
+    def certified(t: float) -> bool:
+        ends = a - t + shift, b + t + shift, c - t + shift, d + t + shift
+        return certify_interval(*ends, **shape).holds
+
+    if not certified(0.0):
+        return 0.0
+    low, high = 0.0, min(a + shift, (c - b) / 2)
+    for _ in range(100):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if certified(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def probability_of_no_larger_noise(
+    allowance: float,
+    n_draws: int,
+    *,
+    scale: float,
+    noise: Literal["laplace", "gaussian"] = "laplace",
+) -> float:
+    """Return the probability that ``n_draws`` independent noises are all within ``allowance``.
+
+    ``scale`` is the scale of the Laplace distribution, or the standard deviation of the Gaussian.
+
+    >>> round(probability_of_no_larger_noise(0.04, 99, scale=0.004), 4)
+    0.9955
+    """
+    if noise not in ("laplace", "gaussian"):
+        raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
+    if not (allowance >= 0 and scale > 0 and n_draws >= 0):
+        given = f"{allowance!r}, {n_draws!r} and {scale!r}"
+        raise UsageError(f"allowance and n_draws must be at least 0 and scale above 0, not {given}")
+    size = allowance / scale
+    beyond = math.exp(-size) if noise == "laplace" else math.erfc(size / math.sqrt(2))
+    if beyond == 1 or n_draws == 0:
+        return float(n_draws == 0)
+    return math.exp(n_draws * math.log1p(-beyond))
+
+
+def _check(
+    a: float, b: float, c: float, d: float, smallest: int, largest: int, n: int, k: int
+) -> None:
+    if not (0 < a <= b and 0 < c <= d < math.inf and b < math.inf):
+        raise UsageError("weights must be positive and finite, a <= b and c <= d; raise the shift")
+    if not 1 <= smallest <= largest:
+        sizes = f"{smallest!r} and {largest!r}"
+        raise UsageError(f"sizes must be at least 1 and smallest <= largest, not {sizes}")
+    if k < 2 or not k * smallest <= n <= k * largest:
+        clusters = f"{k!r} clusters of {smallest!r} to {largest!r} nodes"
+        raise UsageError(f"{clusters} cannot make up {n!r} nodes; there are at least two clusters")
+
+
+def _stability(inner: float, outer: float, smallest: int, largest: int) -> float:
+    """Return the worst margin of stability; ``inner`` is a / b, ``outer`` is b / c.
+
+    The worst cut leaves a singleton, V_C = 1, and a rest with V_C = 1 - a / b.
+    """
+    if largest == 1:
+        return math.inf
+    if smallest <= _PAIR:
+        return -_PAIR * outer
+    return min((s - 1) * inner - s * outer for s in (smallest, largest))
+
+
+def _preference(
+    a: float, b: float, c: float, d: float, smallest: int, largest: int, n_nodes: int
+) -> float:
+    """Return the worst margin of preference: linear in the size, and in 1 / M for c <= M <= d."""
+    if largest == 1:
+        return math.inf
+    worth = smallest * (1 - b / c)
+    margin = worth - n_nodes * max(0.0, b / c - c / d)
+    for size in (smallest, largest):
+        for heaviest in (c, d):
+            right = worth + smallest * (1 - c / heaviest)
+            right += (size + 2 * smallest) * (c - b) / heaviest
+            for q, x in ((1, 1.0), (size - 1, 1 - a / b)):
+                margin = min(margin, right - q * (x + 1 - b / heaviest))
+    return margin
+
+
+def _progress(validity: float, ratio: float, smallest: int, n_nodes: int, n_clusters: int) -> float:
+    """Return the worst margin of progress; ``ratio`` is c / d."""
+    if n_clusters == 3:
+        return _PAIR * smallest * (validity - (1 - ratio))
+    return smallest * validity - 2 * (1 - math.sqrt(ratio)) * (n_nodes - smallest)
 
 
 def _log_choices(n_steps: int, n_edges: int) -> float:
     """Return log(m (m - 1) ... (m - k + 1)): a chosen edge is no candidate any more."""
+    _check_counts(n_steps, n_edges)
     return math.fsum(math.log(n_edges - j) for j in range(n_steps))
 
 
 def _exponent(exponent: float | TreeCalibration) -> float:
     c = exponent if isinstance(exponent, int | float) else exponent.exponent
-    if not 0 < c < math.inf:
-        raise UsageError(f"an exponent must be positive and finite, not {c!r}")
+    _check_positive("an exponent", c)
     return c
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise UsageError(f"{name} must be positive and finite, not {value!r}")
 
 
 def _check_candidates(n_candidates: int) -> None:
@@ -303,14 +495,9 @@ def _check_candidates(n_candidates: int) -> None:
 
 def _check_counts(n_steps: int, n_edges: int) -> None:
     if not 0 <= n_steps <= n_edges:
-        raise UsageError(
-            f"a spanning tree of a graph with {n_edges} edges has 0 to {n_edges} edges, "
-            f"not {n_steps}"
-        )
+        raise UsageError(f"a tree of such a graph has 0 to {n_edges} edges, not {n_steps}")
 
 
 def _check_gamma(gamma: float) -> None:
     if not 0 < gamma < 1:
-        raise UsageError(
-            f"gamma, the probability of failure, must lie between 0 and 1, not {gamma!r}"
-        )
+        raise UsageError(f"gamma, a probability of failure, must be between 0 and 1, not {gamma!r}")

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ptclust.errors import GraphError
-from ptclust.theory.bounds import TheoremD, theorem_d
+from ptclust.theory.bounds import Promise, TheoremD, recovery_promise, theorem_d
 from ptclust.theory.cluster import ClustersVerdict, clusters_verdict
 from ptclust.theory.homogeneity import Homogeneity, strong_homogeneity, weak_homogeneity
-from ptclust.theory.partition import as_partition, has_partitioning_topology
-from ptclust.theory.promise import Promise, recovery_promise
-from ptclust.theory.recovery import RecoveryCertificate, certify_recovery
-from ptclust.theory.theorems import TheoremCheck, recovered
+from ptclust.theory.partition import as_partition, check_connected, has_partitioning_topology
+from ptclust.theory.recovery import RecoveryCertificate, TheoremCheck, certify_recovery, recovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +20,8 @@ if TYPE_CHECKING:
     from ptclust.graph import Graph
     from ptclust.pipeline import GraphFile
     from ptclust.planning.plan import Plan, PlanRequest
+
+    Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -35,15 +34,12 @@ class Check:
     definition: ClustersVerdict
     weak: Homogeneity
     strong: Homogeneity
-    partitioning: bool
-    """Whether every cluster is one piece of the minimum spanning tree."""
+    partitioning: bool  # whether every cluster is one piece of the minimum spanning tree
     recovered: TheoremCheck
     certificate: RecoveryCertificate
     plan: Plan | None
-    promises: tuple[Promise, ...]
-    """A promise for every candidate of the plan."""
-    paper: TheoremD | None
-    """Theorem D for the paper's own PAMST, where the plan is about a bound on single weights."""
+    promises: tuple[Promise, ...]  # a promise for every candidate of the plan
+    paper: TheoremD | None  # for the paper's own PAMST, where the plan bounds single weights
 
     def to_text(self) -> str:
         """Return the check as a page to read."""
@@ -54,17 +50,20 @@ class Check:
             f"Definition of a cluster: {self.definition.describe()}",
             f"Weak homogeneity: {self.weak.describe()}",
             f"Strong homogeneity: {self.strong.describe()}",
-            "Minimum spanning tree: "
-            + ("every cluster is one piece" if self.partitioning else "some cluster is torn apart"),
-            "DBMSTClu without privacy: "
-            + ("finds exactly these clusters" if self.recovered.holds else self._failure()),
+            f"Minimum spanning tree: {self._pieces()}",
+            f"DBMSTClu without privacy: {self._outcome()}",
             self.certificate.describe(),
         ]
         if self.plan is not None:
             lines += ["", *self._promised(self.plan)]
         return "\n".join(lines)
 
-    def _failure(self) -> str:
+    def _pieces(self) -> str:
+        return "every cluster is one piece" if self.partitioning else "some cluster is torn apart"
+
+    def _outcome(self) -> str:
+        if self.recovered.holds:
+            return "finds exactly these clusters"
         if self.recovered.edge is None:
             return "cannot find these clusters by cutting the tree"
         return f"finds other clusters (cut {self.recovered.step}, edge {self.recovered.edge})"
@@ -95,16 +94,13 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as numbers, truth values and short lists."""
+        counts = {name: getattr(self, name) for name in ("n_nodes", "n_edges", "n_clusters")}
+        offenders = self.definition.offenders.tolist()
         forms = ("corrected", "printed", "supplement")
         return {
             "private": False,
-            "n_nodes": self.n_nodes,
-            "n_edges": self.n_edges,
-            "n_clusters": self.n_clusters,
-            "definition": {
-                "holds": self.definition.holds,
-                "offenders": self.definition.offenders.tolist(),
-            },
+            **counts,
+            "definition": {"holds": self.definition.holds, "offenders": offenders},
             "weak_homogeneity": _homogeneity(self.weak),
             "strong_homogeneity": _homogeneity(self.strong),
             "partitioning_topology": self.partitioning,
@@ -121,20 +117,12 @@ def check_clusters(
     labels: ArrayLike,
     plan: Plan | None = None,
     *,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> Check:
     """Check the paper's conditions on the clusters of a graph, and what is promised under a plan.
 
-    Parameters
-    ----------
-    graph : Graph
-        Connected, with positive weights.
-    labels : array_like of int
-        The cluster of every node; every node labelled -1 is a cluster of its own.
-    plan : Plan, optional
-        A plan for this topology; without one nothing is said about probabilities.
-    progress : callable, optional
-        Progress callback.
+    The graph is connected, with positive weights; every node labelled -1 is a cluster of its own.
+    Without a plan for this topology nothing is said about probabilities.
 
     Notes
     -----
@@ -150,11 +138,7 @@ def check_clusters(
     """
     from ptclust.trees import minimum_spanning_tree
 
-    if graph.topology.n_components != 1:
-        raise GraphError(
-            "the paper's conditions are about a connected graph, and this one has "
-            f"{graph.topology.n_components:,} components; check each by itself"
-        )
+    check_connected(graph, "a check")
     partition = as_partition(labels, graph.n_nodes)
     progress("Definition of a cluster")
     definition = clusters_verdict(graph, labels)
@@ -170,12 +154,8 @@ def check_clusters(
         progress("Bounds")
         promises = tuple(recovery_promise(graph, labels, one) for one in plan.calibrations)
         if plan.request.sensitivity.linf is not None and plan.budget.delta == 0:
-            paper = theorem_d(
-                graph,
-                labels,
-                epsilon=float(plan.budget.epsilon) / 2,
-                utility_sensitivity=2 * float(plan.request.sensitivity.linf),
-            )
+            half, double = float(plan.budget.epsilon) / 2, 2 * float(plan.request.sensitivity.linf)
+            paper = theorem_d(graph, labels, epsilon=half, utility_sensitivity=double)
     return Check(
         n_nodes=graph.n_nodes,
         n_edges=graph.n_edges,
@@ -193,11 +173,7 @@ def check_clusters(
 
 
 def check_file(
-    file: GraphFile,
-    clusters: Path,
-    request: PlanRequest | None = None,
-    *,
-    progress: Callable[[str], None] = lambda _: None,
+    file: GraphFile, clusters: Path, request: PlanRequest | None, *, progress: Progress
 ) -> Check:
     """Check the clusters that a table gives for the graph in a file, planned as requested."""
     from ptclust.graph.labels import read_labels

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from ptclust.clustering import WeightedTree
     from ptclust.graph import Graph
 
+    _Ints = NDArray[np.int64]
+    _Floats = NDArray[np.float64]
+
 SMALLEST = 3
 """The least number of nodes of a cluster, by the paper's Definition."""
 
@@ -75,15 +78,14 @@ def distances_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.float64]:
 
 def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return how far every node is from the nearest of ``nodes``, and which that is, if any."""
-    from scipy.sparse import csr_array  # late: only those who measure pay for it
+    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
     weights = positive_weights(graph, "the minimum path distance")
     origins = node_numbers(nodes, graph.n_nodes)
     if not len(origins):
         raise UsageError("a distance from no node at all is not defined; give at least one node")
-    shape = (graph.n_nodes, graph.n_nodes)
-    matrix = csr_array((weights, (graph.sources, graph.targets)), shape=shape)
+    matrix = csr_array((weights, (graph.sources, graph.targets)), shape=(graph.n_nodes,) * 2)
     distances, _, nearest = dijkstra(
         matrix, directed=False, indices=origins, min_only=True, return_predecessors=True
     )
@@ -94,14 +96,10 @@ def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[NDArray[np.float64],
 class ClusterWitness:
     """A split of C that violates the Definition: an intruder is as near to C1 as C2 is."""
 
-    part: NDArray[np.int64]
-    """C1, ascending."""
-    intruder: int
-    """A node of D outside C."""
-    to_rest: float
-    """d(C1, C2)."""
-    to_intruder: float
-    """d(C1, intruder), no larger."""
+    part: _Ints  # C1, ascending
+    intruder: int  # a node of D outside C
+    to_rest: float  # d(C1, C2)
+    to_intruder: float  # d(C1, intruder), no larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,34 +108,24 @@ class ClusterVerdict:
 
     holds: bool
     size: int
-    """Number of nodes of C."""
+    # What holds C together: every split of it is bridged at this or less. Infinite if C is in
+    # pieces; NaN, as the separation, if it is too small for a cluster. Measured along paths of the
+    # graph, but where D = V along edges within C: the verdict is the same.
     link: float
-    """What holds C together: every split of it is bridged at this or less.
-
-    Infinite if C is in pieces; not a number, as the separation, if it is too small for a cluster.
-    Measured along paths of the graph, but where D is all of V, along edges within C: the verdict is
-    the same.
-    """
-    separation: float
-    """d(C, D - C): infinite if nothing of D is outside C, or within reach."""
-    witness: ClusterWitness | None
-    """A violating split; None if C is a cluster, or too small for one."""
+    separation: float  # d(C, D - C): infinite if nothing of D is outside C, or within reach
+    witness: ClusterWitness | None  # None if C is a cluster, or too small for one
 
     def describe(self) -> str:
         """Return the verdict in a sentence, with its numbers."""
         if self.size < SMALLEST:
-            return (
-                f"not a cluster: it has {self.size} node(s), and a cluster has at least {SMALLEST}"
-            )
-        if self.witness is None:
-            return (
-                f"a cluster: {self.size} nodes, held together at {self.link:.6g}, "
-                f"separated by {self.separation:.6g}"
-            )
+            least = f"a cluster has at least {SMALLEST}"
+            return f"not a cluster: it has {self.size} node(s), and {least}"
+        if (split := self.witness) is None:
+            numbers = f"held together at {self.link:.6g}, separated by {self.separation:.6g}"
+            return f"a cluster: {self.size} nodes, {numbers}"
         return (
-            f"not a cluster: {len(self.witness.part)} of its {self.size} nodes are "
-            f"{self.witness.to_rest:.6g} from the others, and {self.witness.to_intruder:.6g} from "
-            f"node {self.witness.intruder} outside"
+            f"not a cluster: {len(split.part)} of its {self.size} nodes are {split.to_rest:.6g} "
+            f"from the others, and {split.to_intruder:.6g} from node {split.intruder} outside"
         )
 
 
@@ -145,14 +133,12 @@ class ClusterVerdict:
 class ClustersVerdict(VerdictByCluster):
     """Which clusters of a partition are clusters by the Definition, in V; of those with a label."""
 
-    sizes: NDArray[np.int64]
-    links: NDArray[np.float64]
-    """The heaviest edge that each cluster needs to hang together; infinite if it is in pieces."""
-    separations: NDArray[np.float64]
-    """The lightest edge that leaves each cluster; infinite if none does."""
+    sizes: _Ints
+    links: _Floats  # heaviest edge that each cluster needs to hang together; infinite if in pieces
+    separations: _Floats  # the lightest edge that leaves each cluster; infinite if none does
 
     @property
-    def offenders(self) -> NDArray[np.int64]:
+    def offenders(self) -> _Ints:
         """The labels of those that are not; ``cluster_verdict`` finds a violating split of one."""
         return self.labels[~self.cluster_holds]
 
@@ -175,16 +161,8 @@ def cluster_verdict(
 ) -> ClusterVerdict:
     """Decide whether ``nodes`` are a cluster by the paper's Definition; if not, show why.
 
-    Parameters
-    ----------
-    graph : Graph
-        A graph with positive weights.
-    nodes : array_like of int
-        C, by node number.
-    within : array_like of int, optional
-        D, of which ``nodes`` are a part; by default all nodes. Paths may leave it.
-
-
+    The weights are positive. ``nodes`` are C, by node number, and ``within`` is D, of which they
+    are a part; by default all nodes. Paths may leave it.
 
     Notes
     -----
@@ -196,15 +174,13 @@ def cluster_verdict(
     minimum spanning tree of the distances (Mehlhorn 1988). O(m log n).
 
     Where D - C is empty the Definition asks nothing but the size. Where D - C cannot be reached,
-    nor C2 from C1, all distances are infinite, the nearest nodes are all nodes, and C is no
-    cluster.
+    nor C2 from C1, all distances are infinite, all nodes are nearest, and C is no cluster.
 
     *Privacy.* None: for the curator's own eyes.
 
     References
     ----------
-    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. Information
-    Processing Letters, 1988.
+    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. IPL, 1988.
 
     Examples
     --------
@@ -219,9 +195,8 @@ def cluster_verdict(
     c, d = node_numbers(nodes, graph.n_nodes), np.arange(graph.n_nodes)
     if within is not None:
         d = node_numbers(within, graph.n_nodes, "within")
-    if not np.isin(c, d).all():
-        stray = c[~np.isin(c, d)][0]
-        raise UsageError(f"nodes must be a subset of within, but node {stray} is not in it; add it")
+    if len(stray := np.setdiff1d(c, d)):
+        raise UsageError(f"nodes must be a subset of within, but node {stray[0]} is not in it")
     rest = np.setdiff1d(d, c, assume_unique=True)
     if len(c) < SMALLEST:
         return ClusterVerdict(False, len(c), np.nan, np.nan, None)
@@ -250,12 +225,11 @@ def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
     holds = (links < separations) | (partition.n_clusters == 1)
     holds &= partition.sizes >= SMALLEST
     k = partition.n_labelled
-    return ClustersVerdict(
-        partition.labels[:k], holds[:k], partition.sizes[:k], links[:k], separations[:k]
-    )
+    sizes = partition.sizes[:k]
+    return ClustersVerdict(partition.labels[:k], holds[:k], sizes, links[:k], separations[:k])
 
 
-def links_of_clusters(graph: Graph, partition: Partition) -> tuple[NDArray[np.float64], int]:
+def links_of_clusters(graph: Graph, partition: Partition) -> tuple[_Floats, int]:
     """Return the link of every cluster, and in how many pieces all clusters are by their own edges.
 
     The link is infinite if these edges do not connect the cluster, and 0 of a single node.
@@ -291,18 +265,15 @@ def connected_in(tree: WeightedTree, nodes: ArrayLike) -> bool:
 class _Bridges:
     """Edges between nodes of C that decide its link, and how far D - C is from C."""
 
-    sources: NDArray[Any]
-    """One end of each, as a place in C."""
+    sources: NDArray[Any]  # one end of each, as a place in C
     targets: NDArray[Any]
-    lengths: NDArray[np.float64]
+    lengths: _Floats
     separation: float = np.inf
-    nearest: int = 0
-    """Where in C the separation is attained."""
-    intruder: int = -1
-    """Where in D - C; -1 if that is empty."""
+    nearest: int = 0  # where in C the separation is attained
+    intruder: int = -1  # where in D - C; -1 if that is empty
 
 
-def _edges_within(graph: Graph, c: NDArray[np.int64]) -> _Bridges:
+def _edges_within(graph: Graph, c: _Ints) -> _Bridges:
     """D = V: the edges of G restricted to C, and the lightest edge that leaves it."""
     place = np.full(graph.n_nodes, -1)
     place[c] = np.arange(len(c))
@@ -317,7 +288,7 @@ def _edges_within(graph: Graph, c: NDArray[np.int64]) -> _Bridges:
     return _Bridges(*bridges, graph.weights[edge], max(a[edge], b[edge]), int(intruder))
 
 
-def _bridges_between_cells(graph: Graph, c: NDArray[np.int64], rest: NDArray[np.int64]) -> _Bridges:
+def _bridges_between_cells(graph: Graph, c: _Ints, rest: _Ints) -> _Bridges:
     """Return Mehlhorn's bridges: each edge between two Voronoi cells of C, as long as its path."""
     distance, nearest = _voronoi_cells(graph, c)
     cell = np.where(nearest >= 0, np.searchsorted(c, nearest), -1)
@@ -332,7 +303,7 @@ def _bridges_between_cells(graph: Graph, c: NDArray[np.int64], rest: NDArray[np.
 
 
 def _verdict(
-    graph: Graph, c: NDArray[np.int64], rest: NDArray[np.int64], bridges: _Bridges, *, summed: bool
+    graph: Graph, c: _Ints, rest: _Ints, bridges: _Bridges, *, summed: bool
 ) -> ClusterVerdict:
     tree = minimum_spanning_edges(bridges.sources, bridges.targets, bridges.lengths, len(c))
     lengths = bridges.lengths[tree]

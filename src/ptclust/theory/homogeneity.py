@@ -36,21 +36,19 @@ if TYPE_CHECKING:
     from ptclust.clustering import WeightedTree
     from ptclust.graph import Graph
 
+    _Floats = NDArray[np.float64]
+    _Bools = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class ClusterHomogeneity:
     """What decided for one cluster: it is homogeneous if heaviest^2 / lightest < crossing."""
 
-    label: int
-    """The cluster's label, as it was given; -1 for an unclustered node."""
-    alpha: float
-    """The largest alpha of the cluster in any of the trees; 1 if it has no edge."""
-    heaviest: float
-    """The heaviest edge within the cluster in any of the trees; 0 if it has none."""
-    lightest: float
-    """The lightest edge within the cluster in any of the trees; infinite if it has none."""
-    crossing: float
-    """The lightest edge leaving the cluster in any of the trees; infinite if none does."""
+    label: int  # as it was given; -1 for an unclustered node
+    alpha: float  # the largest in any of the trees; 1 if the cluster has no edge
+    heaviest: float  # edge within the cluster in any of the trees; 0 if it has none
+    lightest: float  # edge within the cluster in any of the trees; infinite if it has none
+    crossing: float  # lightest edge leaving the cluster in any of the trees; infinite if none does
     holds: bool
 
     def describe(self) -> str:
@@ -67,10 +65,10 @@ class Homogeneity(VerdictByCluster):
     """Which clusters are homogeneous, weakly or strongly; unclustered nodes come last."""
 
     kind: Literal["weak", "strong"]
-    alpha: NDArray[np.float64]
-    heaviest: NDArray[np.float64]
-    lightest: NDArray[np.float64]
-    crossing: NDArray[np.float64]
+    alpha: _Floats
+    heaviest: _Floats
+    lightest: _Floats
+    crossing: _Floats
 
     @property
     def offenders(self) -> tuple[ClusterHomogeneity, ...]:
@@ -90,9 +88,8 @@ class Homogeneity(VerdictByCluster):
     def _record(self, k: int) -> ClusterHomogeneity:
         names = ("alpha", "heaviest", "lightest", "crossing")
         numbers = {name: float(getattr(self, name)[k]) for name in names}
-        return ClusterHomogeneity(
-            label=int(self.labels[k]), **numbers, holds=bool(self.cluster_holds[k])
-        )
+        label, holds = int(self.labels[k]), bool(self.cluster_holds[k])
+        return ClusterHomogeneity(label=label, **numbers, holds=holds)
 
 
 def alpha(weights: ArrayLike) -> float:
@@ -110,18 +107,10 @@ def alpha(weights: ArrayLike) -> float:
 def homogeneously_separable(tree: WeightedTree, nodes: ArrayLike | None, s: float) -> bool:
     """Whether H_T(s) holds of the tree restricted to some nodes: alpha_T max w < w(s).
 
-    Parameters
-    ----------
-    tree : Tree
-        A tree, or forest, with positive weights.
-    nodes : array_like of int or None
-        The nodes, by number, to which the tree is restricted; None for all. Without an edge there
-        the condition is about nothing, and holds.
-    s : float
-        The weight w(s) of the separating edge.
+    The weights of the tree, or forest, are positive. ``nodes`` are those, by number, to which it is
+    restricted, None for all; without an edge there the condition holds. ``s`` is the weight w(s) of
+    the separating edge.
 
-    Examples
-    --------
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
     >>> tree = Tree(Topology([0, 1, 2], [1, 2, 3]), [0.25, 0.5, 1.5])
@@ -144,19 +133,9 @@ def strong_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
     tree holds all three: C is strongly homogeneous if and only if max^2 / min over all its edges is
     below every edge that leaves it. One pass over the edges.
 
-    Parameters
-    ----------
-    graph : Graph
-        A graph with positive weights; of a disconnected one, trees are spanning forests.
-    labels : array_like of int
-        The cluster of every node, in any numbering. Every node labelled -1 is a cluster of its own.
+    Weights are positive; of a disconnected graph, trees are spanning forests. Every node labelled
+    -1 is a cluster of its own. *Privacy.* None: for the curator's own eyes.
 
-    Notes
-    -----
-    *Privacy.* None: for the curator's own eyes.
-
-    Examples
-    --------
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 2], [0.25, 0.5, 0.75, 0.25, 0.25, 0.5])
     >>> print(strong_homogeneity(graph, [0, 0, 0, 1, 1, 1]).describe())
@@ -195,15 +174,9 @@ def _homogeneity(kind: Literal["weak", "strong"], graph: Graph, labels: ArrayLik
         parent = np.arange(graph.n_nodes, dtype=graph.sources.dtype)
         _find_usable(np.argsort(weights), graph.sources, graph.targets, weights, parent, usable)
     found = Extremes.of(graph, partition, usable)
-    return Homogeneity(
-        labels=partition.labels,
-        cluster_holds=_is_separable(found.heaviest, found.lightest, found.crossing),
-        kind=kind,
-        alpha=_ratio(found.heaviest, found.lightest),
-        heaviest=found.heaviest,
-        lightest=found.lightest,
-        crossing=found.crossing,
-    )
+    holds = _is_separable(found.heaviest, found.lightest, found.crossing)
+    ratio = _ratio(found.heaviest, found.lightest)
+    return Homogeneity(partition.labels, holds, kind, ratio, **vars(found))
 
 
 def _ratio(heaviest: Any, lightest: Any) -> Any:
@@ -211,14 +184,12 @@ def _ratio(heaviest: Any, lightest: Any) -> Any:
         return np.where(np.asarray(heaviest) > 0, np.divide(heaviest, lightest), 1.0)
 
 
-def _is_separable(
-    heaviest: NDArray[np.float64], lightest: NDArray[np.float64], s: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def _is_separable(heaviest: _Floats, lightest: _Floats, s: _Floats) -> _Bools:
     """Whether heaviest^2 < s * lightest, exactly; of no edge, 0 and infinity, it holds."""
     with np.errstate(over="ignore"):
         left, right = heaviest * heaviest, s * lightest
     # Rounding keeps order: what differs after it differed before, in the same direction.
-    holds: NDArray[np.bool_] = left < right
+    holds: _Bools = left < right
     missing = np.isinf(right) & (np.isinf(lightest) | np.isinf(s))
     same = heaviest == lightest
     holds = np.where(same, heaviest < s, holds | missing)
@@ -233,9 +204,9 @@ def _find_usable(
     order: NDArray[Any],
     sources: NDArray[Any],
     targets: NDArray[Any],
-    weights: NDArray[np.float64],
+    weights: _Floats,
     parent: NDArray[Any],
-    usable: NDArray[np.bool_],
+    usable: _Bools,
 ) -> None:
     """Find which edges some minimum spanning tree holds: no strictly lighter edges join their ends.
 

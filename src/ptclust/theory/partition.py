@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ptclust.errors import UsageError, WeightError
+from ptclust.errors import GraphError, UsageError, WeightError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ptclust.clustering import WeightedTree
     from ptclust.graph import Graph
 
+    _Ints = NDArray[np.int64]
+    _Floats = NDArray[np.float64]
+    _Bools = NDArray[np.bool_]
+
 _LISTED = 10
 
 
@@ -28,12 +32,9 @@ _LISTED = 10
 class Partition:
     """Clusters numbered 0 to K - 1: by ascending label, then the unclustered nodes, one by one."""
 
-    cluster: NDArray[np.int64]
-    """The cluster of every node."""
-    labels: NDArray[np.int64]
-    """The label of every cluster, as it was given; -1 where the cluster is an unclustered node."""
-    sizes: NDArray[np.int64]
-    """Number of nodes of every cluster."""
+    cluster: _Ints  # the cluster of every node
+    labels: _Ints  # the label of every cluster, as it was given; -1 for an unclustered node
+    sizes: _Ints  # number of nodes of every cluster
 
     @property
     def n_clusters(self) -> int:
@@ -61,26 +62,20 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
     if array.size == 0:
         return Partition(*np.empty((3, 0), dtype=np.int64))
     if not np.issubdtype(array.dtype, np.integer):
-        raise UsageError(
-            f"labels must be whole numbers, not {array.dtype}; "
-            "np.unique(labels, return_inverse=True)[1] numbers them"
-        )
+        number = "np.unique(labels, return_inverse=True)[1] numbers them"
+        raise UsageError(f"labels must be whole numbers, not {array.dtype}; {number}")
     if array.min() < -1:
-        raise UsageError(
-            "labels must be whole numbers from 0, or -1 for an unclustered node, "
-            f"but {array.min()} is among them"
-        )
-    found, cluster = np.unique(array, return_inverse=True)
-    cluster = cluster.astype(np.int64)
-    if found[0] == -1:
-        found, cluster = found[1:], cluster - 1
-        alone = cluster < 0
-        cluster[alone] = np.arange(len(found), len(found) + np.count_nonzero(alone))
-        found = np.concatenate([found, np.full(np.count_nonzero(alone), -1)])
-    return Partition(cluster, found.astype(np.int64), np.bincount(cluster))
+        raise UsageError(f"labels must be at least 0, or -1 for unclustered, not {array.min()}")
+    cluster = np.empty(n_nodes, dtype=np.int64)
+    alone = array == -1
+    found, cluster[~alone] = np.unique(array[~alone], return_inverse=True)
+    n_alone = np.count_nonzero(alone)
+    cluster[alone] = len(found) + np.arange(n_alone)
+    labelled = np.concatenate([found.astype(np.int64), np.full(n_alone, -1)])
+    return Partition(cluster, labelled, np.bincount(cluster))
 
 
-def is_cut(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.bool_]:
+def is_cut(tree: WeightedTree, labels: ArrayLike) -> _Bools:
     """Return, for every edge of the tree in its order, whether it joins two clusters.
 
     >>> from ptclust.graph import Topology
@@ -89,7 +84,7 @@ def is_cut(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.bool_]:
     array([False,  True, False])
     """
     cluster = as_partition(labels, tree.n_nodes).cluster
-    joins_two: NDArray[np.bool_] = cluster[tree.sources] != cluster[tree.targets]
+    joins_two: _Bools = cluster[tree.sources] != cluster[tree.targets]
     return joins_two
 
 
@@ -114,15 +109,16 @@ def has_partitioning_topology(
     tree : Tree
         A spanning tree, or forest; it needs no weights.
     labels : array_like of int
-        The cluster of every node, in any numbering. Every node labelled -1 is a cluster of its own.
+        The cluster of every node; every node labelled -1 is a cluster of its own.
     form : {"meant", "printed"}
         As meant, every cluster induces a connected subtree; of a connected tree that is to say that
         there are K - 1 cuts. As printed, exactly one edge of the tree joins each pair of clusters.
 
-    Notes ----- For K <= 2 clusters of a connected tree the two forms agree. For K >= 3 they exclude
-    each other: K connected clusters, joined each to each, would close a cycle. So no tree whose
-    cuts recover three clusters or more has the printed form; what has it, such as a path through
-    clusters 0, 1, 2 and 0 again, falls into more than K pieces.
+    Notes
+    -----
+    For K <= 2 clusters of a connected tree the two forms agree. For K >= 3 they exclude each other:
+    K connected clusters, joined each to each, would close a cycle. What has the printed form then,
+    such as a path through clusters 0, 1, 2 and 0 again, falls into more than K pieces.
 
     Examples
     --------
@@ -152,12 +148,9 @@ def has_partitioning_topology(
 class Extremes:
     """The weights of the heaviest and lightest edges of every cluster."""
 
-    heaviest: NDArray[np.float64]
-    """Within; 0 if it has no edge."""
-    lightest: NDArray[np.float64]
-    """Within; infinite if it has no edge."""
-    crossing: NDArray[np.float64]
-    """The lightest edge that leaves it; infinite if none does."""
+    heaviest: _Floats  # within; 0 if it has no edge
+    lightest: _Floats  # within; infinite if it has no edge
+    crossing: _Floats  # the lightest edge that leaves it; infinite if none does
 
     @classmethod
     def of(cls, graph: Graph, partition: Partition, edges: Any = slice(None)) -> Extremes:
@@ -177,9 +170,8 @@ class Extremes:
 class VerdictByCluster:
     """Of which clusters of a partition a condition holds; every array has an entry a cluster."""
 
-    labels: NDArray[np.int64]
-    """The label of every cluster, as it was given, ascending; -1 for an unclustered node."""
-    cluster_holds: NDArray[np.bool_]
+    labels: _Ints  # as they were given, ascending; -1 for an unclustered node
+    cluster_holds: _Bools
 
     @property
     def holds(self) -> bool:
@@ -198,40 +190,43 @@ class VerdictByCluster:
         return "\n".join(lines)
 
 
-def positive_weights(graph: Graph | WeightedTree, what: str) -> NDArray[np.float64]:
+def positive_weights(graph: Graph | WeightedTree, what: str) -> _Floats:
     """Return the weights; raise WeightError, naming ``what``, unless all are positive."""
     bad = np.flatnonzero(~(graph.weights > 0))
     if len(bad):
         a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
         raise WeightError(
             f"{what} needs positive weights, and the edge {a!r} - {b!r} has a weight of zero or "
-            f"less ({len(bad)} such weights in all); shift the weights so that they "
-            "become positive, or merge nodes at distance zero"
+            f"less ({len(bad)} such weights in all); shift the weights, or merge such nodes"
         )
     return graph.weights
 
 
-def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> NDArray[np.int64]:
+def check_connected(graph: Graph, what: str) -> None:
+    """Raise GraphError, naming ``what``, unless the graph is connected."""
+    if (n := graph.topology.n_components) != 1:
+        raise GraphError(f"{what} needs a connected graph, not {n:,} components; take them singly")
+
+
+def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> _Ints:
     """Return a set of nodes as ascending distinct numbers; raise UsageError if they are none."""
     array = np.asarray(nodes)
     if array.size and (array.ndim != 1 or not np.issubdtype(array.dtype, np.integer)):
         raise UsageError(
-            f"{what} must be a one-dimensional array of node numbers, not {array.ndim}-dimensional "
-            f"of {array.dtype}; np.flatnonzero makes numbers of a mask, graph.names holds the "
-            "names in node order"
+            f"{what} must be one-dimensional node numbers, not {array.ndim}-dimensional "
+            f"{array.dtype}; np.flatnonzero makes numbers of a mask, graph.names holds the names"
         )
     numbers = np.unique(array).astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= n_nodes)]
     if len(outside):
-        raise UsageError(
-            f"{what} must be numbers from 0 to {n_nodes - 1}, but {outside[0]} is among them"
-        )
+        wrong = f"but {outside[0]} is among them"
+        raise UsageError(f"{what} must be numbers from 0 to {n_nodes - 1}, {wrong}")
     return numbers
 
 
-def edges_among(nodes: ArrayLike, tree: WeightedTree) -> NDArray[np.bool_]:
+def edges_among(nodes: ArrayLike, tree: WeightedTree) -> _Bools:
     """Return which edges of the tree have both ends among ``nodes``."""
     chosen = np.zeros(tree.n_nodes, dtype=bool)
     chosen[node_numbers(nodes, tree.n_nodes)] = True
-    among: NDArray[np.bool_] = chosen[tree.sources] & chosen[tree.targets]
+    among: _Bools = chosen[tree.sources] & chosen[tree.targets]
     return among

@@ -1,6 +1,10 @@
 """When DBMSTClu finds given clusters for certain: the corollary of section 3.2.2, with conditions.
 
-The paper promises recovery of homogeneous clusters. That is not so (``ptclust.theory.theorems``).
+The paper promises recovery of homogeneous clusters by Theorems A, B, C and their corollary. All
+four are false, of weakly and of strongly homogeneous clusters; here they are checked on a given
+tree by running DBMSTClu. docs/proofs/recovery.md has a small counterexample to each and the step at
+which its printed proof breaks.
+
 Here are conditions on a tree and its clusters, each of them in one piece, that do suffice. Let c
 and d be the lightest and the heaviest edge across, v what V_C of a cluster of s nodes is in the
 end, and let cutting an edge within it leave sides of q and s - q nodes, whose V_C is then x and y.
@@ -26,12 +30,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust._components import find, union
+from ptclust._components import find, label_components, union
 from ptclust._kernel import kernel
+from ptclust.clustering import dbcvi, dbmstclu
 from ptclust.clustering.dbcvi import cluster_validity, validity
 from ptclust.clustering.dbmstclu import check_weights, rooted
+from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.errors import GraphError
-from ptclust.theory.partition import as_partition, is_cut
+from ptclust.theory.partition import as_partition, has_partitioning_topology, is_cut
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,6 +45,10 @@ if TYPE_CHECKING:
     from ptclust.clustering import WeightedTree
     from ptclust.clustering.dbmstclu._kernel import RootedForest
     from ptclust.theory.partition import Partition
+
+    _Ints = NDArray[np.int64]
+    _Floats = NDArray[np.float64]
+    _Bools = NDArray[np.bool_]
 
 MARGIN = 1e-6
 """By how much, in units of N * DBCVI, a condition has to hold.
@@ -59,17 +69,135 @@ _NECESSARY = ("partition", "stability")
 
 
 @dataclass(frozen=True)
+class TheoremCheck:
+    """Whether a statement holds on a tree; if not, where it fails."""
+
+    holds: bool
+    step: int | None = None  # the number of cuts made before it fails
+    edge: int | None = None  # the id, in the graph, of the edge concerned
+
+
+_HOLDS = TheoremCheck(True)
+
+
+def theorem_a(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
+    """Check Theorem A: as long as edges of Cut_G(T) are left, before step K - 1, DBMSTClu goes on.
+
+    If it does not, ``edge`` is the heaviest edge left in Cut_G(T), which by the paper's proof ought
+    to raise DBCVI.
+
+    >>> from ptclust.graph import Topology
+    >>> from ptclust.trees import Tree
+    >>> path = Tree(Topology(range(8), range(1, 9)), [0.5, 0.5, 1.0, 0.5, 0.5, 0.6, 0.5, 0.5])
+    >>> theorem_a(path, [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    TheoremCheck(holds=False, step=1, edge=5)
+    """
+    run = _Run.of(tree, labels)
+    if len(run.made) >= run.n_cuts:
+        return _HOLDS
+    left = run.across.copy()
+    left[run.made] = False
+    edge = int(np.where(left, tree.weights, -np.inf).argmax())
+    return TheoremCheck(False, len(run.made), int(tree.edge_ids[edge]))
+
+
+def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
+    """Check Theorem B: before step K - 1, all edges whose cut is best for DBCVI are in Cut_G(T).
+
+    If not, ``edge`` is the last of the others among them. Evaluates every cut from scratch at every
+    step: for small trees.
+
+    >>> from ptclust.graph import Topology
+    >>> from ptclust.trees import Tree
+    >>> path = Tree(Topology(range(5), range(1, 6)), [0.95, 0.95, 1.0, 0.95, 0.95])
+    >>> theorem_b(path, [0, 0, 0, 1, 1, 1])
+    TheoremCheck(holds=False, step=0, edge=4)
+    """
+    run = _Run.of(tree, labels)
+    for step in range(min(len(run.made) + 1, run.n_cuts)):
+        values = _index_after_each_cut(tree, run.made[:step])
+        best = values >= values.max() - GAIN_STEP
+        wrong = np.flatnonzero(best & ~run.across)
+        if len(wrong):
+            return TheoremCheck(False, step, int(tree.edge_ids[wrong[-1]]))
+    return _HOLDS
+
+
+def theorem_c(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
+    """Check Theorem C: after K - 1 cuts nothing more is cut. If not, ``edge`` is cut next.
+
+    >>> from ptclust.graph import Topology
+    >>> from ptclust.trees import Tree
+    >>> path = Tree(Topology(range(5), range(1, 6)), [0.1, 0.2, 0.5, 0.1, 0.1])
+    >>> theorem_c(path, [0, 0, 0, 1, 1, 1])
+    TheoremCheck(holds=False, step=1, edge=1)
+    """
+    run = _Run.of(tree, labels)
+    if len(run.made) <= run.n_cuts:
+        return _HOLDS
+    return TheoremCheck(False, run.n_cuts, int(tree.edge_ids[run.made[run.n_cuts]]))
+
+
+def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
+    """Check the corollary: DBMSTClu makes exactly the cuts of Cut_G(T); they leave the clusters.
+
+    If not, ``edge`` is the first wrong cut, or else the heaviest edge of Cut_G(T) that is never
+    cut; it is None if the clusters are no pieces of the tree, so that no cuts could find them.
+
+    >>> from ptclust.graph import Topology
+    >>> from ptclust.trees import Tree
+    >>> path = Tree(Topology(range(5), range(1, 6)), [0.1, 0.1, 0.9, 0.1, 0.1])
+    >>> recovered(path, [0, 0, 0, 1, 1, 1])
+    TheoremCheck(holds=True, step=None, edge=None)
+    """
+    if not has_partitioning_topology(tree, labels):
+        return TheoremCheck(False)
+    run = _Run.of(tree, labels)
+    wrong = np.flatnonzero(~run.across[run.made])
+    if len(wrong):
+        return TheoremCheck(False, int(wrong[0]), int(tree.edge_ids[run.made[wrong[0]]]))
+    return theorem_a(tree, labels)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What DBMSTClu did, by positions of edges in the tree."""
+
+    made: _Ints
+    across: _Bools
+
+    @classmethod
+    def of(cls, tree: WeightedTree, labels: ArrayLike) -> _Run:
+        cuts = dbmstclu(tree).cuts
+        made = np.searchsorted(tree.edge_ids, cuts.edge_ids if cuts else [])
+        return cls(made.astype(np.int64), is_cut(tree, labels))
+
+    @property
+    def n_cuts(self) -> int:
+        """K - 1, if the clusters are pieces of a connected tree."""
+        return int(np.count_nonzero(self.across))
+
+
+def _index_after_each_cut(tree: WeightedTree, made: _Ints) -> _Floats:
+    """Return N * DBCVI after the cuts ``made`` and each other edge; -inf for those made."""
+    edges = np.arange(len(tree.weights))
+    values = np.full(len(edges), -np.inf)
+    for edge in np.setdiff1d(edges, made):
+        kept = np.delete(edges, np.append(made, edge))
+        pieces = np.arange(tree.n_nodes)
+        label_components(tree.sources[kept], tree.targets[kept], pieces)
+        values[edge] = tree.n_nodes * dbcvi(tree, pieces)
+    return values
+
+
+@dataclass(frozen=True)
 class Condition:
     """One condition, and where it is closest to failing."""
 
     name: str
-    """partition, order, stability, preference or progress."""
-    margin: float
-    """What is left, in units of N * DBCVI (for order, 1 - b / c; for partition, infinite)."""
-    cluster: int | None = None
-    """The label of the cluster where the margin is smallest; None if it concerns all."""
-    edge: int | None = None
-    """The id, in the graph, of the edge where the margin is smallest."""
+    margin: float  # what is left, in N * DBCVI (for order, 1 - b / c; for partition, infinite)
+    cluster: int | None = None  # the label of the one where the margin is smallest; None: of all
+    edge: int | None = None  # the id, in the graph, of the edge where the margin is smallest
 
     @property
     def holds(self) -> bool:
@@ -83,8 +211,7 @@ class RecoveryCertificate:
 
     n_nodes: int
     n_clusters: int
-    conditions: tuple[Condition, ...]
-    """In order; those that make no sense without an earlier one that fails are left out."""
+    conditions: tuple[Condition, ...]  # in order; without those that need an earlier one that fails
 
     @property
     def holds(self) -> bool:
@@ -104,8 +231,8 @@ class RecoveryCertificate:
             sign = "holds" if condition.holds else "FAILS"
             where = "" if condition.edge is None else f", edge {condition.edge}"
             where += "" if condition.cluster is None else f", cluster {condition.cluster}"
-            margin = f" (margin {condition.margin:.4g}{where})"
-            margin = "" if math.isinf(condition.margin) else margin
+            finite = math.isfinite(condition.margin)
+            margin = f" (margin {condition.margin:.4g}{where})" if finite else ""
             lines.append(f"  {condition.name} {sign}: {_MEANING[condition.name]}{margin}")
         if any(one.name in _NECESSARY and one.margin < -MARGIN for one in self.failed):
             lines.append("  DBMSTClu does not return these clusters: what fails is necessary, too.")
@@ -119,16 +246,12 @@ class RecoveryCertificate:
 def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertificate:
     """Certify that DBMSTClu, run on this tree, returns exactly these clusters.
 
-    Parameters
-    ----------
-    tree : Tree
-        A connected tree with positive weights.
-    labels : array_like of int
-        The cluster of every node, in any numbering. Every node labelled -1 is a cluster of its own.
-
-    Notes ----- If it does not hold, DBMSTClu may still return the clusters. Time is linear in the
+    The tree is connected, with positive weights; every node labelled -1 is a cluster of its own. If
+    the certificate does not hold, DBMSTClu may still return the clusters. Time is linear in the
     nodes, but for sorts of the clusters.
 
+    Notes
+    -----
     *Privacy.* None: for the curator's own eyes.
 
     Examples
@@ -143,10 +266,8 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
       stability holds: no cut within a cluster pays once the clusters are found (margin 2.556, ...
     """
     if (n_components := tree.n_nodes - len(tree.weights)) != 1:
-        raise GraphError(
-            f"a certificate is about one connected tree, not a forest of {n_components} "
-            "components; certify each component by itself"
-        )
+        forest = f"a forest of {n_components} components"
+        raise GraphError(f"a certificate needs one tree, not {forest}; certify each component")
     check_weights(tree)
     partition = as_partition(labels, tree.n_nodes)
     across = is_cut(tree, labels)
@@ -171,11 +292,11 @@ class _Clusters:
 
     lightest: float  # c
     heaviest: float  # d
-    size: NDArray[np.int64]
-    validity: NDArray[np.float64]  # v_i
+    size: _Ints
+    validity: _Floats  # v_i
 
     @classmethod
-    def of(cls, tree: WeightedTree, partition: Partition, across: NDArray[np.bool_]) -> _Clusters:
+    def of(cls, tree: WeightedTree, partition: Partition, across: _Bools) -> _Clusters:
         weights = tree.weights[across]
         v = cluster_validity(tree, partition.cluster)
         return cls(float(weights.min()), float(weights.max()), partition.sizes, v)
@@ -186,32 +307,25 @@ class _Sweep:
     """The rooted tree, by preorder numbers, and what cuts within its clusters would leave."""
 
     forest: RootedForest
-    cluster: NDArray[np.int64]
+    cluster: _Ints
     sides: _Sides
 
     @classmethod
     def of(cls, tree: WeightedTree, partition: Partition) -> _Sweep:
         forest, n = rooted(tree), tree.n_nodes
-        sides = _Sides(
-            n_below=np.ones(n, np.int64),
-            cuts_below=np.zeros(n, np.int64),
-            within=np.zeros(n, np.bool_),
-            heaviest_below=np.zeros(n),
-            heaviest_above=np.zeros(n),
-            validity_below=np.zeros(n),
-            validity_above=np.zeros(n),
-        )
+        counts = np.ones(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)
+        sides = _Sides(*counts, *np.zeros((4, n)))
         cluster = partition.cluster[forest.node]
         _sweep_clusters(forest.parent, forest.weight, cluster, np.zeros(n), sides)
         return cls(forest, cluster, sides)
 
     @property
-    def tops(self) -> NDArray[np.int64]:
+    def tops(self) -> _Ints:
         """Return the topmost node of every cluster: the clusters in preorder."""
         return np.flatnonzero(~self.sides.within)
 
 
-def _order(tree: WeightedTree, across: NDArray[np.bool_]) -> Condition:
+def _order(tree: WeightedTree, across: _Bools) -> Condition:
     within = np.where(across, 0.0, tree.weights)
     edge = int(within.argmax())
     lightest = float(tree.weights[across].min())
@@ -229,7 +343,7 @@ def _conditions_within(
     q = sides.n_below[inner], size - sides.n_below[inner]
     x = sides.validity_below[inner], sides.validity_above[inner]
 
-    def worst(name: str, margin: NDArray[np.float64]) -> Condition:
+    def worst(name: str, margin: _Floats) -> Condition:
         if not len(margin):
             return Condition(name, math.inf)
         i = int(margin.argmin())
@@ -249,12 +363,12 @@ def _conditions_within(
 
 def _preference(
     clusters: _Clusters,
-    home: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    q: tuple[NDArray[np.int64], NDArray[np.int64]],
-    x: tuple[NDArray[np.float64], NDArray[np.float64]],
-    both: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+    home: _Ints,
+    weight: _Floats,
+    q: tuple[_Ints, _Ints],
+    x: tuple[_Floats, _Floats],
+    both: _Bools,
+) -> _Floats:
     """Return by how much a cut between clusters beats the cut of every edge within one.
 
     ``both`` says of which edges both sides may have other clusters attached.
@@ -274,14 +388,11 @@ def _preference(
     return np.where(both, np.minimum(margin, apart), margin)
 
 
-def _smallest_others(
-    values: NDArray[np.float64] | NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _smallest_others(values: _Floats | _Ints) -> tuple[_Floats, _Floats]:
     """Return, for each of three clusters or more, the smallest two values among the others."""
     order = np.argsort(values, kind="stable")[:3]
     first, second, third = values[order].astype(np.float64)
-    is_first = np.arange(len(values)) == order[0]
-    is_second = np.arange(len(values)) == order[1]
+    is_first, is_second = (np.arange(len(values)) == place for place in order[:2])
     return np.where(is_first, second, first), np.where(is_first | is_second, third, second)
 
 
@@ -319,7 +430,7 @@ def _progress(tree: WeightedTree, clusters: _Clusters, sweep: _Sweep) -> Conditi
     return Condition("progress", float(margin[least]), edge=edge)
 
 
-def _merged(tree: _ClusterTree, edges: NDArray[np.int64]) -> _Merges:
+def _merged(tree: _ClusterTree, edges: _Ints) -> _Merges:
     n = len(edges)
     merges = _Merges(
         sides=np.empty((n, 2), np.int64),
@@ -339,22 +450,18 @@ def _merged(tree: _ClusterTree, edges: NDArray[np.int64]) -> _Merges:
 class _Sides(NamedTuple):
     """Both sides, within its cluster, of the edge above every node in preorder."""
 
-    n_below: NDArray[np.int64]  # nodes at and below the node
-    cuts_below: NDArray[np.int64]  # edges that leave the cluster at or below it
-    within: NDArray[np.bool_]  # whether the edge above it is within a cluster
-    heaviest_below: NDArray[np.float64]  # heaviest edge below it
-    heaviest_above: NDArray[np.float64]  # heaviest edge of the cluster on the other side
-    validity_below: NDArray[np.float64]  # V_C of what a cut of the edge would leave below
-    validity_above: NDArray[np.float64]  # and of the rest of the cluster
+    n_below: _Ints  # nodes at and below the node
+    cuts_below: _Ints  # edges that leave the cluster at or below it
+    within: _Bools  # whether the edge above it is within a cluster
+    heaviest_below: _Floats  # heaviest edge below it
+    heaviest_above: _Floats  # heaviest edge of the cluster on the other side
+    validity_below: _Floats  # V_C of what a cut of the edge would leave below
+    validity_above: _Floats  # and of the rest of the cluster
 
 
 @kernel
 def _sweep_clusters(
-    parent: NDArray[Any],
-    weight: NDArray[np.float64],
-    cluster: NDArray[np.int64],
-    runner_up: NDArray[np.float64],
-    sides: _Sides,
+    parent: NDArray[Any], weight: _Floats, cluster: _Ints, runner_up: _Floats, sides: _Sides
 ) -> None:
     """Fill ``sides`` in two sweeps; all arrays are indexed by preorder number.
 
@@ -390,28 +497,28 @@ def _sweep_clusters(
 class _ClusterTree(NamedTuple):
     """The clusters in preorder, the root first. An edge goes by the cluster below it."""
 
-    parent: NDArray[np.int64]
-    weight: NDArray[np.float64]  # of the edge to the parent
-    size: NDArray[np.int64]  # nodes of the cluster
-    heaviest: NDArray[np.float64]  # heaviest edge within
+    parent: _Ints
+    weight: _Floats  # of the edge to the parent
+    size: _Ints  # nodes of the cluster
+    heaviest: _Floats  # heaviest edge within
 
 
 class _Merges(NamedTuple):
     """The parts that single linkage makes, in order."""
 
-    sides: NDArray[np.int64]  # the two parts joined: an earlier merge, or -1 - k for the cluster k
-    n_nodes: NDArray[np.int64]  # nodes of both
-    heaviest: NDArray[np.float64]  # heaviest edge of either
-    n_clusters: NDArray[np.int64]  # clusters of the whole part
-    leaving: NDArray[np.float64]  # lightest edge that leaves it, inf for the last
-    before: NDArray[np.float64]  # its share of N * DBCVI, 0 for the last
-    after: NDArray[np.float64]  # and what the cut of its heaviest edge leaves
-    begin: NDArray[np.int64]  # where its clusters begin in ``order``
-    order: NDArray[np.int64]  # the clusters, those of every part side by side
+    sides: _Ints  # the two parts joined: an earlier merge, or -1 - k for the cluster k
+    n_nodes: _Ints  # nodes of both
+    heaviest: _Floats  # heaviest edge of either
+    n_clusters: _Ints  # clusters of the whole part
+    leaving: _Floats  # lightest edge that leaves it, inf for the last
+    before: _Floats  # its share of N * DBCVI, 0 for the last
+    after: _Floats  # and what the cut of its heaviest edge leaves
+    begin: _Ints  # where its clusters begin in ``order``
+    order: _Ints  # the clusters, those of every part side by side
 
 
 @kernel
-def _merge_clusters(edges: NDArray[np.int64], tree: _ClusterTree, merges: _Merges) -> None:
+def _merge_clusters(edges: _Ints, tree: _ClusterTree, merges: _Merges) -> None:
     """Link the clusters into ``merges``; ``edges`` are all but the root, by weight to their parent.
 
     On entry ``leaving`` is infinite, and ``n_clusters``, ``before``, ``after`` and ``begin`` are 0.
@@ -454,11 +561,11 @@ def _merge_clusters(edges: NDArray[np.int64], tree: _ClusterTree, merges: _Merge
 
 @kernel
 def _best_cut_between(
-    members: NDArray[np.int64],
+    members: _Ints,
     tree: _ClusterTree,
-    n_below: NDArray[np.int64],
-    clusters_below: NDArray[np.int64],
-    heaviest_below: NDArray[np.float64],
+    n_below: _Ints,
+    clusters_below: _Ints,
+    heaviest_below: _Floats,
 ) -> float:
     """Return the largest N * DBCVI that a cut between ``members``, in preorder, leaves.
 
@@ -490,17 +597,14 @@ def _best_cut_between(
 
 
 @kernel
-def _best_cuts(
-    parts: NDArray[np.int64],
-    tree: _ClusterTree,
-    merges: _Merges,
-    work: int,
-    best: NDArray[np.float64],
-) -> None:
+def _best_cuts(parts: _Ints, tree: _ClusterTree, merges: _Merges, work: int, best: _Floats) -> None:
     """Write the best cut of each of ``parts`` into ``best``, for about ``work`` clusters."""
     n = len(tree.parent)
-    n_below, clusters_below = np.empty(n, np.int64), np.empty(n, np.int64)
-    heaviest_below = np.empty(n)
+    n_below, clusters_below, heaviest_below = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n),
+    )
     for part in parts:
         work -= merges.n_clusters[part]
         if work < 0:

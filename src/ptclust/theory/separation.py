@@ -50,18 +50,12 @@ class TradeOff:
     theta_min: float
     theta_max: float
     theta_out: float
-    noise_scale: float
-    """d, the scale of the noise on weights that were shifted and scaled."""
-    mean: float
-    """E[phi]"""
-    variance: float
-    """V[phi]"""
-    printed: float
-    """The supplement's form, as printed. Wrong: it may say 0.97 where the truth is 0.02."""
-    corrected: float
-    """E[phi]^2 / (V[phi] + E[phi]^2) from the right moments; 0 where the theorem does not apply."""
-    sound: float
-    """What is proved of the release, whose extremes share their noise; 0 where nothing is."""
+    noise_scale: float  # d
+    mean: float  # E[phi]
+    variance: float  # V[phi]
+    printed: float  # the supplement's form. Wrong: it may say 0.97 where the truth is 0.02
+    corrected: float  # E[phi]^2 / (V[phi] + E[phi]^2), rightly; 0 if E[phi] is above 0
+    sound: float  # what is proved of the release, whose extremes share their noise, or 0
 
     @property
     def applies(self) -> bool:
@@ -74,19 +68,10 @@ def trade_off(
 ) -> TradeOff:
     """Return moments and bounds of the trade-off theorem.
 
-    Parameters
-    ----------
-    n_edges : int
-        Number of edges of the cluster's subtree, the size of the cluster less 1.
-    theta_min, theta_max : float
-        The least and the largest weight of the subtree, shifted and scaled: (w + tau) / p.
-    theta_out : float
-        The weight of the cut edge, shifted and scaled alike.
-    noise_scale : float
-        Scale s / p of the Laplace noise on what was shifted and scaled.
+    The cluster's subtree has ``n_edges``. Its least and largest weight and that of the cut edge,
+    theta_min, theta_max and theta_out, are shifted and scaled: (w + tau) / p. ``noise_scale`` is
+    the scale s / p of the Laplace noise on them.
 
-    Examples
-    --------
     >>> result = trade_off(12, theta_min=0.30, theta_max=0.45, theta_out=0.95, noise_scale=0.05)
     >>> result.applies, result.corrected, round(result.printed, 2)
     (False, 0.0, 0.97)
@@ -185,10 +170,8 @@ def cluster_trade_offs(
     {(0, 2): 0.992}
     """
     if noise.distribution != "laplace":
-        raise UsageError(
-            f"the trade-off theorem is about Laplace noise, not {noise.distribution} noise; "
-            "plan with delta=0"
-        )
+        other = noise.distribution
+        raise UsageError(f"the trade-off needs Laplace noise, not {other}; plan with delta=0")
     partition = as_partition(labels, tree.n_nodes)
     thetas = normalisation.apply(tree.weights)
     a, b = partition.cluster[tree.sources], partition.cluster[tree.targets]
@@ -218,10 +201,7 @@ def _check(
         raise UsageError(f"noise_scale must be positive and finite, not {noise_scale!r}")
     if not (0 < theta_min <= theta_max < math.inf and 0 < theta_out < math.inf):
         # The values may come from raw weights, and a message is no place for them.
-        raise UsageError(
-            "the thetas must be positive and finite, theta_min no larger than theta_max; "
-            "raise the shift"
-        )
+        raise UsageError("thetas must be positive, theta_min <= theta_max; raise the shift")
 
 
 def laplace_order_moments(
@@ -229,23 +209,11 @@ def laplace_order_moments(
 ) -> NDArray[np.float64]:
     """Return E[(X - about)^k], k = 0, ..., largest_order, of an order statistic X of Laplace noise.
 
-    Parameters
-    ----------
-    n_values : int
-        How many independent values of density exp(-|x|) / 2 there are.
-    rank : int
-        1 for the smallest, ``n_values`` for the largest.
-    largest_order : int
-    about : float, default 0
-        Where moments are taken. About the mean they are central moments, without the cancellation
-        of computing them from moments about 0.
+    There are ``n_values`` independent values of density exp(-|x|) / 2; ``rank`` is 1 for the
+    smallest of them. Moments about the mean are central, without the cancellation of computing them
+    from moments about 0. The error is about 1e-13 of E[abs(X - about)^k]. Time and memory grow with
+    the square root of n.
 
-    Notes
-    -----
-    The error is about 1e-13 of E[abs(X - about)^k]. Time and memory grow with the square root of n.
-
-    Examples
-    --------
     >>> laplace_order_moments(1, 1, 4).round(12).tolist()  # of a single value
     [1.0, 0.0, 2.0, 0.0, 24.0]
     >>> float(laplace_order_moments(10**6, 10**6, 1)[1])  # the maximum, about log(n / 2) + 0.5772
@@ -264,16 +232,13 @@ def _positive_part(n: int, q: int, largest_order: int, about: float) -> NDArray[
     first = max(q + 1, least)  # X is positive if more than q values are
     masses = masses[first - least :]
     moments = np.zeros((largest_order + 1, len(masses)))
-    if not len(masses):
-        return np.zeros(largest_order + 1)
     cumulants = _exponential_cumulants(q, first, len(masses), largest_order)
     cumulants[:1] -= about
     moments[0] = 1.0
     for k in range(1, largest_order + 1):
         for j in range(1, k + 1):
             moments[k] += math.comb(k - 1, j - 1) * cumulants[j - 1] * moments[k - j]
-    moments *= masses
-    total: NDArray[np.float64] = moments.sum(axis=1)
+    total: NDArray[np.float64] = (moments * masses).sum(axis=1)
     return total
 
 
@@ -309,17 +274,17 @@ def exact_laplace_order_moment(n_values: int, rank: int, order: int) -> Fraction
     Fraction(3, 4)
     """
     n, r, k = _checked(n_values, rank, order)
-    a = (
-        Fraction((-1) ** j * math.comb(n - r, j), 2 ** (r + j) * (r + j) ** (k + 1))
-        for j in range(n - r + 1)
-    )
-    b = (
-        Fraction((-1) ** j * math.comb(r - 1, j), 2 ** (n - r + 1 + j) * (n - r + 1 + j) ** (k + 1))
-        for j in range(r)
-    )
-    sign = -1 if k % 2 else 1
+
+    def alternating(count: int, start: int) -> Fraction:
+        terms = (
+            Fraction((-1) ** j * math.comb(count, j), 2 ** (start + j) * (start + j) ** (k + 1))
+            for j in range(count + 1)
+        )
+        return sum(terms, Fraction(0))
+
     factor = math.factorial(k) * r * math.comb(n, r)  # n! k! / ((r - 1)! (n - r)!)
-    return factor * (sign * sum(a, Fraction(0)) + sum(b, Fraction(0)))
+    sign = -1 if k % 2 else 1
+    return factor * (sign * alternating(n - r, r) + alternating(r - 1, n - r + 1))
 
 
 def _checked(n_values: Any, rank: Any, order: Any) -> tuple[int, int, int]:

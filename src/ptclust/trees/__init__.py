@@ -12,8 +12,5 @@ if TYPE_CHECKING:
 __all__ = ["Tree", "euclidean_spanning_tree", "minimum_spanning_tree"]
 
 __getattr__ = lazy(
-    __name__,
-    emst=("euclidean_spanning_tree",),
-    mst=("minimum_spanning_tree",),
-    tree=("Tree",),
+    __name__, emst=("euclidean_spanning_tree",), mst=("minimum_spanning_tree",), tree=("Tree",)
 )

@@ -32,46 +32,37 @@ from ptclust.errors import InputError
 from ptclust.graph.topology import Topology
 from ptclust.trees.tree import Tree
 
-__all__ = ["euclidean_spanning_edges", "euclidean_spanning_tree"]
+_Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
 
-#: No leaf holds more points than this. Affects speed, never the result.
-LEAF_SIZE = 32
-#: Leaves that search in one call of a kernel, after which an interrupt is handled.
-_LEAVES_A_CALL = 1 << 11
-#: The component of a node whose points belong to several.
-_MIXED = -1
-#: Larger than every key.
-_NO_KEY = np.iinfo(np.int64).max
+LEAF_SIZE = 32  # no leaf holds more points than this; affects speed, never the result
+_LEAVES_A_CALL = 1 << 11  # leaves that search in one kernel call, before an interrupt is handled
+_MIXED = -1  # the component of a node whose points belong to several
+_NO_KEY = np.iinfo(np.int64).max  # larger than every key
 
 
 class _KdTree(NamedTuple):
-    starts: NDArray[np.int64]
-    """A node owns the points at the positions from its start to its end."""
-    ends: NDArray[np.int64]
-    boxes: NDArray[np.float64]
-    """Of shape (nodes, 2, dimensions): lower and upper corner."""
-    smallest_id: NDArray[np.int64]
-    blocks: NDArray[np.float64]
-    """The points leaf by leaf, transposed within each leaf."""
-    ids: NDArray[np.int64]
-    """Which point is at a position."""
+    starts: _Ints  # a node owns the points at the positions from its start to its end
+    ends: _Ints
+    boxes: _Floats  # of shape (nodes, 2, dimensions): lower and upper corner
+    smallest_id: _Ints
+    blocks: _Floats  # the points leaf by leaf, transposed within each leaf
+    ids: _Ints  # which point is at a position
 
 
 class _Pairs(NamedTuple):
     """One pair of points for every component, point or edge of the tree."""
 
-    squares: NDArray[np.float64]
-    keys: NDArray[np.int64]
+    squares: _Floats
+    keys: _Ints
 
 
-def euclidean_spanning_tree(points: NDArray[np.float64]) -> Tree:
+def euclidean_spanning_tree(points: _Floats) -> Tree:
     """Return the minimum spanning tree of ``points`` under the Euclidean distance.
 
     It equals the minimum spanning tree of ``Graph.from_points(points)``, edge ids included, but
     needs only memory in proportion to the points.
 
-    Examples
-    --------
     >>> tree = euclidean_spanning_tree(np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 1.0]]))
     >>> tree.weights
     array([5., 1.])
@@ -80,33 +71,19 @@ def euclidean_spanning_tree(points: NDArray[np.float64]) -> Tree:
     return Tree(Topology(sources, targets, n_nodes=len(points)), weights, pair_ids)
 
 
-def euclidean_spanning_edges(
-    points: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+def euclidean_spanning_edges(points: _Floats) -> tuple[_Ints, _Ints, _Floats, _Ints]:
     """Return the edges of the Euclidean minimum spanning tree of ``points``.
 
     Pairs of points are compared by squared distance (added up over the dimensions from first to
     last), then by smaller index, then by larger index. That order is strict, so the tree is unique:
     it is the one Kruskal's algorithm finds on the complete graph with its edges in condensed order.
 
-    Parameters
-    ----------
-    points : array of shape (n_points, n_dimensions)
-        Finite coordinates.
-
     Returns
     -------
-    sources, targets : arrays of n_points - 1 indices
-        The ends of each edge, ``sources < targets``.
-    weights : array of n_points - 1 distances
+    sources, targets, weights : arrays of n_points - 1 values
+        The ends of each edge, ``sources < targets``, and their distance.
     pair_ids : array of n_points - 1 integers, ascending
         The index of each pair in the condensed distance matrix of ``scipy.spatial.distance.pdist``.
-
-    Raises
-    ------
-    InputError
-        If ``points`` is not a table with at least one column, or a coordinate is not finite, or the
-        points lie so far apart that squared distances overflow.
 
     Notes
     -----
@@ -116,10 +93,9 @@ def euclidean_spanning_edges(
 
     References
     ----------
-    .. [1] J. L. Bentley and J. H. Friedman. Fast algorithms for constructing minimal spanning trees
-       in coordinate spaces. IEEE Transactions on Computers, 1978.
-    .. [2] W. B. March, P. Ram and A. G. Gray. Fast Euclidean minimum spanning tree: algorithm,
-       analysis, and applications. KDD 2010.
+    J. L. Bentley and J. H. Friedman. Fast algorithms for constructing minimal spanning trees in
+    coordinate spaces. IEEE Transactions on Computers, 1978.
+    W. B. March, P. Ram and A. G. Gray. Fast Euclidean minimum spanning tree. KDD 2010.
 
     Examples
     --------
@@ -138,11 +114,11 @@ def euclidean_spanning_edges(
     return sources, targets, np.sqrt(squares[order]), pair_ids
 
 
-def _check_points(points: NDArray[np.float64]) -> None:
+def _check_points(points: _Floats) -> None:
     if points.ndim != 2 or points.shape[1] == 0:
         raise InputError(
-            f"points must be a table with one row a point and at least one column, "
-            f"but its shape is {points.shape}; reshape it to (n_points, n_dimensions)"
+            "points must be a table with one row a point and at least one column, but its shape is "
+            f"{points.shape}; reshape it to (n_points, n_dimensions)"
         )
     finite = np.isfinite(points).all(axis=1)
     if not finite.all():
@@ -154,13 +130,10 @@ def _check_points(points: NDArray[np.float64]) -> None:
         with np.errstate(over="ignore"):
             diagonal = np.square(points.max(axis=0) - points.min(axis=0)).sum()
         if not np.isfinite(diagonal):
-            raise InputError(
-                "points lie so far apart that their squared distances overflow; "
-                "divide all coordinates by a common factor"
-            )
+            raise InputError("points lie so far apart that squared distances overflow; divide them")
 
 
-def _boruvka(points: NDArray[np.float64]) -> _Pairs:
+def _boruvka(points: _Floats) -> _Pairs:
     """Return the pairs that are the tree's edges."""
     n_points = len(points)
     tree = _kd_tree(points)
@@ -183,10 +156,7 @@ def _boruvka(points: NDArray[np.float64]) -> _Pairs:
     return edges
 
 
-# --- kd-tree ---------------------------------------------------------------------------------
-
-
-def _kd_tree(points: NDArray[np.float64]) -> _KdTree:
+def _kd_tree(points: _Floats) -> _KdTree:
     n_points, n_dimensions = points.shape
     n_leaves = 1
     while n_leaves * LEAF_SIZE < n_points:
@@ -200,7 +170,7 @@ def _kd_tree(points: NDArray[np.float64]) -> _KdTree:
 
 
 @kernel
-def _build_tree(rows: NDArray[np.float64], tree: _KdTree) -> None:
+def _build_tree(rows: _Floats, tree: _KdTree) -> None:
     """Permute ``rows`` and the ids in place into kd order and fill the arrays of the nodes."""
     starts, ends, boxes, smallest_id, blocks, ids = tree
     n_dimensions = rows.shape[1]
@@ -236,9 +206,7 @@ def _build_tree(rows: NDArray[np.float64], tree: _KdTree) -> None:
 
 
 @kernel
-def _select(
-    rows: NDArray[np.float64], ids: NDArray[np.int64], start: int, end: int, rank: int, d: int
-) -> None:
+def _select(rows: _Floats, ids: _Ints, start: int, end: int, rank: int, d: int) -> None:
     """Reorder positions ``start`` to ``end`` so that none before ``rank`` exceeds one after it.
 
     Hoare's quickselect. Pivots are pseudo-random, so no order of the input makes it quadratic;
@@ -269,9 +237,6 @@ def _select(
             return
 
 
-# --- Boruvka ---------------------------------------------------------------------------------
-
-
 @inlined
 def _key(a: int, b: int, n_points: int) -> int:
     """Name the pair of ids so that names compare as (smaller id, larger id)."""
@@ -287,9 +252,7 @@ def _improve(best: _Pairs, component: int, square: float, key: int) -> None:
 
 
 @kernel
-def _seed_components(
-    component: NDArray[np.int64], positions: NDArray[np.int64], floor: _Pairs, best: _Pairs
-) -> None:
+def _seed_components(component: _Ints, positions: _Ints, floor: _Pairs, best: _Pairs) -> None:
     """Start every component from the best of the pairs seen so far that leave it."""
     n_points = len(component)
     best.squares[:] = np.inf
@@ -305,9 +268,7 @@ def _seed_components(
 
 
 @kernel
-def _label_nodes(
-    tree: _KdTree, component: NDArray[np.int64], node_component: NDArray[np.int64]
-) -> None:
+def _label_nodes(tree: _KdTree, component: _Ints, node_component: _Ints) -> None:
     """Write for every node the component that owns all its points, or ``_MIXED``."""
     n_nodes = len(tree.starts)
     first_leaf = n_nodes // 2
@@ -326,7 +287,7 @@ def _label_nodes(
 
 
 @inlined
-def _box_bound(boxes: NDArray[np.float64], node: int, query: NDArray[np.float64]) -> float:
+def _box_bound(boxes: _Floats, node: int, query: _Floats) -> float:
     """Return the squared distance from ``query`` to its clipped image in the box of ``node``."""
     total = 0.0
     for d in range(len(query)):
@@ -340,8 +301,8 @@ def _find_best_pairs(
     first_home: int,
     last_home: int,
     tree: _KdTree,
-    component: NDArray[np.int64],
-    node_component: NDArray[np.int64],
+    component: _Ints,
+    node_component: _Ints,
     floor: _Pairs,
     best: _Pairs,
 ) -> None:
@@ -407,13 +368,7 @@ def _find_best_pairs(
 
 
 @kernel
-def _leaf_squares(
-    blocks: NDArray[np.float64],
-    start: int,
-    end: int,
-    query: NDArray[np.float64],
-    squares: NDArray[np.float64],
-) -> None:
+def _leaf_squares(blocks: _Floats, start: int, end: int, query: _Floats, squares: _Floats) -> None:
     """Write the squared distances from ``query`` to the points of a leaf."""
     size = end - start
     squares = squares[:size]
@@ -428,12 +383,7 @@ def _leaf_squares(
 
 @kernel
 def _merge_components(
-    component: NDArray[np.int64],
-    positions: NDArray[np.int64],
-    best: _Pairs,
-    parent: NDArray[np.int64],
-    edges: _Pairs,
-    n_edges: int,
+    component: _Ints, positions: _Ints, best: _Pairs, parent: _Ints, edges: _Pairs, n_edges: int
 ) -> int:
     """Take the best pair of every component into the tree and return its new number of edges.
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from ptclust.graph import Graph
 
-__all__ = ["minimum_spanning_edges", "minimum_spanning_tree"]
+    _Array = NDArray[Any]
+    _Floats = NDArray[np.float64]
 
-#: Edges sorted at a time, in multiples of the number of nodes; most others are never sorted.
-CHUNK_PER_NODE = 1.25
+CHUNK_PER_NODE = 1.25  # edges sorted at a time, per node; most others are never sorted
 _SMALLEST_CHUNK = 1 << 14
 _SAMPLE = 1 << 10
 
@@ -35,8 +35,7 @@ def minimum_spanning_tree(graph: Graph) -> Tree:
 
     Notes
     -----
-    *Privacy.* None: the tree reveals the order of the weights and carries their values. It is for
-    the curator only.
+    *Privacy.* None: the tree carries the weights and reveals their order; for the curator only.
 
     Examples
     --------
@@ -50,8 +49,8 @@ def minimum_spanning_tree(graph: Graph) -> Tree:
 
 
 def minimum_spanning_edges(
-    sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[np.float64], n_nodes: int
-) -> NDArray[Any]:
+    sources: _Array, targets: _Array, weights: _Floats, n_nodes: int
+) -> _Array:
     """Return the ids, ascending, of the edges of the minimum spanning forest.
 
     Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal
@@ -83,15 +82,13 @@ def minimum_spanning_edges(
 
 
 @kernel
-def _is_light(edge: int, weights: NDArray[np.float64], pivot: int) -> bool:
+def _is_light(edge: int, weights: _Floats, pivot: int) -> bool:
     difference = weights[edge] - weights[pivot]
     return difference < 0.0 or (difference == 0.0 and edge <= pivot)
 
 
 @kernel
-def _collect_light(
-    remaining: NDArray[Any], weights: NDArray[np.float64], pivot: int, light: NDArray[Any]
-) -> int:
+def _collect_light(remaining: _Array, weights: _Floats, pivot: int, light: _Array) -> int:
     """Write the edges up to ``pivot`` into ``light`` and return how many there are."""
     count = 0
     for edge in remaining:
@@ -101,7 +98,7 @@ def _collect_light(
 
 
 @kernel
-def _order_ties(edges: NDArray[Any], weights: NDArray[np.float64]) -> None:
+def _order_ties(edges: _Array, weights: _Floats) -> None:
     """Put edges of equal weight in the order of their ids: numpy's fastest sort is not stable."""
     begin = 0
     for i in range(1, len(edges) + 1):
@@ -113,12 +110,7 @@ def _order_ties(edges: NDArray[Any], weights: NDArray[np.float64]) -> None:
 
 @kernel
 def _kruskal(
-    edges: NDArray[Any],
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    parent: NDArray[Any],
-    forest: NDArray[Any],
-    n_forest: int,
+    edges: _Array, sources: _Array, targets: _Array, parent: _Array, forest: _Array, n_forest: int
 ) -> int:
     """Append the sorted ``edges`` that join two components to ``forest``; return its new length."""
     for edge in edges:
@@ -135,11 +127,11 @@ def _kruskal(
 
 @kernel
 def _filter(
-    remaining: NDArray[Any],
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    weights: NDArray[np.float64],
-    parent: NDArray[Any],
+    remaining: _Array,
+    sources: _Array,
+    targets: _Array,
+    weights: _Floats,
+    parent: _Array,
     pivot: int,
 ) -> int:
     """Move the heavy edges that still join two components to the front; return how many."""

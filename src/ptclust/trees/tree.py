@@ -11,8 +11,7 @@ from ptclust._components import find, union
 from ptclust._frames import data_frame, package
 from ptclust._kernel import kernel
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph._checks import as_weights, edge_number
-from ptclust.graph.topology import HasTopology, frozen
+from ptclust.graph.topology import HasTopology, as_weights, edge_number, frozen
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
     from ptclust.graph.topology import Topology
 
-__all__ = ["Tree"]
+    _Array = NDArray[Any]
+    _Floats = NDArray[np.float64]
 
 
 class Tree(HasTopology):
@@ -71,10 +71,8 @@ class Tree(HasTopology):
         parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
         edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
         if edge >= 0:
-            raise GraphError(
-                f"{topology.describe_edge(edge)} closes a cycle, so these edges are no tree; "
-                "minimum_spanning_tree makes one of a graph"
-            )
+            bad = topology.describe_edge(edge)
+            raise GraphError(f"{bad} closes a cycle: no tree; use minimum_spanning_tree of a graph")
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -94,15 +92,12 @@ class Tree(HasTopology):
         Edges merge in the order of their weights, ties in the order of the edges.
         """
         if self.n_edges != self.n_nodes - 1:
+            n_trees = self.n_nodes - self.n_edges
             raise GraphError(
-                "a linkage matrix needs one connected tree, and this forest has "
-                f"{self.n_nodes - self.n_edges} components; build the linkage of each component"
+                f"a linkage needs one connected tree, not a forest of {n_trees} components"
             )
         if np.any(self.weights < 0):
-            raise WeightError(
-                "scipy's linkage matrix does not admit negative weights; add a constant to the "
-                "weights first"
-            )
+            raise WeightError("a linkage matrix has no negative weights; add a constant to them")
         linkage = np.empty((self.n_edges, 4))
         order = np.argsort(self.weights, kind="stable")
         _fill_linkage(self.sources, self.targets, self.weights, order, linkage)
@@ -122,24 +117,16 @@ class Tree(HasTopology):
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
         """Return a table of ``edge_id``, ``source``, ``target`` and ``weight``, if there is any."""
-        columns: dict[str, NDArray[Any]] = {
-            "edge_id": self.edge_ids,
-            "source": self.names[self.sources],
-            "target": self.names[self.targets],
-        }
-        if self._weights is not None:
-            columns["weight"] = self._weights
-        return data_frame(columns, backend)
+        ends = {"source": self.names[self.sources], "target": self.names[self.targets]}
+        weight = {} if self._weights is None else {"weight": self._weights}
+        return data_frame({"edge_id": self.edge_ids, **ends, **weight}, backend)
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
 
     def __getstate__(self) -> dict[str, Any]:
         if self.private:
-            raise TypeError(
-                "a Tree computed from private weights refuses to be pickled; publish a Release "
-                "instead"
-            )
+            raise TypeError("a Tree of private weights refuses to be pickled; publish a Release")
         return self.__dict__
 
 
@@ -163,9 +150,7 @@ def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]
 
 
 @kernel
-def _first_edge_closing_cycle(
-    sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
-) -> int:
+def _first_edge_closing_cycle(sources: _Array, targets: _Array, parent: _Array) -> int:
     """Return the first edge that joins what is connected, or -1; ``parent`` is an ``arange``."""
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
@@ -178,11 +163,7 @@ def _first_edge_closing_cycle(
 
 @kernel
 def _fill_linkage(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    weights: NDArray[np.float64],
-    order: NDArray[Any],
-    linkage: NDArray[np.float64],
+    sources: _Array, targets: _Array, weights: _Floats, order: _Array, linkage: _Floats
 ) -> None:
     """Merge along the edges in ``order``; row i of ``linkage`` is the i-th merge."""
     n_nodes = len(sources) + 1
@@ -197,7 +178,7 @@ def _fill_linkage(
         linkage[step, 0] = min(cluster[a], cluster[b])
         linkage[step, 1] = max(cluster[a], cluster[b])
         linkage[step, 2] = weights[edge]
-        size[low] += size[high]
-        linkage[step, 3] = size[low]
-        parent[high] = low
+        linkage[step, 3] = size[a] + size[b]
+        size[low] = linkage[step, 3]
         cluster[low] = n_nodes + step
+        parent[high] = low

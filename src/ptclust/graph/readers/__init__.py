@@ -12,7 +12,7 @@ from ptclust.graph.readers.csv import read_csv, read_csv_ends
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
 from ptclust.graph.readers.npz import read_npz
-from ptclust.graph.readers.tables import Columns, read_parquet, read_parquet_ends
+from ptclust.graph.readers.tables import Columns, read_parquet
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,6 @@ __all__ = ["FORMATS", "read_graph", "read_topology"]
 
 FORMATS = ("csv", "tsv", "parquet", "graphml", "mtx", "npz")
 _WITH_GZIP = ("csv", "tsv", "graphml", "mtx")
-_SEPARATOR = {"csv": ",", "tsv": "\t"}
 
 
 def read_graph(
@@ -51,10 +50,8 @@ def read_graph(
         table has a header if columns are named here, or if its first weight is not a number.
     format : {"csv", "tsv", "parquet", "graphml", "mtx", "npz"}, optional
         The format, if the ending does not give it.
-    merge : {"min", "max", "sum"}, optional
-        How to merge the weights of parallel edges, which are an error otherwise.
-    similarity_cap : float, optional
-        The weights are similarities s of at most this public value C; they become C - s.
+    merge, similarity_cap
+        As in `Graph`.
 
     Returns
     -------
@@ -62,15 +59,6 @@ def read_graph(
         Nodes are numbered by first appearance, row by row and the source before the target, and
         named by their ids: as integers if every id is one, as strings otherwise ("007" is not 7).
         GraphML and matrices number the nodes themselves, and may have nodes without an edge.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be found, opened or understood, or has neither edges nor named nodes.
-    GraphError
-        If an edge is a self-loop or given twice, or lacks a node.
-    WeightError
-        If a weight is missing or not a finite number.
 
     Notes
     -----
@@ -98,8 +86,19 @@ def read_graph(
     kind = _format_of(file, format)
     _check_readable(file)
     asked = Columns(source, target, weight)
-    _check_names_apply(kind, asked)
-    return _graph(file, lambda: _read(file, kind, asked), merge, similarity_cap)
+    usable = {"graphml": ("weight",), "mtx": (), "npz": ()}.get(kind, Columns._fields)
+    for role, name in asked._asdict().items():
+        if name is not None and role not in usable:
+            raise UsageError(f"{role}= names a column, and a {kind} file has none; leave it out")
+    read: Callable[[], Edges] = {
+        "csv": lambda: read_csv(file, ",", asked),
+        "tsv": lambda: read_csv(file, "\t", asked),
+        "parquet": lambda: read_parquet(file, asked),
+        "graphml": lambda: read_graphml(file, weight),
+        "mtx": lambda: read_matrix_market(file),
+        "npz": lambda: read_npz(file),
+    }[kind]
+    return _graph(file, read, merge, similarity_cap)
 
 
 def read_topology(
@@ -122,10 +121,12 @@ def read_topology(
         return read_graph(file, weight=weight, format=format, merge=merge).topology
     _check_readable(file)
     asked = Columns(source, target, weight)
-    if kind == "parquet":
-        return _graph(file, lambda: read_parquet_ends(file, asked), merge, None).topology
-    separator = _SEPARATOR[kind]
-    return _graph(file, lambda: read_csv_ends(file, separator, asked), merge, None).topology
+    read: Callable[[], Edges] = {
+        "csv": lambda: read_csv_ends(file, ",", asked),
+        "tsv": lambda: read_csv_ends(file, "\t", asked),
+        "parquet": lambda: read_parquet(file, asked, ends_only=True),
+    }[kind]
+    return _graph(file, read, merge, None).topology
 
 
 def _graph(
@@ -138,23 +139,13 @@ def _graph(
     except (OSError, EOFError, zlib.error):
         problem = "is damaged or cut short; copy or write it again"
     except MemoryError:
-        problem = "needs more memory than there is; read it on a larger machine, or a part of it"
+        problem = "needs more memory than there is; read it on a larger machine, or read a part"
     # Raised out here so that it has no context, which may quote what could not be read.
     if graph is None:
         raise FileError(f"{file} {problem}")
     if not graph.n_nodes:
         raise FileError(f"{file} has no edges and names no nodes")
     return graph
-
-
-def _read(file: Path, kind: str, asked: Columns) -> Edges:
-    if kind in _SEPARATOR:
-        return read_csv(file, _SEPARATOR[kind], asked)
-    if kind == "parquet":
-        return read_parquet(file, asked)
-    if kind == "graphml":
-        return read_graphml(file, asked.weight)
-    return read_matrix_market(file) if kind == "mtx" else read_npz(file)
 
 
 def _format_of(file: Path, given: str | None) -> str:
@@ -166,10 +157,7 @@ def _format_of(file: Path, given: str | None) -> str:
     for kind in FORMATS:
         if name.endswith(f".{kind}") or (kind in _WITH_GZIP and name.endswith(f".{kind}.gz")):
             return kind
-    raise FileError(
-        f"the ending of {file} tells no format that can be read; the formats are "
-        f"{', '.join(FORMATS)}, so rename the file or give format="
-    )
+    raise FileError(f"{file} ends in none of {', '.join(FORMATS)}; rename it or give format=")
 
 
 def _check_readable(file: Path) -> None:
@@ -187,10 +175,3 @@ def _check_readable(file: Path) -> None:
         problem = f"cannot be opened: {error.strerror}"
     if problem:
         raise FileError(f"{file} {problem}")
-
-
-def _check_names_apply(kind: str, asked: Columns) -> None:
-    usable = {"graphml": ("weight",), "mtx": (), "npz": ()}.get(kind, Columns._fields)
-    for role, name in asked._asdict().items():
-        if name is not None and role not in usable:
-            raise UsageError(f"{role}= names a column, and a {kind} file has none; leave it out")

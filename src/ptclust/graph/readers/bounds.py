@@ -25,15 +25,11 @@ _EXPANSION = 100
 
 
 def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
-    """Refuse a file that declares far more nodes than it has edges.
-
-    >>> check_declared(10**7, 1, "graph.mtx")
-    """
+    """Refuse a file that declares far more nodes than it has edges."""
     if n_nodes > max(_FEW, _NODES_PER_EDGE * n_edges):
         raise FileError(
-            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes a "
-            f"file needs an edge for every {_NODES_PER_EDGE} of them: number only the nodes that "
-            "have edges"
+            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes it "
+            f"needs an edge for every {_NODES_PER_EDGE}: number only nodes that have edges"
         )
 
 
@@ -41,18 +37,15 @@ def check_rows(n_rows: int, path: Path) -> None:
     """Refuse a table of far more rows than its bytes can tell apart."""
     if n_rows > max(_FEW, _ROWS_PER_BYTE * path.stat().st_size):
         raise FileError(
-            f"{path} declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file, and "
-            "so many distinct edges take more space; write it again"
+            f"{path} declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file; "
+            "distinct edges take more space: write it again"
         )
 
 
 def check_expansion(expanded: int, path: Path) -> None:
     """Refuse compressed content that expands far beyond what edges do."""
     if expanded > _FEW_BYTES and expanded > _EXPANSION * path.stat().st_size:
-        raise FileError(
-            f"{path} expands to over {_EXPANSION} times its size, as no file of edges does; if it "
-            "is sound, decompress it first"
-        )
+        raise FileError(f"{path} expands to over {_EXPANSION} times its size; decompress it first")
 
 
 def open_plain(path: Path) -> BinaryIO:

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, WeightError
-from ptclust.graph._checks import numbered, shown
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import open_plain
 from ptclust.graph.readers.ids import Numbered, number_texts
 from ptclust.graph.readers.tables import Columns, choose_columns, choose_ends, ends_are_named
+from ptclust.graph.topology import is_number, numbered, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -104,24 +104,17 @@ def _layout(path: Path, separator: str, asked: Columns) -> _Layout:
     for n_blank, (line, fields) in enumerate(_records(path, separator)):
         if any(field.strip() for field in fields):
             _check_utf8(path, line, fields)
-            has_header = named or not _looks_like_weight(fields[2] if len(fields) > 2 else "x")
+            weight = fields[2] if len(fields) > 2 else "x"
+            # A missing weight is no header, to be reported as such: no column is called that.
+            has_header = named or not (_is_missing(weight) or is_number(weight))
             return _Layout(path, separator, n_blank, fields, has_header)
         if n_blank == _BLANKS:
             raise FileError(f"{path} begins with over {_BLANKS:,} blank lines; remove them")
     raise FileError(f"{path} has no edges")
 
 
-def _looks_like_weight(field: str) -> bool:
-    # A missing weight counts, to be reported as such: no column is called that.
-    return field.strip().lower() in _WORDS_FOR_MISSING or _is_number(field)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _is_missing(weight: str) -> bool:
+    return weight.strip().lower() in _WORDS_FOR_MISSING
 
 
 def _column_names(layout: _Layout) -> list[str]:
@@ -133,13 +126,12 @@ def _column_names(layout: _Layout) -> list[str]:
 
 def _shown(names: list[str]) -> list[str]:
     """Return column names for a message: what seems a header may be an edge and its weight."""
-    return ["<number>" if _may_hold_weight(name) else name for name in names]
 
+    def may_hold_weight(name: str) -> bool:
+        some_number = any(map(is_number, re.split(r"[\s;:|,]+", name)))
+        return some_number or bool(re.search(r"\d{5}", name)) or shown(name) != repr(name)
 
-def _may_hold_weight(name: str) -> bool:
-    parts = re.split(r"[\s;:|,]+", name)
-    long_number = bool(re.search(r"\d{5}", name))
-    return long_number or any(map(_is_number, parts)) or shown(name) != repr(name)
+    return ["<number>" if may_hold_weight(name) else name for name in names]
 
 
 def _frame(layout: _Layout, chosen: tuple[int, int, int]) -> tuple[pl.DataFrame, _Records]:
@@ -206,15 +198,10 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     with io.TextIOWrapper(open_plain(path), **how) as text:
         reader = csv.reader(text, delimiter=separator)
         line = 1
-        while True:
-            try:
-                fields = next(reader, None)
-            except csv.Error:
-                fields = None
-            if fields is None:
-                return
-            yield line, fields
-            line = reader.line_num + 1
+        with suppress(csv.Error):
+            for fields in reader:
+                yield line, fields
+                line = reader.line_num + 1
 
 
 def _record(layout: _Layout, record: int) -> tuple[int, list[str]]:
@@ -237,20 +224,16 @@ def _check_ids(layout: _Layout, no_source: Any, no_target: Any, records: _Record
         if missing.any():
             line, fields = _record(layout, records[_first(missing)])
             _check_utf8(layout.path, line, fields)
-            raise GraphError(
-                f"line {line} of {layout.path} has no {role}; every edge needs two node ids: "
-                "complete the line or remove it"
-            )
+            raise GraphError(f"line {line} of {layout.path} has no {role}; complete or remove it")
 
 
 def _raise_bad_weight(layout: _Layout, record: int, column: int, n_bad: int) -> NoReturn:
     line, fields = _record(layout, record)
-    given = fields[column].strip() if column < len(fields) else ""
-    what = "missing" if given.lower() in _WORDS_FOR_MISSING else "not a number"
+    given = fields[column] if column < len(fields) else ""
+    what = "missing" if _is_missing(given) else "not a number"
     raise WeightError(
         f"the weight in column {column + 1}, line {line} of {layout.path} is {what} ({n_bad} such "
-        "weights in all); give every edge a number with a decimal point, or name another column: "
-        "weight="
+        "weights in all); give every edge a number, or name another column: weight="
     )
 
 
@@ -261,7 +244,7 @@ def _raise_malformed(layout: _Layout) -> NoReturn:
         if len(fields) > width:
             raise FileError(
                 f"line {line} of {layout.path} has {len(fields)} fields, more than the {width} of "
-                "the first line; put fields that contain the separator in double quotes"
+                "the first; put fields that contain the separator in double quotes"
             )
     raise FileError(f"{layout.path} cannot be read as a table; check its separator and quotes")
 

@@ -13,9 +13,9 @@ from xml.parsers import expat
 import numpy as np
 
 from ptclust.errors import FileError, InputError, WeightError
-from ptclust.graph._checks import numbered, shown
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import open_plain
+from ptclust.graph.topology import numbered, shown
 
 _DEEPEST = 100
 
@@ -72,8 +72,7 @@ class _Reader:
                 if node not in self.numbers:
                     raise FileError(
                         f"the edge at line {self.lines[edge]} of {self.path} joins node "
-                        f"{shown(node)}, which the file does not declare; add a <node> element for "
-                        "it"
+                        f"{shown(node)}, which the file does not declare; add a <node>"
                     )
             sources[edge], targets[edge] = self.numbers[source], self.numbers[target]
         names: list[Any] = list(self.numbers)
@@ -89,8 +88,8 @@ class _Reader:
         if self.weight_key is None and self.ends:
             there = ", ".join(map(shown, self.edge_attributes)) or "none"
             raise WeightError(
-                f"{self.path} has no edge attribute named {self.weight!r}; its edge attributes "
-                f"are: {there}; name the one to use: weight="
+                f"{self.path} has no edge attribute {self.weight!r}; its edge attributes are: "
+                f"{there}; name the one to use: weight="
             )
         weights = [value for value in self.weights if value is not None]
         if len(weights) < len(self.weights):
@@ -115,26 +114,19 @@ class _Reader:
         elif name == "graph":
             self.graphs += 1
             if self.graphs > 1:
-                raise FileError(
-                    f"{self.path} has a second <graph> at line {line}; keep one graph in the file"
-                )
+                raise FileError(f"{self.path} has a second <graph> at line {line}; keep one graph")
         elif name == "node":
             node = self._attribute(attributes, "id", name)
             if self.numbers.setdefault(node, len(self.numbers)) != len(self.numbers) - 1:
-                raise FileError(
-                    f"line {line} of {self.path} declares node {shown(node)} a second time"
-                )
+                twice = shown(node)
+                raise FileError(f"line {line} of {self.path} declares node {twice} a second time")
         elif name == "edge":
-            source, target = (
-                self._attribute(attributes, end, name) for end in ("source", "target")
-            )
-            self.ends.append((source, target))
+            source = self._attribute(attributes, "source", name)
+            self.ends.append((source, self._attribute(attributes, "target", name)))
             self.weights.append(self.default)
             self.lines.append(line)
         elif name == "hyperedge":
-            raise FileError(
-                f"{self.path} has a hyperedge at line {line}; an edge joins exactly two nodes"
-            )
+            raise FileError(f"{self.path} has a hyperedge at line {line}; an edge joins two nodes")
         elif self._begins_weight(name, attributes):
             self.text = []
         self.inside.append(name)
@@ -179,10 +171,8 @@ class _Reader:
 
     def _attribute(self, attributes: dict[str, str], wanted: str, name: str) -> str:
         if wanted not in attributes:
-            raise FileError(
-                f"the <{name}> at line {self.parser.CurrentLineNumber} of {self.path} "
-                f"has no {wanted!r}"
-            )
+            line = self.parser.CurrentLineNumber
+            raise FileError(f"the <{name}> at line {line} of {self.path} has no {wanted!r}")
         return attributes[wanted]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust._kernel import inlined, kernel
-from ptclust.graph.topology import index_dtype
+from ptclust.graph.topology import as_objects, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -29,11 +29,7 @@ class Numbered(NamedTuple):
 
 
 def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
-    """Give numbers to integer ids; both arrays are of one integer type.
-
-    >>> number_integers(np.array([7, -2]), np.array([5, 7]))
-    Numbered(sources=array([0, 2]...), targets=array([1, 0]...), names=array([ 7,  5, -2]))
-    """
+    """Give numbers to integer ids; both arrays are of one integer type."""
     wide = np.uint64 if sources.dtype == np.uint64 else np.int64
     keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False))
     codes, firsts = _first_appearances(keys.view(np.uint64))
@@ -41,14 +37,9 @@ def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
 
 
 def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
-    """Give numbers to ids that are strings; names are an object array of str.
-
-    >>> import polars as pl
-    >>> number_strings(pl.Series(["b", "a"]), pl.Series(["c", "b"])).names.tolist()
-    ['b', 'c', 'a']
-    """
+    """Give numbers to ids that are strings; names are an object array of str."""
     a, b, names = _number_strings(sources, targets)
-    return Numbered(a, b, _objects(names))
+    return Numbered(a, b, as_objects(names))
 
 
 def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
@@ -73,15 +64,11 @@ def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     integers = names.cast(pl.Int64, strict=False)
     if integers.null_count() == 0 and integers.cast(pl.String).equals(names):
         return Numbered(a, b, integers.to_numpy())
-    return Numbered(a, b, _objects(names))
+    return Numbered(a, b, as_objects(names))
 
 
 def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -> Numbered:
-    """Give numbers to ids of any hashable kind, one by one.
-
-    >>> number_hashables([(0, 1), "x"], ["x", None]).names.tolist()
-    [(0, 1), 'x', None]
-    """
+    """Give numbers to ids of any hashable kind, one by one."""
     numbers: dict[Hashable, int] = {}
     codes = [
         numbers.setdefault(name, len(numbers))
@@ -89,7 +76,7 @@ def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -
         for name in pair
     ]
     both = np.array(codes, dtype=np.int64)
-    return Numbered(both[0::2].copy(), both[1::2].copy(), _objects(numbers))
+    return Numbered(both[0::2].copy(), both[1::2].copy(), as_objects(numbers))
 
 
 def _number_strings(
@@ -139,11 +126,6 @@ def _first_appearances(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[
 
 def _interleaved(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
     return np.stack([sources, targets], axis=1).ravel()
-
-
-def _objects(names: Iterable[Any]) -> NDArray[Any]:
-    listed = list(names)
-    return np.fromiter(listed, dtype=object, count=len(listed))
 
 
 @inlined

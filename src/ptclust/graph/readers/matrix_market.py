@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, WeightError
-from ptclust.graph._checks import numbered
 from ptclust.graph.readers.bounds import check_declared, open_plain
 from ptclust.graph.readers.npz import edges_of_matrix
+from ptclust.graph.topology import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,13 +55,9 @@ def _check_banner(path: Path, line: bytes) -> None:
     # Words that the format does not know are not quoted: one may be a weight, strayed there.
     known = {word: word for word in ("complex", "skew-symmetric", "hermitian")}
     if layout != "coordinate":
-        raise FileError(
-            f"{path} holds a dense matrix; write it in coordinate format, an edge a line"
-        )
+        raise FileError(f"{path} holds a dense matrix; write it in coordinate format")
     if field == "pattern":
-        raise WeightError(
-            f"{path} is a pattern matrix, without weights; write it as real or integer"
-        )
+        raise WeightError(f"{path} is a pattern matrix, without weights; write real or integer")
     if field not in ("real", "double", "integer", "unsigned-integer"):
         kind = known.get(field, "unknown")
         raise WeightError(f"{path} has entries of type {kind}, but weights are real numbers")
@@ -95,14 +91,9 @@ def _read_entries(path: Path, file: Iterable[bytes], size: _Size) -> NDArray[Any
         outside |= (entries["column"] < 1) | (entries["column"] > size.n_columns)
         wrong = f"entry {int(outside.argmax()) + 1}" if outside.any() else None
     if wrong is not None:
-        raise FileError(
-            f"{wrong} of {path} is not a row and a column of the matrix and a number; write the "
-            "file again"
-        )
-    if len(entries) != size.n_entries:
-        raise FileError(
-            f"{path} announces {size.n_entries} entries and has {len(entries)}; write it again"
-        )
+        raise FileError(f"{wrong} of {path} is not a row, a column and a number; write it again")
+    if (n := len(entries)) != size.n_entries:
+        raise FileError(f"{path} announces {size.n_entries} entries and has {n}; write it again")
     return entries
 
 

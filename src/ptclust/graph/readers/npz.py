@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
-from ptclust.graph._checks import Say, edge_number, numbered
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import check_declared, check_expansion
+from ptclust.graph.topology import Say, edge_number, numbered
 
 _ENDS = ("sources", "targets", "weights")
 _OF_MATRIX = ("format", "shape", "data", "row", "col", "indptr", "indices")
@@ -31,13 +31,13 @@ def edges_of_matrix(matrix: Any, where: str = "the matrix", say: Say = edge_numb
 
     if not issparse(matrix):
         raise UsageError(
-            f"{where} must be a scipy sparse array or matrix, not {type(matrix).__name__}; for "
-            "distances between points use Graph.from_points"
+            f"{where} must be a scipy sparse array or matrix, not {type(matrix).__name__}; of "
+            "points use Graph.from_points"
         )
     if matrix.format in ("dia", "bsr"):
         raise GraphError(
-            f"{where} is in {matrix.format} format, where a weight of zero cannot be distinguished "
-            "from padding; convert it first: matrix.tocoo()"
+            f"{where} is in {matrix.format} format, where a weight of zero and padding look alike; "
+            "convert it first: matrix.tocoo()"
         )
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(str(size) for size in matrix.shape)
@@ -91,10 +91,7 @@ def read_npz(path: Path) -> Edges:
     except (MemoryError, FileError):
         raise
     except _ObjectsError:
-        problem = (
-            "holds arrays of Python objects, which are not read for safety; save names as an array "
-            "of strings or integers"
-        )
+        problem = "holds Python objects, which are not read; save names as strings or integers"
     except Exception:  # noqa: S110 - damaged bytes make zipfile and numpy raise nearly anything
         pass
     if problem:
@@ -106,12 +103,10 @@ def read_npz(path: Path) -> Edges:
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Return an array whose header agrees with the number of bytes that there are."""
-    read_header = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
+    npy = np.lib.format
+    read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     with archive.open(name) as member:
-        version = np.lib.format.read_magic(member)
+        version = npy.read_magic(member)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that it was written by Python 2
             shape, _, dtype = read_header[version](member)
@@ -162,8 +157,8 @@ def _edges_of_arrays(path: Path, arrays: dict[str, Any], there: list[str], say: 
     if missing:
         listed = ", ".join(repr(name) for name in there) or "none"
         raise FileError(
-            f"{path} has no array {missing[0]!r}; needed are sources, targets and weights, or a "
-            f"matrix saved by scipy.sparse.save_npz; its arrays are: {listed}"
+            f"{path} has no array {missing[0]!r}; needed are {', '.join(_ENDS)}, or a matrix saved "
+            f"by scipy.sparse.save_npz; its arrays are: {listed}"
         )
     n_nodes, names = arrays.get("n_nodes"), arrays.get("names")
     if n_nodes is not None and (n_nodes.ndim or not np.issubdtype(n_nodes.dtype, np.integer)):

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
-from ptclust.graph._checks import Say, numbered
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.bounds import check_rows
-from ptclust.graph.readers.ids import (
-    Numbered,
-    number_hashables,
-    number_integers,
-    number_strings,
-)
+from ptclust.graph.readers.ids import Numbered, number_hashables, number_integers, number_strings
+from ptclust.graph.topology import Say, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-ROLES = ("source", "target", "weight")
 _LISTED = 20
 
 
@@ -35,6 +29,9 @@ class Columns(NamedTuple):
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+
+
+ROLES = Columns._fields
 
 
 def choose_columns(
@@ -57,8 +54,7 @@ def choose_columns(
     if len(there) < len(ROLES):
         raise FileError(
             f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge "
-            "needs three: source, target and weight; check the file and its separator (csv: comma, "
-            "tsv: tab)"
+            "needs three; check the file and its separator (csv: comma, tsv: tab)"
         )
     lowered = [name.lower() for name in there]
     by_name = all(role in lowered for role, name in zip(ROLES, asked, strict=True) if name is None)
@@ -71,12 +67,11 @@ def choose_columns(
         else:
             raise FileError(f"{where} has no column {name!r} for {role}; its columns are: {listed}")
         if there.count(there[chosen[-1]]) > 1:
-            raise FileError(
-                f"{where} has several columns named {shown[chosen[-1]]!r}; rename all but one"
-            )
+            twice = shown[chosen[-1]]
+            raise FileError(f"{where} has several columns named {twice!r}; rename all but one")
     if len(set(chosen)) < len(chosen):
         raise UsageError(
-            f"one column of {where} would serve twice; name all three: source=, target=, weight= "
+            f"one column of {where} would serve twice; name source=, target= and weight= "
             f"(its columns are: {listed})"
         )
     return chosen[0], chosen[1], chosen[2]
@@ -85,9 +80,8 @@ def choose_columns(
 def ends_are_named(there: Sequence[str], asked: Columns) -> bool:
     """Whether two columns are called as asked, or source and target."""
     lowered = [name.lower() for name in there]
-    return (asked.source in there or "source" in lowered) and (
-        asked.target in there or "target" in lowered
-    )
+    ends = (("source", asked.source), ("target", asked.target))
+    return all(name in there or role in lowered for role, name in ends)
 
 
 def choose_ends(
@@ -108,23 +102,12 @@ def choose_ends(
     return choose_columns(padded, asked, where, [*(shown or there), *padded[len(there) :]])[:2]
 
 
-def read_parquet(path: Path, asked: Columns) -> Edges:
-    """Return the edges of a Parquet file; only the three columns needed are read."""
-    frame = _read_columns(path, lambda there: choose_columns(there, asked, str(path)))
+def read_parquet(path: Path, asked: Columns, *, ends_only: bool = False) -> Edges:
+    """Return the edges of a Parquet file; with ``ends_only`` all weights are zero, and not read."""
+    choose = choose_ends if ends_only else choose_columns
+    frame = _read_columns(path, lambda there: choose(there, asked, str(path)))
     say = numbered("row", f" (counted from 0) of {path}")
     return edges_of_frame(frame, str(path), say, loose=False)
-
-
-def read_parquet_ends(path: Path, asked: Columns) -> Edges:
-    """Return the edges of a Parquet file with weights of zero; there may be no such column."""
-    frame = _read_columns(path, lambda there: choose_ends(there, asked, str(path)))
-    say = numbered("row", f" (counted from 0) of {path}")
-    sources, targets = frame.get_columns()
-    for ids in (sources, targets):
-        check_ids(ids.name, ids.is_null().to_numpy(), say)
-    found = _number(sources, targets, str(path), loose=False)
-    zeros = np.zeros(len(frame))
-    return Edges(found.sources, found.targets, zeros, None, found.names, say)
 
 
 def _read_columns(path: Path, choose: Callable[[list[str]], tuple[int, ...]]) -> pl.DataFrame:
@@ -150,33 +133,33 @@ def _read_columns(path: Path, choose: Callable[[list[str]], tuple[int, ...]]) ->
 
 
 def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) -> Edges:
-    """Return the edges of a frame with the columns source, target and weight, in this order.
+    """Return the edges of a frame with the columns source, target and, if not all 0, weight.
 
     ``loose`` allows ids of any hashable type; otherwise they are integers or strings.
     """
     import polars as pl
 
-    sources, targets, weights = frame.get_columns()
+    sources, targets, *given = frame.get_columns()
     for ids in (sources, targets):
         check_ids(ids.name, ids.is_null().to_numpy(), say)
-    if not weights.dtype.is_numeric():
-        raise WeightError(
-            f"column {weights.name!r} of {where} is of type {weights.dtype}, so it cannot be the "
-            "weight; name a column of numbers: weight="
-        )
-    check_weights(weights.is_null().to_numpy(), say)
+    values = np.zeros(len(frame))
+    for weights in given:
+        if not weights.dtype.is_numeric():
+            raise WeightError(
+                f"column {weights.name!r} of {where} is of type {weights.dtype}, so it cannot be "
+                "the weight; name a column of numbers: weight="
+            )
+        check_weights(weights.is_null().to_numpy(), say)
+        values = weights.cast(pl.Float64).to_numpy()
     found = _number(sources, targets, where, loose=loose)
-    values = weights.cast(pl.Float64).to_numpy()
     return Edges(found.sources, found.targets, values, None, found.names, say)
 
 
 def check_ids(column: object, missing: NDArray[np.bool_], say: Say) -> None:
     """Refuse a column in which the id of a node is missing."""
     if missing.any():
-        raise GraphError(
-            f"column {column!r} has no node id in {say([int(missing.argmax())])}; every edge needs "
-            "two of them: complete the row or remove it"
-        )
+        where = say([int(missing.argmax())])
+        raise GraphError(f"column {column!r} has no node id in {where}; complete it or remove it")
 
 
 def check_weights(missing: NDArray[np.bool_], say: Say) -> None:
@@ -184,7 +167,7 @@ def check_weights(missing: NDArray[np.bool_], say: Say) -> None:
     if missing.any():
         raise WeightError(
             f"the weight of {say([int(missing.argmax())])} is missing ({int(missing.sum())} such "
-            "weights in all); remove those edges or give them a weight"
+            "weights in all); complete or remove those edges"
         )
 
 
@@ -213,7 +196,7 @@ def _as_int64(ids: pl.Series, where: str) -> pl.Series:
     cast = ids.cast(pl.Int64, strict=False)
     if cast.null_count():
         raise GraphError(
-            f"column {ids.name!r} of {where} has a node id beyond 64 bits with a sign; "
-            "store source and target both as strings"
+            f"column {ids.name!r} of {where} has a node id beyond 64 bits with a sign; store "
+            "source and target as strings"
         )
     return cast
