@@ -59,11 +59,18 @@ def plan(
         topology = graph.file().read_topology()
         planned = make_plan(topology, request)
         if predict:
-            from ptclust.planning.predict import predict_request
+            from ptclust.planning import predict as predicted
 
-            prediction = predict_request(
+            prediction = predicted(
                 topology,
-                request,
+                planned=request.epsilon,
+                delta=request.delta,
+                sensitivity=request.sensitivity,
+                mechanism=request.mechanism,
+                split=request.split,
+                clusterer=request.clusterer,
+                calibration=request.calibration,
+                weight_range=request.weight_range,
                 sizes=asked,
                 contrast=1.0 if contrast is None else contrast,
                 repetitions=repetitions,

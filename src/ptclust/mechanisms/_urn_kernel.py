@@ -1,19 +1,21 @@
 """Spanning trees drawn edge by edge with the Exponential mechanism, each draw in constant time.
 
-A step of PAMST or of its Kruskal sibling selects an edge r among the candidates with probability proportional to
-exp(-c w(r)). An *urn* holds the candidates and answers that draw exactly:
+A step of PAMST or of its Kruskal sibling selects an edge r among the candidates with probability
+proportional to exp(-c w(r)). An *urn* holds the candidates and answers that draw exactly:
 
-- The exponent c w / log 2 of an edge is rounded once to the grid 2^-GRID: an integer x. The rate 2^(-x / 2^GRID) lies
-  in (2^-(j+1), 2^-j] for j = x >> GRID, so edges are kept in buckets by j.
-- A draw picks an edge as if all rates of a bucket were 2^-j, in integer arithmetic without any error, and accepts it
-  with probability 2^(-fraction), at least one half; else it starts anew. So every edge has exactly its rate.
-- An edge both ends of which are already connected is no candidate any more. If it is drawn, the draw starts anew,
-  which leaves the probabilities of the others as they should be. When that has happened often enough, all such edges
-  are thrown out of the urn in one sweep.
+- The exponent c w / log 2 of an edge is rounded once to the grid 2^-GRID: an integer x. The rate
+  2^(-x / 2^GRID) lies in (2^-(j+1), 2^-j] for j = x >> GRID, so edges are kept in buckets by j.
+- A draw picks an edge as if all rates of a bucket were 2^-j, in integer arithmetic without any
+  error, and accepts it with probability 2^(-fraction), at least one half; else it starts anew. So
+  every edge has exactly its rate.
+- An edge both ends of which are already connected is no candidate any more. If it is drawn, the
+  draw starts anew, which leaves the probabilities of the others as they should be. When that has
+  happened often enough, all such edges are thrown out of the urn in one sweep.
 
-Buckets are compared over windows of 32 (``WIDTH``), a factor of 2^32 in rate. What lies beyond is treated as one more
-bucket with a generous rate, and corrected by rejection if it is hit. So there is no spread of weights at which a sum
-of exponentials loses its small terms, overflows or underflows: rates are never added as floating-point numbers.
+Buckets are compared over windows of 32 (``WIDTH``), a factor of 2^32 in rate. What lies beyond is
+treated as one more bucket with a generous rate, and corrected by rejection if it is hit. So there
+is no spread of weights at which a sum of exponentials loses its small terms, overflows or
+underflows: rates are never added as floating-point numbers.
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ from ptclust.privacy._chacha_kernel import coin_flips_all_zero, uniform53, unifo
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Array = NDArray[Any]
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+    Stream = NDArray[np.uint32]
+
 #: The sampler rounds exponents, in units of log 2, to multiples of 2^-GRID.
 GRID = 40
 _LARGEST = np.int64(1) << 62
@@ -43,24 +50,25 @@ _BATCH = 256
 class Urn(NamedTuple):
     """Edges in buckets by rate: bucket j is ``items[start[j]:start[j] + filled[j]]``."""
 
-    start: NDArray[np.int64]
-    filled: NDArray[np.int64]
-    items: NDArray[Any]
-    block_count: NDArray[np.int64]  # items in every BLOCK buckets, to skip empty ones
-    totals: NDArray[np.int64]  # as named below
+    start: Ints
+    filled: Ints
+    items: Array
+    block_count: Ints  # items in every BLOCK buckets, to skip empty ones
+    totals: Ints  # as named below
 
 
-#: Places in ``Urn.totals``: items, first bucket that holds one, draws wasted on items that are no candidates any
-#: more, the j of bucket 0, width of the window, and mass and number of the items in the window from the first bucket.
+#: Places in ``Urn.totals``: items, first bucket that holds one, draws wasted on items that are no
+#: candidates any more, the j of bucket 0, width of the window, and mass and number of the items in
+#: the window from the first bucket.
 N_ITEMS, FIRST, WASTED, SMALLEST, WIDTH, MASS, NUMBER = range(7)
 
 
 @kernel
 def exponent_of(weight: float, factor: float) -> int:
-    """Return ``factor * weight`` rounded to the nearest integer, exactly whatever the magnitude, and clamped.
+    """Return ``factor * weight`` rounded to the nearest integer without error, and clamped.
 
-    Neighbouring weights must give neighbouring integers, so the product is formed without rounding error
-    (Dekker 1971).
+    Neighbouring weights must give neighbouring integers, so the product is formed without rounding
+    error (Dekker 1971).
     """
     weight = min(max(weight, -_BEYOND_FLOAT), _BEYOND_FLOAT)
     product = factor * weight
@@ -80,8 +88,8 @@ def exponent_of(weight: float, factor: float) -> int:
 
 
 @kernel
-def lay_out(urn: Urn, weights: NDArray[np.float64], factor: float) -> None:
-    """Give every bucket room for all edges of its rate; ``start`` is zero on entry."""
+def lay_out(urn: Urn, weights: Floats, factor: float) -> None:
+    """Give every bucket space for all edges of its rate; ``start`` is zero on entry."""
     for weight in weights:
         urn.start[(exponent_of(weight, factor) >> GRID) - urn.totals[SMALLEST] + 1] += 1
     for j in range(1, len(urn.start)):
@@ -123,7 +131,7 @@ def take(urn: Urn, place: int, exponent: int) -> None:
 
 @kernel
 def look_from(urn: Urn, j: int) -> None:
-    """Let the window begin with the first bucket from ``j`` on that holds an item, if there is one."""
+    """Let the window begin with the first bucket from ``j`` on that holds an item, if any."""
     if urn.totals[N_ITEMS] > 0:
         urn.totals[FIRST] = next_filled(urn, j)
         urn.totals[MASS], urn.totals[NUMBER] = window_mass(urn, urn.totals[FIRST])
@@ -143,7 +151,7 @@ def next_filled(urn: Urn, j: int) -> int:
 
 @kernel
 def window_mass(urn: Urn, first: int) -> tuple[int, int]:
-    """Return mass and number of the items in the window from bucket ``first``; its smallest rate counts 1."""
+    """Return mass and number of the items in the window from ``first``; its least rate counts 1."""
     mass, number = np.int64(0), np.int64(0)
     width = urn.totals[WIDTH]
     for i in range(min(width, len(urn.filled) - first)):
@@ -153,11 +161,12 @@ def window_mass(urn: Urn, first: int) -> tuple[int, int]:
 
 
 @kernel
-def draw(urn: Urn, stream: NDArray[np.uint32]) -> int:
+def draw(urn: Urn, stream: Stream) -> int:
     """Return the place of an item, drawn with probability proportional to 2^-bucket.
 
-    Of what lies beyond the window every item counts 1 there, at least twice what it should. If that part is hit, the
-    next window takes its place with just the probability that its own mass deserves; else the draw starts anew.
+    Of what lies beyond the window every item counts 1 there, at least twice what it should. If that
+    part is hit, the next window takes its place with just the probability that its own mass
+    deserves; else the draw starts anew.
     """
     width = urn.totals[WIDTH]
     while True:
@@ -184,7 +193,7 @@ def draw(urn: Urn, stream: NDArray[np.uint32]) -> int:
 
 
 @inlined
-def is_accepted(exponent: int, stream: NDArray[np.uint32]) -> bool:
+def is_accepted(exponent: int, stream: Stream) -> bool:
     """Return True with probability 2^(-fraction of the exponent)."""
     fraction = float(exponent & ((np.int64(1) << GRID) - 1)) * 2.0**-GRID
     return bool(float(uniform53(stream)) < np.exp2(53.0 - fraction))
@@ -192,7 +201,7 @@ def is_accepted(exponent: int, stream: NDArray[np.uint32]) -> bool:
 
 @inlined
 def is_time_to_sweep(urn: Urn) -> bool:
-    """Whether the draws wasted have cost about as much as sweeping the urn will."""
+    """Return whether the draws wasted have cost about as much as sweeping the urn will."""
     return bool(_PATIENCE * urn.totals[WASTED] > urn.totals[N_ITEMS])
 
 
@@ -207,19 +216,20 @@ def keep_first(urn: Urn, j: int, kept: int) -> None:
 @kernel
 def draw_kruskal(
     urn: Urn,
-    weights: NDArray[np.float64],
+    weights: Floats,
     factor: float,
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    parent: NDArray[Any],
-    stream: NDArray[np.uint32],
-    forest: NDArray[Any],
+    sources: Array,
+    targets: Array,
+    parent: Array,
+    stream: Stream,
+    forest: Array,
 ) -> None:
-    """Fill ``forest`` with edges drawn among all that join two components, until there is one tree a component.
+    """Fill ``forest`` with edges drawn among all that join two components.
 
-    An edge that was chosen is no candidate any more, like all whose ends are connected, so an urn that still holds it
-    draws as well. Hence draws need not wait for each other: they are made a batch at a time, which hides the latency
-    of memory, and what turns out to be no candidate is taken out after the batch.
+    An edge that was chosen is no candidate any more, like all whose ends are connected, so an urn
+    that still holds it draws as well. Hence draws need not wait for each other: they are made a
+    batch at a time, which hides the latency of memory, and what turns out to be no candidate is
+    taken out after the batch.
     """
     put_joining(urn, weights, factor, sources, targets, parent[:0])
     places = np.empty(_BATCH, dtype=np.int64)
@@ -248,9 +258,7 @@ def draw_kruskal(
         if is_time_to_sweep(urn):
             for node in range(len(parent)):
                 parent[node] = parent[parent[node]]
-            if 4 * urn.totals[N_ITEMS] > len(
-                weights
-            ):  # then reading all edges in their order is faster
+            if 4 * urn.totals[N_ITEMS] > len(weights):  # reading all edges in order is faster
                 put_joining(urn, weights, factor, sources, targets, parent)
             else:
                 sweep_connected(urn, sources, targets, parent)
@@ -258,12 +266,7 @@ def draw_kruskal(
 
 @kernel
 def put_joining(
-    urn: Urn,
-    weights: NDArray[np.float64],
-    factor: float,
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    component: NDArray[Any],
+    urn: Urn, weights: Floats, factor: float, sources: Array, targets: Array, component: Array
 ) -> None:
     """Fill the urn anew with the edges that join two components; without components, with all."""
     start, filled, items = urn.start, urn.filled, urn.items
@@ -285,15 +288,11 @@ def put_joining(
 
 
 @kernel
-def take_all(
-    urn: Urn, places: NDArray[np.int64], weights: NDArray[np.float64], factor: float
-) -> int:
+def take_all(urn: Urn, places: Ints, weights: Floats, factor: float) -> int:
     """Take the edges at these places out of the urn; return how many places were repetitions."""
     places.sort()
     n_repeated = 0
-    for i in range(
-        len(places) - 1, -1, -1
-    ):  # from the end, so that no place still to be emptied moves
+    for i in range(len(places) - 1, -1, -1):  # from the end: no place still to be emptied moves
         if i < len(places) - 1 and places[i] == places[i + 1]:
             n_repeated += 1
         else:
@@ -302,9 +301,7 @@ def take_all(
 
 
 @kernel
-def sweep_connected(
-    urn: Urn, sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]
-) -> None:
+def sweep_connected(urn: Urn, sources: Array, targets: Array, parent: Array) -> None:
     """Take all edges out of the urn whose ends have one parent."""
     j = next_filled(urn, 0)
     while j < len(urn.filled):
@@ -320,10 +317,11 @@ def sweep_connected(
 
 
 @kernel
-def group_arcs(
-    sources: NDArray[Any], targets: NDArray[Any], start: NDArray[Any], arcs: NDArray[Any]
-) -> None:
-    """List every edge in both directions: the arcs from ``v`` are ``arcs[start[v]:start[v + 1]]``; zero on entry."""
+def group_arcs(sources: Array, targets: Array, start: Array, arcs: Array) -> None:
+    """List every edge in both directions: the arcs from v are ``arcs[start[v]:start[v + 1]]``.
+
+    ``start`` is zero on entry.
+    """
     for edge in range(len(sources)):
         start[sources[edge] + 1] += 1
         start[targets[edge] + 1] += 1
@@ -344,18 +342,18 @@ def group_arcs(
 @kernel
 def draw_pamst(
     urn: Urn,
-    weights: NDArray[np.float64],
+    weights: Floats,
     factor: float,
-    start: NDArray[Any],
-    arcs: NDArray[Any],
-    roots: NDArray[Any],
-    stream: NDArray[np.uint32],
-    forest: NDArray[Any],
+    start: Array,
+    arcs: Array,
+    roots: Array,
+    stream: Stream,
+    forest: Array,
 ) -> None:
-    """Fill ``forest`` with edges drawn among those that leave the nodes reached so far (the paper's Algorithm 2).
+    """Fill ``forest`` with edges drawn among those that leave the nodes reached (Algorithm 2).
 
-    ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes, and starts its
-    tree.
+    ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes,
+    and starts its tree.
     """
     for i in range(len(roots) - 1, 0, -1):
         other = uniform_below(stream, i + 1)

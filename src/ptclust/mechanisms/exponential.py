@@ -1,11 +1,12 @@
-"""Spanning trees by steps of the Exponential mechanism: which exponent a budget affords, what it spends.
+"""Spanning trees by steps of the Exponential mechanism: the exponent that a budget affords.
 
-A step selects r among candidates with probability proportional to exp(-c w(r)): the utility is u_G(w, r)
-= -|w(r) - min w| of the paper, whose minimum cancels. Between neighbours the exponents of two candidates
-differ by at most c times ``Sensitivity.spread``, and so does the range of the privacy loss: the step is
-beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree takes k adaptive steps, and as
-they choose k different edges, together they are k c ``Sensitivity.mean_spread(k)``-DP, which may be less
-than k beta (docs/proofs/private-trees.md, lemma of the mean).
+A step selects r among candidates with probability proportional to exp(-c w(r)): the utility is
+u_G(w, r) = -|w(r) - min w| of the paper, whose minimum cancels. Between neighbours the exponents of
+two candidates differ by at most c times ``Sensitivity.spread``, and so does the range of the
+privacy loss: the step is beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree
+takes k adaptive steps, and as they choose k different edges, together they are k c
+``Sensitivity.mean_spread(k)``-DP, which may be less than k beta (docs/proofs/private-trees.md,
+lemma of the mean).
 """
 
 from __future__ import annotations
@@ -36,26 +37,16 @@ if TYPE_CHECKING:
     from ptclust.privacy.randomness import RandomStream
     from ptclust.privacy.sensitivity import Sensitivity
 
-__all__ = [
-    "ALONE",
-    "LARGEST_EXPONENT",
-    "STEP_SLACK",
-    "SpanningTreeMechanism",
-    "TreeCalibration",
-    "calibrate_published_tree",
-    "calibrate_tree",
-]
-
 ALONE = Fraction(1)
 """The share of a tree without weights: all of the budget."""
 HALF = Fraction(1, 2)
 
-#: By how much the rounding of the sampler can widen the range of the privacy loss of one step, in nats.
+#: By how much the rounding of the sampler can widen the privacy loss of one step, in nats.
 #:
-#: The exponents of two neighbours are each rounded by at most half a grid step of log 2, so a difference of them
-#: moves by at most one step, and the range over all candidates by at most two; so does the distance of one from a mean
-#: of others. The acceptance probability is off by less than 2^-51 relative, for each of two candidates under each of
-#: two neighbours. All else is drawn without error.
+#: The exponents of two neighbours are each rounded by at most half a grid step of log 2, so their
+#: difference moves by at most one step, and the range over all candidates by at most two; so does
+#: the distance of one from a mean of others. The acceptance probability is off by less than 2^-51
+#: relative, for each of two candidates under each of two neighbours. All else has no error.
 STEP_SLACK = 2.0 * math.log(2.0) * 2.0**-GRID * (1.0 + 2.0**-20) + 4.0 * 2.0**-51
 
 #: The sampler clamps exponents at this many nats: it keeps them in 62 bits.
@@ -78,7 +69,7 @@ class TreeCalibration:
 
     @property
     def noise(self) -> float:
-        """Standard deviation of the Gumbel noise that the draw amounts to: how blurred the weights look to it."""
+        """Standard deviation of the Gumbel noise on weights that the draw amounts to."""
         return math.pi / math.sqrt(6.0) / self.exponent if self.exponent > 0 else 0.0
 
     @property
@@ -92,8 +83,9 @@ def calibrate_tree(
 ) -> TreeCalibration:
     """Return the largest exponent with which ``n_steps`` steps fit in a pure or zCDP budget.
 
-    Where the sensitivity is tiny, weights up to the public bound ``largest_weight`` would reach the end of the
-    sampler's range and become equal to each other; the exponent is then the one at which they just do not.
+    Where the sensitivity is tiny, weights up to the public bound ``largest_weight`` would reach the
+    end of the sampler's range and become equal; the exponent is then the one where they just do
+    not.
 
     >>> from ptclust.privacy.sensitivity import Sensitivity
     >>> tree = calibrate_tree(Sensitivity(linf=0.001), 99, Budget.pure(0.5))
@@ -110,8 +102,8 @@ def calibrate_tree(
         spread = sensitivity.mean_spread(n_steps)
     if not step_range > STEP_SLACK:
         raise UsageError(
-            f"a budget of {budget} over {n_steps} steps leaves each less than the rounding of the sampler, "
-            f"{STEP_SLACK:.1e}; raise the budget"
+            f"a budget of {budget} over {n_steps} steps leaves each less than the rounding of the "
+            f"sampler, {STEP_SLACK:.1e}; raise the budget"
         )
     exponent = _usable((step_range - STEP_SLACK) / spread * _DOWN)
     if exponent * largest_weight > LARGEST_EXPONENT:
@@ -124,8 +116,8 @@ def calibrate_published_tree(
 ) -> TreeCalibration:
     """Return the paper's exponent, from Delta u = 2 mu, and what it truly spends.
 
-    It is sound and wastes a factor of 2 under linf neighbours: (n - 1) steps of epsilon / (4 mu (n - 1)) spend
-    epsilon / 2.
+    It is sound and wastes a factor of 2 under linf neighbours: (n - 1) steps of
+    epsilon / (4 mu (n - 1)) spend epsilon / 2.
     """
     if n_steps == 0:
         return TreeCalibration(0.0, 0, None, 0.0)
@@ -138,8 +130,7 @@ def _usable(exponent: float) -> float:
     """Return an exponent that the sampler can work with, no larger than this one."""
     if exponent < sys.float_info.min:  # its digits are lost, and so is the bound on what it spends
         raise UsageError(
-            "the sensitivity is too large for arithmetic in floats; divide the weights and their sensitivity by one "
-            "public constant"
+            "the sensitivity is too large; divide the weights and it by one public constant"
         )
     return min(exponent, _LARGEST)
 
@@ -147,8 +138,8 @@ def _usable(exponent: float) -> float:
 class SpanningTreeMechanism(Mechanism):
     """A spanning tree drawn edge by edge, then its weights with noise (M_w.r, Weight-Release).
 
-    A tree mechanism has an order in which edges are chosen: ``draw_edges``. The weights of the tree get
-    Laplace noise under a pure budget and Gaussian noise under zCDP.
+    A tree mechanism has an order in which edges are chosen: ``draw_edges``. The weights of the tree
+    get Laplace noise under a pure budget and Gaussian noise under zCDP.
     """
 
     publishes = "tree"
@@ -196,9 +187,7 @@ class SpanningTreeMechanism(Mechanism):
         def shared_out(share: Fraction) -> Calibration:
             for_tree, for_weights = (shared, None) if share == ALONE else shared.share(share)
             tree = calibrate_tree(sensitivity, n_tree, for_tree, largest_weight)
-            if for_weights is None:
-                return Calibration(self.name, tree, NO_NOISE, budget, None)
-            noise = least_noise(sensitivity, n_tree, for_weights)
+            noise = least_noise(sensitivity, n_tree, for_weights) if for_weights else NO_NOISE
             return Calibration(self.name, tree, noise, budget, for_weights)
 
         return shared_out(_even_split(shared_out(HALF), shared) if split is None else split)
@@ -212,9 +201,8 @@ class SpanningTreeMechanism(Mechanism):
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
         """Draw the tree, then release its weights."""
-        assert calibration.tree is not None  # noqa: S101 - calibrated above
         progress(f"Private spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
-        edges = self.draw_edges(graph, calibration.tree.exponent, stream)
+        edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
         progress(f"Noise on {len(edges):,} weights")
         noisy_weights = add_noise(
             graph.weights[edges],
@@ -229,17 +217,14 @@ class SpanningTreeMechanism(Mechanism):
         self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
     ) -> Tree:
         """Draw the tree alone."""
-        assert calibration.tree is not None  # noqa: S101 - calibrated above
-        edges = self.draw_edges(graph, calibration.tree.exponent, stream)
+        edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
         return Tree(graph.topology.restricted_to(edges), edge_ids=edges)
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return the draw of the tree, and the release of its weights."""
-        tree = calibration.tree
-        of_weights = noise_use(
-            calibration.weights, calibration.weights_spent, "weights of the tree"
-        )
-        if tree is None or tree.spent is None:
+        tree, purpose = _tree_of(calibration), "weights of the tree"
+        of_weights = noise_use(calibration.weights, calibration.weights_spent, purpose)
+        if tree.spent is None:
             return of_weights
         of_tree = MechanismUse(
             name=self.title,
@@ -255,12 +240,17 @@ class SpanningTreeMechanism(Mechanism):
 
     def slack_words(self, calibration: Calibration) -> str:
         """Say what the rounding of exponents costs."""
-        assert calibration.tree is not None  # noqa: S101 - calibrated above
         return (
-            f"the tree sampler rounds exponents to a grid; its {calibration.tree.n_steps:,} steps widen "
-            f"the privacy loss by {calibration.slack:.2g} in all, and the exponent was lowered to pay "
-            "for it"
+            f"the tree sampler rounds exponents to a grid; its {_tree_of(calibration).n_steps:,} "
+            f"steps widen the privacy loss by {calibration.slack:.2g} in all, and the exponent was "
+            "lowered to pay for it"
         )
+
+
+def _tree_of(calibration: Calibration) -> TreeCalibration:
+    if calibration.tree is None:
+        raise UsageError(f"{calibration.mechanism!r} draws no tree: calibrate the one that draws")
+    return calibration.tree
 
 
 def _even_split(halves: Calibration, shared: Budget) -> Fraction:
@@ -268,8 +258,9 @@ def _even_split(halves: Calibration, shared: Budget) -> Fraction:
 
     Noise falls with the share of epsilon, or with the root of the share of rho.
     """
-    if halves.tree is None or not halves.tree.noise or not halves.weights.n_values:
+    tree_noise = _tree_of(halves).noise
+    if not tree_noise or not halves.weights.n_values:
         return HALF
-    ratio = halves.tree.noise / halves.weights.standard_deviation
+    ratio = tree_noise / halves.weights.standard_deviation
     odds = ratio if shared.rho is None else ratio**2
     return Fraction(min(95, max(5, round(100 * odds / (1 + odds)))), 100)

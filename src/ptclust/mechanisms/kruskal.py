@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ptclust.graph.topology import WeightedGraph
     from ptclust.privacy.randomness import RandomStream
 
-__all__ = ["Kruskal"]
-
 
 class Kruskal(SpanningTreeMechanism):
     """PAMST's sibling with less error: each step chooses among all edges that join two components.

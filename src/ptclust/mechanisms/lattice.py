@@ -1,9 +1,9 @@
 """Noise on real vectors, drawn on a lattice by OpenDP: sound in floating-point arithmetic.
 
 Noise added to doubles in doubles leaves a trace of the input in the last bits of the sum (Mironov
-2012). OpenDP rounds the input to the lattice of multiples of 2^k, adds discrete noise there in exact
-arithmetic, and rounds once at the end. The rounding of the input may add up to 2^k to the change of
-every value, so the scale grows by that little: below one in a million here, as k is chosen that small.
+2012). OpenDP rounds the input to the lattice of multiples of 2^k, adds discrete noise there in
+exact arithmetic, and rounds once at the end. The rounding of the input may add up to 2^k to the
+change of every value, so the scale grows by that little: below one in a million, by choice of k.
 """
 
 from __future__ import annotations
@@ -34,19 +34,8 @@ if TYPE_CHECKING:
     from ptclust.privacy.randomness import RandomStream
     from ptclust.privacy.sensitivity import Sensitivity
 
-__all__ = [
-    "add_noise",
-    "gaussian_noise",
-    "laplace_noise",
-    "least_noise",
-    "noise_of_scale",
-    "spent_by",
-]
-
-# 2^-21 is below one in a million: the most by which the rounding to the lattice may enlarge the scale.
-_ENLARGEMENT_BITS = 21
-# The lattice is also this much finer than the scale, so that the noise looks continuous.
-_FINENESS_BITS = 40
+_ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21
+_FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise looks continuous
 _FINEST = -1074  # the exponent of the smallest float
 _CHUNK = 20_000  # 0.2 to 0.3 s of work: the longest that Ctrl-C waits
 
@@ -56,9 +45,8 @@ def laplace_noise(sensitivity: Sensitivity, n_values: int, epsilon: Number) -> N
 
     Notes
     -----
-    *Privacy.* The scale is l1/epsilon, where l1 bounds the change of these values together
-    (``sensitivity.l1_of(n_values)``), enlarged for the rounding to the lattice. OpenDP's privacy map
-    confirms it.
+    *Privacy.* The scale is l1/epsilon, where l1 bounds the change of these values together,
+    enlarged for the rounding to the lattice. OpenDP's privacy map confirms it.
 
     Examples
     --------
@@ -74,9 +62,8 @@ def gaussian_noise(sensitivity: Sensitivity, n_values: int, rho: Number) -> Nois
 
     Notes
     -----
-    *Privacy.* Sigma is l2/sqrt(2 rho), where l2 bounds the change of these values together
-    (``sensitivity.l2_of(n_values)``), enlarged for the rounding to the lattice. OpenDP's privacy map
-    confirms it.
+    *Privacy.* Sigma is l2/sqrt(2 rho), where l2 bounds the change of these values together,
+    enlarged for the rounding to the lattice. OpenDP's privacy map confirms it.
 
     Examples
     --------
@@ -136,7 +123,6 @@ def add_noise(
     values : array of float
         The private values, ``noise.n_values`` of them.
     noise : Noise
-        What to add.
     stream : RandomStream, optional
         A reproducible stream draws the noise from numpy instead, for experiments. A secure stream
         changes nothing: OpenDP has a cryptographic generator of its own.
@@ -155,16 +141,19 @@ def add_noise(
     >>> add_noise([1.0, 2.0], noise_of_scale(0.1, 2)).shape
     (2,)
     """
-    private_values = _as_floats(values)
+    private_values = None
+    with suppress(TypeError, ValueError):  # numpy quotes the value: ours must not even refer to it
+        private_values = np.ascontiguousarray(values, dtype=np.float64)
+    if private_values is None:
+        raise WeightError("the values are not all numbers; give a row of floats")
     if private_values.shape != (noise.n_values,):
         raise UsageError(
-            f"this noise is calibrated for {noise.n_values} values in one row, but the values have the "
-            f"shape {private_values.shape}; calibrate it for as many as are released"
+            f"this noise is calibrated for {noise.n_values} values in one row, not for the shape "
+            f"{private_values.shape}; calibrate it for as many as are released"
         )
     if not np.isfinite(private_values).all():
         raise WeightError(
-            "some values are not finite (NaN or infinite); noise cannot hide those. Remove or replace "
-            "them first"
+            "some values are not finite, and noise cannot hide those; remove or replace them first"
         )
     if stream is not None and stream.reproducible:
         generator = stream.numpy_generator()
@@ -174,15 +163,6 @@ def add_noise(
             progress(noise.n_values)
         return noisy
     return _add_lattice_noise(private_values, noise, progress)
-
-
-def _as_floats(values: ArrayLike) -> NDArray[np.float64]:
-    converted = None
-    with suppress(TypeError, ValueError):  # numpy quotes the value: ours must not even refer to it
-        converted = np.ascontiguousarray(values, dtype=np.float64)
-    if converted is None:
-        raise WeightError("the values are not all numbers; give a row of floats")
-    return converted
 
 
 def _add_lattice_noise(
@@ -215,8 +195,8 @@ def _noisy_chunk(private_values: NDArray[np.float64], noise: Noise) -> NDArray[n
         failure = type(error).__name__
     if failure is not None:
         raise PtclustError(
-            f"OpenDP could not draw the noise ({failure}; distribution {noise.distribution}, scale "
-            f"{noise.scale!r}, granularity {noise.granularity}). Nothing was released; please report this"
+            f"OpenDP could not draw the noise ({failure}; {noise}). Nothing was released; please "
+            "report this"
         )
     return noisy
 
@@ -270,8 +250,8 @@ def _distance(distribution: Distribution, sensitivity: Sensitivity, n_values: in
     distance = bound(n_values)
     if not math.isfinite(distance):
         raise UsageError(
-            f"the change of {n_values} values together exceeds the largest float under the sensitivity "
-            f"{sensitivity}; rescale the weights and their sensitivity"
+            f"under the sensitivity {sensitivity} the change of {n_values} values together exceeds "
+            "the largest float; rescale the weights and it"
         )
     return distance
 

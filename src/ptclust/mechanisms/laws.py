@@ -1,12 +1,14 @@
 """The exact distribution of private trees on small graphs, and its gradient.
 
-A tree is drawn edge by edge. A step selects r among candidates with probability exp(-E(r)) / sum_s exp(-E(s)), where
-E = c w is called the energy of an edge. So an order in which a tree T may come about has the log-probability
+A tree is drawn edge by edge. A step selects r among candidates with probability
+exp(-E(r)) / sum_s exp(-E(s)), where E = c w is called the energy of an edge. So an order in which a
+tree T may come about has the log-probability
 
     -E(T) - sum over its steps of A(candidates),    A(S) = log sum_{s in S} exp(-E(s)),
 
-and the tree itself the log of the sum over all orders (and roots, for PAMST). Both are enumerated here once per graph;
-what remains is arithmetic on a few hundred numbers, in the log domain, so that any spread of the weights is exact.
+and the tree itself the log of the sum over all orders (and roots, for PAMST). Both are enumerated
+here once per graph; what remains is arithmetic on a few hundred numbers, in the log domain, so that
+any spread of the weights is exact.
 """
 
 from __future__ import annotations
@@ -22,11 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-__all__ = ["GRAPHS", "SmallGraph", "TreeLaw"]
-
-Order = tuple[tuple[int, ...], tuple[int, ...]]
-"""The edges chosen, and the candidates of every step as a bit mask."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +102,9 @@ class TreeLaw:
     def gradients(
         self, energies: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log-probability of every tree and its derivatives by the energies, a row per tree."""
+        """Return the log-probabilities of all trees, and a row of derivatives by energy for each."""
         softmax, orders, trees = self._orders_and_trees(energies)
-        # Given the tree, an order has the probability of its share; a step pulls by what it had expected to choose.
+        # Given the tree, an order has the probability ``share``.
         share = np.exp(orders - (trees + self._chosen @ energies + self._log_roots)[self._tree_of])
         expected = np.add.reduceat(share[:, None] * self._uses, self._first, axis=0) @ softmax
         return trees, expected - self._chosen
@@ -115,7 +112,7 @@ class TreeLaw:
     def _orders_and_trees(
         self, energies: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the softmax of every set of candidates, and the logs of orders (without -E(T)) and of trees."""
+        """Return softmax of all sets of candidates, and logs of orders (without -E(T)) and trees."""
         signed = np.where(self._candidates, -energies, -np.inf)
         largest = signed.max(axis=1, keepdims=True)
         rates = np.exp(signed - largest)
@@ -146,8 +143,11 @@ def _grown(
     root: int | None,
     chosen: tuple[int, ...],
     masks: tuple[int, ...],
-) -> Iterator[Order]:
-    """Go on with any edge that joins two pieces; with a root, with any that joins its piece to another."""
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield the orders that go on from here: edges chosen, and candidates of steps as bit masks.
+
+    A candidate joins two pieces; with a root, its piece and another.
+    """
     if len(chosen) == graph.n_nodes - 1:
         yield chosen, masks
         return

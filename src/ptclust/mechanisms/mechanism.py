@@ -1,4 +1,4 @@
-"""What a mechanism is: one object that calibrates, draws, says what it spends, and can be audited."""
+"""What a mechanism is: an object that calibrates, draws, says what it spends, can be audited."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ptclust.privacy.sensitivity import Sensitivity
     from ptclust.published import Published
     from ptclust.trees.tree import Tree
-
-__all__ = ["MECHANISMS", "Calibration", "Mechanism", "Publishes", "Variant"]
 
 Publishes = Literal["tree", "graph"]
 Variant = Literal["pure", "approximate"]
@@ -76,8 +74,8 @@ class Calibration:
 class Mechanism(ABC):
     """A way to publish noisy weights of a tree or of a whole graph.
 
-    Plan, statement, audit, command line and documentation know a mechanism by what stands here, and by
-    nothing else. CONTRIBUTING.md has an example of adding one.
+    Plan, statement, audit, command line and documentation know a mechanism by what stands here, and
+    by nothing else. CONTRIBUTING.md has an example of adding one.
     """
 
     name: ClassVar[str]
@@ -112,21 +110,9 @@ class Mechanism(ABC):
         The budget is pure or (epsilon, delta); a mechanism with `laws` takes rho of zCDP, too, if it is
         approximate.
 
-        Parameters
-        ----------
-        topology : Topology
-        sensitivity : Sensitivity
-        budget : Budget
-        split : Fraction, optional
-            The share of the tree where tree and weights are released apart: 1 for a tree without
-            weights; by default tree and weights get shares that give both the same noise.
-        largest_weight : float
-            Public bound on the size of the weights; 0 if there is none.
-
-        Raises
-        ------
-        UsageError
-            If the budget affords none.
+        ``split`` is the share of the tree where tree and weights are released apart: 1 for a tree
+        without weights; by default both get the same noise. ``largest_weight`` is a public bound on
+        the size of the weights, 0 if there is none. UsageError if the budget affords none.
         """
 
     def calibrate_published(
@@ -137,7 +123,7 @@ class Mechanism(ABC):
         *,
         split: Fraction | None = None,  # noqa: ARG002
     ) -> Calibration:
-        """Return the calibration with the scales that the paper prints, and what they truly spend."""
+        """Return the calibration with the scales that the paper prints, and their true cost."""
         raise UsageError(
             "calibration='published' is the paper's Algorithm 3, PAMST and Laplace noise: use "
             "mechanism='pamst' and delta=0"
@@ -168,8 +154,8 @@ class Mechanism(ABC):
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:  # noqa: ARG002
         """Return the exact distribution of the tree on a small graph, for the audit.
 
-        The first is that of the release, further ones are of what somebody with side knowledge sees.
-        Where the tree is post-processing of noisy weights there is none.
+        The first is that of the release, further ones are of what somebody with side knowledge
+        sees. Where the tree is post-processing of noisy weights there is none.
         """
         return ()
 

@@ -1,4 +1,4 @@
-"""PAMST (Algorithm 2 of the paper): Prim's algorithm with the Exponential mechanism for the minimum."""
+"""PAMST (Algorithm 2 of the paper): Prim's algorithm, with the Exponential mechanism as minimum."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ptclust.privacy.randomness import RandomStream
     from ptclust.privacy.sensitivity import Sensitivity
 
-__all__ = ["Pamst"]
-
 
 class Pamst(SpanningTreeMechanism):
     """The paper's tree: each step chooses among the edges that leave the nodes reached so far."""
@@ -49,9 +47,9 @@ class Pamst(SpanningTreeMechanism):
         *,
         split: Fraction | None = None,
     ) -> Calibration:
-        """Calibrate Algorithm 3 as printed: PAMST with epsilon / 2, Laplace noise of scale 2 mu / epsilon.
+        """Calibrate Algorithm 3 as printed: PAMST with epsilon / 2, Laplace scale 2 mu / epsilon.
 
-        With the split ``ALONE`` it is Algorithm 2, PAMST with all of epsilon. What is ``spent`` is the
+        With the split ``ALONE`` it is Algorithm 2, PAMST with all of epsilon. ``spent`` is the
         truth.
         """
         if budget.delta != 0:
@@ -71,7 +69,7 @@ class Pamst(SpanningTreeMechanism):
     def draw_edges(
         self, graph: WeightedGraph, exponent: float, stream: RandomStream
     ) -> NDArray[Any]:
-        """Return the ids, ascending, of a spanning forest drawn from a uniform root per component."""
+        """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
         n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
         edge_dtype = index_dtype(graph.n_edges)
         arc_dtype = np.dtype([("node", graph.sources.dtype), ("edge", edge_dtype)])
@@ -84,7 +82,7 @@ class Pamst(SpanningTreeMechanism):
         return np.sort(forest)
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
-        """Return the law of the tree, and that from node 0 as whoever learnt the root would see it."""
+        """Return the law of the tree, and that of the tree from root 0 for who knows the root."""
         return (
             TreeLaw("PAMST", graph, tuple(range(graph.n_nodes))),
             TreeLaw("PAMST, root known", graph, (0,)),

@@ -1,10 +1,11 @@
-"""Graph perturbation (Sealfon 2016): noise on every weight, then the spanning tree of what is noisy."""
+"""Graph perturbation (Sealfon 2016): noise on every weight, then the tree of the noisy weights."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from ptclust.mechanisms.lattice import add_noise
+from ptclust.mechanisms.lattice import add_noise, least_noise
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
 from ptclust.published import Published
 from ptclust.trees.mst import minimum_spanning_edges
@@ -12,19 +13,38 @@ from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
-    from ptclust.graph.topology import WeightedGraph
+    from ptclust.graph.topology import Topology, WeightedGraph
+    from ptclust.privacy.budget import Budget
     from ptclust.privacy.randomness import RandomStream
+    from ptclust.privacy.sensitivity import Sensitivity
     from ptclust.privacy.statement import MechanismUse
-
-__all__ = ["PerturbationMechanism"]
 
 
 class PerturbationMechanism(Mechanism):
-    """Noise on all weights; a subclass says how much of which distribution."""
+    """Noise on all weights; a subclass says what is spent on which distribution."""
 
     publishes = "graph"
     proof = "docs/proofs/private-trees.md"
+
+    @abstractmethod
+    def spend(self, budget: Budget) -> tuple[Budget, Budget]:
+        """Return what a release spends, and the same in the form of which noise is calibrated."""
+
+    def calibrate(
+        self,
+        topology: Topology,
+        sensitivity: Sensitivity,
+        budget: Budget,
+        *,
+        split: Fraction | None = None,  # noqa: ARG002
+        largest_weight: float = 0.0,  # noqa: ARG002
+    ) -> Calibration:
+        """Spend all on noise; UsageError if the budget affords none of this kind."""
+        spent, on_noise = self.spend(budget)
+        noise = least_noise(sensitivity, topology.n_edges, on_noise)
+        return Calibration(self.name, None, noise, spent, on_noise)
 
     def draw(
         self,
@@ -61,6 +81,6 @@ class PerturbationMechanism(Mechanism):
     def slack_words(self, calibration: Calibration) -> str:  # noqa: ARG002
         """Say that there is none."""
         return (
-            "none: the samplers of OpenDP are exact on their lattice, and rounding to it is in the noise "
-            "scale"
+            "none: the samplers of OpenDP are exact on their lattice, and rounding to it is in the "
+            "noise scale"
         )

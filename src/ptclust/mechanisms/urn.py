@@ -13,21 +13,17 @@ from ptclust.mechanisms._urn_kernel import GRID
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["make_urn", "sampler_energies"]
-
-_WINDOW = 32
-
 
 def make_urn(
-    weights: NDArray[np.float64], exponent: float, item_dtype: Any, window: int = _WINDOW
+    weights: NDArray[np.float64], exponent: float, item_dtype: Any, window: int = 32
 ) -> tuple[kernel.Urn, float]:
-    """Return an empty urn with room for every edge, and the factor that takes weights to rounded exponents.
+    """Return an empty urn for all edges, and the factor that takes weights to rounded exponents.
 
-    ``window``, how many buckets are compared at once, is a matter of speed; up to 32 no sum of masses can overflow.
+    ``window``, how many buckets are compared at once, is a matter of speed; up to 32 no sum of
+    masses can overflow.
     """
-    factor = (
-        exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
-    )  # never above what was calibrated
+    # Rounded down: never above what was calibrated.
+    factor = exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
     ends = (float(weights.min()), float(weights.max())) if len(weights) else (0.0, 0.0)
     smallest, largest = (kernel.exponent_of(weight, factor) >> GRID for weight in ends)
     n_buckets = largest - smallest + 1

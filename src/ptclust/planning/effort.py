@@ -1,4 +1,4 @@
-"""How much of a prediction is tried: sizes, epsilons and repetitions that fit in a bounded amount of work."""
+"""How much of a prediction is tried: what fits in a bounded amount of work."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ if TYPE_CHECKING:
 
     from ptclust.graph.topology import Topology
 
-__all__ = ["FINE", "Effort", "check_sizes", "default_sizes", "fitted_effort"]
-
 WORK = 4e8
 """About so many steps are made; small graphs need fewer, very large ones more for a single run."""
 _DECADES = (0.01, 0.1, 1.0, 10.0, 100.0)
 FINE = tuple(
     float(f"{share * decade:.2g}") for decade in _DECADES[:-1] for share in (1, 1.5, 2, 3, 5, 7)
 )
-"""Epsilons between decades, for where the clusters come into sight."""
+"""Epsilons between decades, for where the clusters become visible."""
 _HALVINGS = 3
 """So many epsilons of a decade are tried until its first that shows the clusters is known."""
 _MOST_SIZES = 4
 _SMALLEST = 8
-"""Clusters of fewer nodes are planted only if asked for, or if the graph has no room for larger ones."""
+"""Smaller clusters are planted only if asked for, or if the graph is too small for larger ones."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,19 @@ class Effort:
     sizes: tuple[int, ...]
     epsilons: tuple[float, ...]
     refined: bool
-    """Whether epsilons between the last that does not show the clusters and the first that does are tried, too."""
+    """Whether epsilons between the last without and the first with visible clusters are tried."""
     repetitions: int
 
-
-def largest_component(topology: Topology) -> int:
-    """Return the number of nodes of the largest connected part."""
-    return int(np.bincount(topology.components).max(initial=0)) if topology.n_nodes else 0
+    @property
+    def n_runs(self) -> int:
+        """How many releases will be made: for every size, and once with equal weights."""
+        n_epsilons = len(self.epsilons)
+        each = n_epsilons + _HALVINGS * self.refined
+        return self.repetitions * (len(self.sizes) * each + n_epsilons)
 
 
 def default_sizes(topology: Topology) -> tuple[int, ...]:
-    """Return sizes from half of the largest component down to about 8 nodes, by steps of at least four.
+    """Return sizes from half of the largest component down to about 8 nodes, by steps of 4 or more.
 
     >>> from ptclust import Topology
     >>> default_sizes(Topology(range(999), range(1, 1000)))
@@ -60,50 +60,50 @@ def default_sizes(topology: Topology) -> tuple[int, ...]:
 
 
 def _largest_size(topology: Topology) -> int:
-    """Return how many nodes a planted cluster can have: half of the largest component, or there would be no other."""
-    largest = largest_component(topology)
+    """Return half of the largest component: with a larger cluster there would be no other."""
+    largest = int(np.bincount(topology.components).max(initial=0)) if topology.n_nodes else 0
     if largest < 4:
         raise InputError(
-            f"there is nothing to predict where connected parts have at most {largest} node{'s' * (largest != 1)}; "
-            "clusters are planted on connected topologies of at least 4"
+            f"connected parts have at most {largest} node{'s' * (largest != 1)}; clusters are "
+            "planted on parts of at least 4"
         )
     return largest // 2
 
 
 def check_sizes(sizes: Sequence[int], topology: Topology) -> tuple[int, ...]:
-    """Return the sizes, the largest first; raise UsageError if one does not fit, InputError if none can."""
-    most = _largest_size(topology)
-    listed = list(sizes)
+    """Return the sizes, largest first; UsageError if one does not fit, InputError if none can."""
+    most, listed = _largest_size(topology), list(sizes)
+    if not listed:
+        raise UsageError("give at least one size of clusters, or leave sizes out")
     for size in listed:
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
         if not whole or not 2 <= size <= most:
             fits = "2" if most == 2 else f"a whole number from 2 to {most:,}"
             raise UsageError(
-                f"a size of clusters must be {fits}, half of the largest connected part, not {size!r}"
+                f"cluster sizes must be {fits}, half of the largest connected part, not {size!r}"
             )
-    if not listed:
-        raise UsageError("give at least one size of clusters, or leave sizes out")
     return tuple(sorted({int(size) for size in listed}, reverse=True))
 
 
 def fitted_effort(
     n_steps: Callable[[Sequence[float]], float],
     *,
-    default_sizes: tuple[int, ...],
+    topology: Topology,
     sizes: tuple[int, ...] | None,
     epsilons: tuple[float, ...] | None,
     planned: float | None,
     repetitions: int | None,
 ) -> tuple[Effort, tuple[str, ...]]:
-    """Return the most that fits in the work allowed, and what was left out for that; what is given is never cut.
+    """Return the most that fits in the work allowed, and what was left out; nothing given is cut.
 
     ``n_steps`` returns the mean steps of a run at some epsilons.
     """
     also = () if planned is None else (planned,)
+    usual_sizes = sizes or default_sizes(topology)
 
     def effort(n_sizes: int, times: int, grid: tuple[float, ...], refined: bool) -> Effort:
         return Effort(
-            sizes or _spread(default_sizes, n_sizes),
+            sizes or _spread(usual_sizes, n_sizes),
             tuple(sorted({*(epsilons or grid), *also})),
             refined and epsilons is None,
             repetitions or times,
@@ -117,44 +117,27 @@ def fitted_effort(
         effort(1, 1, few, False),
         effort(1, 1, also or (1.0,), False),
     ]
-    chosen = next(
-        (each for each in ladder if _runs(each) * n_steps(each.epsilons) <= WORK),
-        ladder[-1],
-    )
-    return chosen, tuple(_left_out(chosen, default_sizes, sizes, epsilons, repetitions))
+    fitting = (each for each in ladder if each.n_runs * n_steps(each.epsilons) <= WORK)
+    chosen = next(fitting, ladder[-1])
+    left_out = []
+    missing = [f"{size:,}" for size in usual_sizes if size not in chosen.sizes]
+    if missing:
+        left_out.append(
+            f"clusters of {', '.join(missing)} nodes, for the graph is large (sizes=, --sizes)"
+        )
+    if epsilons is None and not chosen.refined:
+        tried = ", ".join(f"{epsilon:g}" for epsilon in chosen.epsilons)
+        left_out.append(
+            f"all epsilons but {tried}, for the graph is large: "
+            "the first that shows clusters may lie between them"
+        )
+    if repetitions is None and chosen.repetitions < 8:
+        times = "one repetition" if chosen.repetitions == 1 else f"{chosen.repetitions} repetitions"
+        left_out.append(f"all but {times}, to keep it short (repetitions=)")
+    return chosen, tuple(left_out)
 
 
 def _spread(sizes: tuple[int, ...], count: int) -> tuple[int, ...]:
     """Return so many of the sizes, the largest among them."""
     places = np.linspace(0, len(sizes) - 1, min(len(sizes), count)).round()
     return tuple(sizes[int(place)] for place in places)
-
-
-def _runs(effort: Effort) -> int:
-    """Return how many releases will be made: for every size, and once with equal weights."""
-    n_epsilons = len(effort.epsilons)
-    each = n_epsilons + _HALVINGS * effort.refined
-    return effort.repetitions * (len(effort.sizes) * each + n_epsilons)
-
-
-def _left_out(
-    chosen: Effort,
-    default_sizes: tuple[int, ...],
-    sizes: tuple[int, ...] | None,
-    epsilons: tuple[float, ...] | None,
-    repetitions: int | None,
-) -> list[str]:
-    words = []
-    missing = [size for size in default_sizes if size not in chosen.sizes]
-    if sizes is None and missing:
-        listed = ", ".join(f"{size:,}" for size in missing)
-        words.append(f"clusters of {listed} nodes, for the graph is large (sizes=, --sizes)")
-    if epsilons is None and not chosen.refined:
-        tried = ", ".join(f"{epsilon:g}" for epsilon in chosen.epsilons)
-        words.append(
-            f"all epsilons but {tried}, for the graph is large: the first that shows clusters may lie between them"
-        )
-    if repetitions is None and chosen.repetitions < 8:
-        times = "one repetition" if chosen.repetitions == 1 else f"{chosen.repetitions} repetitions"
-        words.append(f"all but {times}, to keep it short (repetitions=)")
-    return words

@@ -56,8 +56,7 @@ class PlanRequest:
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
             raise UsageError(
-                "calibration='published' gives one half of epsilon to the tree and one to the weights: "
-                "leave split out"
+                "calibration='published' gives half of epsilon to the tree: leave split out"
             )
         object.__setattr__(self, "weight_range", check_range(self.weight_range))
 
@@ -100,10 +99,8 @@ class Plan:
 
     def clusterer(self, name: str | None = None) -> Clusterer:
         """Return what will cluster the release; by default what the request asks for."""
-        wanted = self.request.clusterer if name is None else name
-        return choose_clusterer(
-            wanted, self.mechanism, self.n_edges, self.n_nodes - self.n_components
-        )
+        wanted, n_tree = name or self.request.clusterer, self.n_nodes - self.n_components
+        return choose_clusterer(wanted, self.mechanism, self.n_edges, n_tree)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -114,9 +111,9 @@ class Plan:
         if min(self.chosen.noise, self.chosen.visible_gap) <= width:
             return ()
         return (
-            f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the whole range of "
-            f"the weights ({width:.3g}): the clusters will say nothing about them. Use a larger epsilon, "
-            "a smaller graph, or a smaller sensitivity if one holds",
+            f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the whole "
+            f"range of the weights ({width:.3g}): the clusters will say nothing about them. Use a "
+            "larger epsilon, a smaller graph, or a smaller sensitivity if one holds",
         )
 
     def statement(
@@ -139,9 +136,8 @@ class Plan:
                 f"to the draw of the tree, weights beyond {bound} in size look like that bound"
             )
         if clip is not None:
-            caveats.append(
-                f"weights were clipped to the public bounds {clip[0]:g} and {clip[1]:g} first"
-            )
+            low, high = clip
+            caveats.append(f"weights were clipped to the public bounds {low:g} and {high:g} first")
         return PrivacyStatement(
             variant="pure" if pure else "approximate",
             epsilon=float_up(chosen.spent.epsilon),
@@ -179,7 +175,7 @@ class Plan:
             f"{self.n_nodes:,} nodes, {self.n_edges:,} edges, {self.n_components:,} component(s)",
             f"Budget: {self.budget}; {self.request.sensitivity.describe()}",
             "",
-            f"  {'mechanism':10s}{'tree noise':>12s}{'weight noise':>14s}{'visible gap':>13s}  noise on",
+            "  mechanism   tree noise  weight noise  visible gap  noise on",
         ]
         for each in self.calibrations:
             mark = ">" if each is self.chosen else " "
@@ -191,14 +187,12 @@ class Plan:
             )
         lines += [
             "",
-            "Noise is in units of the weights (standard deviation). Clusters are seen, about, if weights",
-            "within and across them are the visible gap apart. '>' is chosen.",
+            "Noise is in units of the weights (standard deviation). Clusters are seen, about, if",
+            "weights within and across them are the visible gap apart. '>' is chosen.",
         ]
         if self.chosen.tree is not None:
-            lines.append(
-                f"To the tree, weights beyond {self.chosen.tree.largest_weight:.3g} in size look like that "
-                "bound."
-            )
+            bound = f"{self.chosen.tree.largest_weight:.3g}"
+            lines.append(f"To the tree, weights beyond {bound} in size look like that bound.")
         if self.chosen.spent != self.budget:
             lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
@@ -218,8 +212,7 @@ def plan(
 ) -> Plan:
     """Return every mechanism that fits the budget, with its noise, and the one that would be used.
 
-    Only public numbers are needed: how many nodes, edges and components there are, the budget and the
-    sensitivity.
+    Only public numbers are needed: those of nodes, edges and components, budget and sensitivity.
 
     Parameters
     ----------
@@ -229,19 +222,18 @@ def plan(
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     mechanism : str
-        The name of a mechanism, such as "kruskal", "pamst", "gaussian" or "laplace", or "auto" for the
-        one under which the least clear clusters can be seen.
+        A name in ``MECHANISMS.names``, or "auto" for the mechanism under which the least clear
+        clusters can be seen.
     split : float, optional
-        Share of the budget for the tree, where tree and weights are released apart. By default the
-        noise of both is the same.
+        Share of the budget for the tree, where tree and weights are released apart. By default
+        the noise of both is the same.
     clusterer : str
-        The name of the clusterer for what is released, or "auto": one that averages over edges bears
-        more noise on each.
+        A name in ``CLUSTERERS.names``, or "auto"; one that averages over edges bears more noise.
     calibration : {"sound", "published"}
         The paper's printed scales spend more than the paper claims; the plan says how much.
     weight_range : pair of float, optional
-        Public bounds of the weights, to warn of noise that drowns them, and to keep all of them apart
-        in the tree where the sensitivity is tiny.
+        Public bounds of the weights, to warn of noise that drowns them, and to keep all of them
+        apart in the tree where the sensitivity is tiny.
 
     Examples
     --------
@@ -254,43 +246,40 @@ def plan(
     """
     if not isinstance(topology, Topology):
         raise InputError(
-            f"a plan is made for a Topology, not an object of type {type(topology).__name__}; of a Graph "
-            "take graph.topology"
+            f"a plan is made for a Topology, not for a {type(topology).__name__}; of a Graph take "
+            "graph.topology"
         )
-    return make_plan(
-        topology,
-        PlanRequest(
-            epsilon=epsilon,
-            delta=delta,
-            sensitivity=sensitivity,
-            mechanism=mechanism,
-            split=split,
-            clusterer=clusterer,
-            calibration=calibration,
-            weight_range=weight_range,
-        ),
+    request = PlanRequest(
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        mechanism=mechanism,
+        split=split,
+        clusterer=clusterer,
+        calibration=calibration,
+        weight_range=weight_range,
     )
+    return make_plan(topology, request)
 
 
 def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     """Return the plan for a request; UsageError if no mechanism fits it."""
     found, problems = [], []
+    n_edges, n_tree = topology.n_edges, topology.n_tree_edges
     for mechanism in request.mechanisms:
         try:
-            clusterer = choose_clusterer(
-                request.clusterer, mechanism, topology.n_edges, topology.n_tree_edges
-            )
+            clusterer = choose_clusterer(request.clusterer, mechanism, n_edges, n_tree)
             calibration = _calibrate(mechanism, topology, request)
         except UsageError as problem:
             problems.append(problem)
             continue
-        gap = clusterer.visible_gap(topology.n_nodes, topology.n_edges, topology.n_tree_edges)
+        gap = clusterer.visible_gap(topology.n_nodes, n_edges, n_tree)
         found.append(replace(calibration, visible_gap=gap * calibration.noise))
     if not found:
         raise problems[0]
     return Plan(
         n_nodes=topology.n_nodes,
-        n_edges=topology.n_edges,
+        n_edges=n_edges,
         n_components=topology.n_components,
         request=request,
         calibrations=tuple(found),
@@ -330,7 +319,6 @@ def check_range(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
         low, high = 0.0, 0.0
     if not (low < high and abs(low) < float("inf") and abs(high) < float("inf")):
         raise UsageError(
-            "bounds of the weights must be a pair of finite numbers, the smaller first, not "
-            f"{bounds!r}"
+            f"weight bounds must be a pair of finite numbers, the smaller first, not {bounds!r}"
         )
     return low, high

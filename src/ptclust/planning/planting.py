@@ -1,38 +1,36 @@
-"""Clusters planted on a given topology: connected pieces of about equal size, light within and heavy across."""
+"""Clusters planted on a topology: connected pieces of similar size, light within, heavy across."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust._components import adjacency
+from ptclust._kernel import kernel
 from ptclust.graph.topology import Topology, WeightedGraph
-from ptclust.planning import _planting_kernel as kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MadeUpGraph", "connected_pieces", "planted_weights", "typical_size", "weight_intervals"]
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
 WITHIN = (0.1, 0.3)
 """Shares of the weight range within clusters: w_min and w_max of the paper's experiments."""
 ACROSS = (0.9, 1.0)
 """The same across clusters, at full contrast."""
+_GROWTH, _DEPTH, _BRANCH = 0, 1, 2
 _SWEEPS = 64
 """After as much work as this many sweeps of the whole graph, pieces stay as they are."""
 
 
-def connected_pieces(
-    topology: Topology, size: int, random: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return the piece of every node: connected pieces of 1/2 to 3/2 of ``size`` nodes, where there are such.
+def connected_pieces(topology: Topology, size: int, random: np.random.Generator) -> Ints:
+    """Return the piece of every node: connected pieces of 1/2 to 3/2 of ``size``, where possible.
 
-    A component of fewer nodes is one piece. A hub whose branches are small cannot be divided into connected pieces of
-    any size but one, and stays whole: see `typical_size`.
+    A component of fewer nodes is one piece. A hub with small branches cannot be divided, and stays
+    whole: see `typical_size`.
 
-    Examples
-    --------
     >>> from ptclust import Topology
     >>> path = Topology(range(11), range(1, 12))
     >>> np.bincount(connected_pieces(path, 4, np.random.default_rng(0))).tolist()
@@ -46,11 +44,150 @@ def connected_pieces(
     piece = np.full(n_nodes, -1, dtype=np.int64)
     most_work = _SWEEPS * (n_nodes + 2 * n_edges)
     chance = random.random(n_nodes) ** 2  # squared: rather the nodes met early, for compact pieces
-    kernel.halve_pieces(indptr, neighbours, roots, size, most_work, chance, piece)
+    _halve_pieces(indptr, neighbours, roots, size, most_work, chance, piece)
     return piece
 
 
-def typical_size(pieces: NDArray[np.int64]) -> int:
+@kernel
+def _grow(
+    start: Ints, near: NDArray[Any], root: int, piece: Ints, mark: int, found: Ints, chance: Floats
+) -> int:
+    """Move what is connected to ``root`` within its piece to the piece ``mark``; return how much.
+
+    It goes on from any node found so far, by ``chance``: compact, and fair to both sides of a
+    bipartite graph. With chances of zero it goes nearest first: one side after the other.
+    """
+    old = piece[root]
+    piece[root] = mark
+    found[0] = root
+    count, head = 1, 0
+    while head < count:
+        drawn = head + int(chance[head] * (count - head))
+        found[head], found[drawn] = found[drawn], found[head]
+        node = found[head]
+        head += 1
+        for i in range(start[node], start[node + 1]):
+            other = near[i]
+            if piece[other] == old:
+                piece[other] = mark
+                found[count] = other
+                count += 1
+    return count
+
+
+@kernel
+def _walk(
+    start: Ints,
+    near: NDArray[Any],
+    root: int,
+    piece: Ints,
+    mark: int,
+    found: Ints,
+    below: Ints,
+    seen: Ints,
+    stack: Ints,
+) -> None:
+    """Move the same as `_grow`, deep first: ``found`` holds every branch as one run of nodes.
+
+    The branch that begins at a node has ``below`` of it nodes.
+    """
+    old = piece[root]
+    piece[root] = mark
+    found[0], stack[0], seen[root], below[root] = root, root, start[root], 1
+    count, height = 1, 1
+    while height:
+        node = stack[height - 1]
+        if seen[node] == start[node + 1]:
+            height -= 1
+            if height:
+                below[stack[height - 1]] += below[node]
+            continue
+        other = near[seen[node]]
+        seen[node] += 1
+        if piece[other] == old:
+            piece[other] = mark
+            found[count], stack[height] = other, other
+            seen[other], below[other] = start[other], 1
+            count += 1
+            height += 1
+
+
+@kernel
+def _halve_pieces(
+    start: Ints,
+    near: NDArray[Any],
+    roots: NDArray[Any],
+    size: int,
+    most_work: int,
+    chance: Floats,
+    piece: Ints,
+) -> None:
+    """Number the nodes in ``piece`` by connected pieces of 1/2 to 3/2 of ``size``, where possible.
+
+    ``roots`` holds one node of every component, ``chance`` a random number below 1 for every node,
+    and ``piece`` is filled with -1 on entry.
+
+    In a piece too large, a part grows from a far end; what it reaches first is connected. What is
+    left may lie in fragments that touch the first part: small ones join it, the others are parts of
+    their own. Where this hardly divides the piece, because a hub holds all together, the next try
+    goes deep first, which leaves branches whole; if that does not help, the branch nearest to half
+    is cut off. What even this leaves undivided stays so, as does all after ``most_work`` steps.
+    """
+    n_nodes = len(piece)
+    found, rest = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    below, seen = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    stack, todo = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    todo_size, todo_kind = np.empty(n_nodes, np.int64), np.zeros(n_nodes, np.int64)
+    nearest_first = np.zeros(n_nodes)
+    count = waiting = len(roots)
+    work = 0
+    for i in range(len(roots)):
+        todo[i] = roots[i]
+        todo_size[i] = _grow(start, near, roots[i], piece, i, found, nearest_first)
+    while waiting:
+        waiting -= 1
+        root, total, kind = todo[waiting], todo_size[waiting], todo_kind[waiting]
+        wanted = (2 * total + size) // (2 * size)  # total / size, rounded
+        if wanted < 2 or work > most_work:
+            continue
+        whole = piece[root]
+        # n_nodes marks nodes for the moment; a part takes a number of its own only when it is one.
+        _grow(start, near, root, piece, n_nodes, found, nearest_first)
+        far = found[total - 1]
+        begin, end = total * (wanted // 2) // wanted, total
+        if kind == _GROWTH:
+            _grow(start, near, far, piece, whole, found, chance)
+        else:
+            _walk(start, near, far, piece, whole, found, below, seen, stack)
+            if kind == _BRANCH:
+                begin = np.argmin(np.abs(2 * below[found[:total]] - total))
+                end = begin + below[found[begin]]
+                if 2 * (total - end + begin) < size:
+                    begin = end  # too little would stay behind
+        for i in range(total):
+            work += start[found[i] + 1] - start[found[i]] + 1
+        for i in range(begin, end):
+            piece[found[i]] = n_nodes
+        first = total - (end - begin)
+        for i in range(begin, end):
+            node = found[i]
+            if piece[node] == n_nodes:
+                part = _grow(start, near, node, piece, count, rest, nearest_first)
+                if 2 * part < size:
+                    for j in range(part):
+                        piece[rest[j]] = whole
+                    first += part
+                else:
+                    todo[waiting], todo_size[waiting], todo_kind[waiting] = node, part, _GROWTH
+                    waiting += 1
+                    count += 1
+        if first < total or kind != _BRANCH:
+            todo[waiting], todo_size[waiting] = far, first
+            todo_kind[waiting] = min(kind + 1, _BRANCH) if 4 * first > 3 * total else _GROWTH
+            waiting += 1
+
+
+def typical_size(pieces: Ints) -> int:
     """Return the size such that half of all nodes are in pieces of at most so many nodes.
 
     >>> typical_size(np.array([0, 0, 0, 0, 0, 1, 2, 3]))
@@ -65,9 +202,8 @@ def weight_intervals(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return where weights lie within clusters and across them.
 
-    Within, from 10 to 30 % of the range. Across, at contrast 1, from 90 to 100 %, as in the paper's experiments; a
-    smaller contrast moves this interval towards the other in proportion. Below 1/4 they overlap, at 0 they would be
-    one.
+    A contrast below 1 moves the interval across towards the other in proportion. Below 1/4 they
+    overlap, at 0 they would be one.
 
     >>> weight_intervals((0.0, 10.0), 1.0)
     ((1.0, 3.0), (9.0, 10.0))
@@ -78,19 +214,18 @@ def weight_intervals(
         # Rounding must not lead out of the range, or the pipeline refuses the weights.
         return min(max(low + (high - low) * share, low), high)
 
-    across = (w + contrast * (a - w) for w, a in zip(WITHIN, ACROSS, strict=True))
-    first, second = across
-    return (at(WITHIN[0]), at(WITHIN[1])), (at(first), at(second))
+    least, most = (w + contrast * (a - w) for w, a in zip(WITHIN, ACROSS, strict=True))
+    return (at(WITHIN[0]), at(WITHIN[1])), (at(least), at(most))
 
 
 def planted_weights(
     topology: Topology,
-    pieces: NDArray[np.int64],
+    pieces: Ints,
     weight_range: tuple[float, float],
     contrast: float,
     random: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Return weights of all edges, uniform in the interval for edges within pieces and in that for edges across."""
+) -> Floats:
+    """Return weights of all edges, uniform in the interval of edges within pieces or across."""
     within, across = weight_intervals(weight_range, contrast)
     same = pieces[topology.sources] == pieces[topology.targets]
     low, high = (np.where(same, *bounds) for bounds in zip(within, across, strict=True))
@@ -100,5 +235,5 @@ def planted_weights(
 class MadeUpGraph(WeightedGraph):
     """A public topology with made-up weights: nobody's, so mechanisms may be tried on it freely."""
 
-    def __init__(self, topology: Topology, weights: NDArray[np.float64]) -> None:
+    def __init__(self, topology: Topology, weights: Floats) -> None:
         self.topology, self.weights = topology, weights

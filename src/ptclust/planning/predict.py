@@ -1,4 +1,4 @@
-"""Predicting what a budget will show: the real pipeline, on clusters planted on the public topology."""
+"""Predicting what a budget will show: the real pipeline, on clusters planted on the topology."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust._registry import AUTO
+from ptclust.clustering.clusterer import CLUSTERERS
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
-from ptclust.planning import effort as effort_module
-from ptclust.planning.effort import check_sizes, default_sizes, fitted_effort
+from ptclust.planning import effort as limits
 from ptclust.planning.plan import PlanRequest
-from ptclust.planning.result import Curve, Prediction
+from ptclust.planning.result import Prediction
 from ptclust.planning.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
     from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
-
-__all__ = ["predict"]
-
-_INSTEAD = (
-    "clusterer='contraction', which 'auto' means here and which as a rule sees more, for one run of it on this graph "
-    "takes long. The above holds for clusterer='levels'; to wait for the other, ask for it"
-)
 
 
 def predict(
@@ -49,11 +42,12 @@ def predict(
     random_state: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Prediction:
-    """Tell at which epsilon clusters of several sizes would become visible, before anything is spent.
+    """Predict at which epsilon clusters of several sizes become visible, before anything is spent.
 
-    On the given topology, connected pieces of about equal size are planted as clusters, with weights that are small
-    within and large across; the pipeline publishes them, and its clusters are compared with the planted ones. Every
-    repetition plants anew. The same is done with all weights equal, to see what the topology gives away by itself.
+    Connected pieces of about equal size are planted as clusters on the topology, with weights that
+    are small within and large across; the pipeline publishes them, and its clusters are compared
+    with the planted ones. Every repetition plants anew. The same is done with all weights equal, to
+    see what the topology gives away by itself.
 
     Parameters
     ----------
@@ -62,18 +56,20 @@ def predict(
     sensitivity, delta, mechanism, split, clusterer, calibration
         As for `ptclust.plan` and `ptclust.PTClust`.
     sizes : sequence of int, optional
-        Nodes of a cluster, about. By default up to four sizes, from half of the largest component down to 8.
+        Nodes of a cluster, about. By default up to four sizes, from half of the largest component
+        down to 8.
     epsilons : sequence of float, optional
-        By default from 0.01 to 100 by decades, and a few between the last that does not show the clusters and the
-        first that does, until steps are of 1, 1.5, 2, 3, 5, 7, 10.
+        By default from 0.01 to 100 by decades, and a few between the last that does not show the
+        clusters and the first that does, until steps are of 1, 1.5, 2, 3, 5, 7, 10.
     planned : float, optional
         An epsilon to try as well: the one that is to be spent.
     weight_range : pair of float, optional
-        Public bounds of the weights. Without them, weights are taken to lie in 0 to 1, and the prediction says so.
+        Public bounds of the weights. Without them, weights are taken to lie in 0 to 1, and the
+        prediction says so.
     contrast : float, default 1
-        How far apart weights within and across clusters are. At 1 those within lie in 10 to 30 % of the range, those
-        across in 90 to 100 %, as in the paper's experiments; a smaller contrast brings them closer in proportion, and
-        below 1/4 they overlap.
+        How far apart weights within and across clusters are. At 1 those within lie in 10 to 30 % of
+        the range, those across in 90 to 100 %, as in the paper's experiments; a smaller contrast
+        brings them closer in proportion, and below 1/4 they overlap.
     repetitions : int, optional
         By default up to 16.
     random_state : int, default 0
@@ -84,29 +80,28 @@ def predict(
     Returns
     -------
     Prediction
-        Of sizes, epsilons and repetitions that are not given, as much is tried as fits in a bounded amount of work;
-        what was left out is in its ``left_out``. Where 'auto' means a clusterer of which one run would take too long,
-        another takes its place, and the prediction says so.
+        Of sizes, epsilons and repetitions that are not given, as much is tried as fits in a bounded
+        amount of work. Where 'auto' means a clusterer of which one run would take too long, another
+        takes its place. ``left_out`` says what was not tried.
 
     Notes
     -----
-    *Privacy.* Only the topology, which is public, is looked at; weights are made up. Nothing is spent.
+    *Privacy.* Only the topology, which is public, is looked at; weights are made up. Nothing is
+    spent.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ptclust import Sensitivity, Topology
     >>> all_pairs = Topology(*np.triu_indices(40, 1))
-    >>> linf = Sensitivity(linf=0.001)
-    >>> prediction = predict(
-    ...     all_pairs, sensitivity=linf, delta=1e-6, sizes=[20], epsilons=[0.001, 1.0], repetitions=4
-    ... )
+    >>> trials = {"sizes": [20], "epsilons": [0.001, 1.0], "repetitions": 4}
+    >>> prediction = predict(all_pairs, sensitivity=Sensitivity(linf=0.001), delta=1e-6, **trials)
     >>> prediction.curves[0].visible_from
     1.0
     """
     if not isinstance(topology, Topology):
         raise InputError(
-            f"a prediction is made for a Topology, not an object of type {type(topology).__name__}: it looks at no "
+            f"a prediction needs a Topology, not a {type(topology).__name__}: it looks at no "
             "weight. Of a Graph take graph.topology"
         )
     request = PlanRequest(
@@ -119,69 +114,47 @@ def predict(
         calibration=calibration,
         weight_range=weight_range,
     )
-    return predict_request(
-        topology,
-        request,
-        planned=planned is not None,
-        sizes=sizes,
-        epsilons=epsilons,
-        contrast=contrast,
-        repetitions=repetitions,
-        random_state=random_state,
-        progress=progress,
-    )
-
-
-def predict_request(
-    topology: Topology,
-    request: PlanRequest,
-    *,
-    planned: bool = True,
-    sizes: Sequence[int] | None = None,
-    epsilons: Sequence[float] | None = None,
-    contrast: float = 1.0,
-    repetitions: int | None = None,
-    random_state: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Prediction:
-    """Return the prediction for a request; its epsilon is tried as well if it is ``planned``."""
     _check(contrast, repetitions, random_state)
-    given_sizes = None if sizes is None else check_sizes(sizes, topology)
+    given_sizes = None if sizes is None else limits.check_sizes(sizes, topology)
     given_epsilons = None if epsilons is None else _as_epsilons(epsilons)
     simulation = Simulation(topology, request, float(contrast), int(random_state), progress)
-    instead: tuple[str, ...] = ()
-    steps = simulation.n_steps(given_epsilons or [1.0])
-    if request.clusterer == AUTO and steps > effort_module.WORK:
+    left_out: list[str] = []
+    some_epsilons = given_epsilons or (1.0,)
+    fast = next(each.name for each in CLUSTERERS if each.needs == "tree")
+    slow = max(
+        (simulation.plan(epsilon).clusterer() for epsilon in some_epsilons),
+        key=lambda each: each.cost.steps(topology.n_nodes + topology.n_edges),
+    ).name
+    if clusterer == AUTO and slow != fast and simulation.n_steps(some_epsilons) > limits.WORK:
         # A single run would be too long to wait for.
-        simulation = replace(simulation, request=replace(request, clusterer="levels"), _plans={})
-        instead = (_INSTEAD,)
-    effort, left_out = fitted_effort(
+        simulation = replace(simulation, request=replace(request, clusterer=fast), _plans={})
+        left_out.append(
+            f"clusterer={slow!r}, which 'auto' means here and which as a rule sees more: one run "
+            f"takes long. The above holds for clusterer={fast!r}; to wait for the other, ask for it"
+        )
+    exactly = None if planned is None else float(planned)
+    effort, not_tried = limits.fitted_effort(
         simulation.n_steps,
-        default_sizes=given_sizes or default_sizes(topology),
+        topology=topology,
         sizes=given_sizes,
         epsilons=given_epsilons,
-        planned=float(request.epsilon) if planned else None,
+        planned=exactly,
         repetitions=repetitions,
     )
-    curves: list[Curve] = []
-    problems: list[str] = []
-    for size in effort.sizes:
-        problem = simulation.problem(size)
-        if problem is None:
-            curves.append(simulation.curve(size, effort))
-        else:
-            problems.append(problem)
+    problems = {size: simulation.problem(size) for size in effort.sizes}
     return Prediction(
         n_nodes=topology.n_nodes,
         n_edges=topology.n_edges,
-        sensitivity=request.sensitivity,
-        delta=float(request.delta),
+        sensitivity=sensitivity,
+        delta=float(delta),
         weight_range=request.weight_range,
         contrast=float(contrast),
         repetitions=effort.repetitions,
-        planned=float(request.epsilon) if planned else None,
-        curves=tuple(curves),
-        left_out=(*instead, *left_out, *problems),
+        planned=exactly,
+        curves=tuple(
+            simulation.curve(size, effort) for size in effort.sizes if problems[size] is None
+        ),
+        left_out=(*left_out, *not_tried, *filter(None, problems.values())),
     )
 
 
@@ -189,7 +162,7 @@ def _check(contrast: float, repetitions: int | None, random_state: int) -> None:
     number = isinstance(contrast, (int, float, np.number)) and not isinstance(contrast, bool)
     if not number or not 0 < contrast <= 1:
         raise UsageError(
-            f"contrast must lie above 0 and be at most 1, not {contrast!r}; 1 is as clear as in the paper's experiments"
+            f"contrast must lie above 0 and be at most 1, not {contrast!r}; 1 is that of the paper"
         )
     for name, value, least in (("repetitions", repetitions, 1), ("random_state", random_state, 0)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

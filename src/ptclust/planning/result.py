@@ -1,4 +1,4 @@
-"""What a prediction found: agreement with planted clusters against epsilon, one curve for every size."""
+"""What a prediction found: agreement with planted clusters against epsilon, a curve a size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from ptclust.planning.planting import weight_intervals
 
 if TYPE_CHECKING:
     from ptclust.privacy import Sensitivity
-
-__all__ = ["GOAL", "Curve", "Point", "Prediction"]
 
 GOAL = 0.9
 """Mean agreement from which on clusters count as visible."""
@@ -28,11 +26,11 @@ class Point:
     clusterer: str
     """How what it releases is clustered."""
     ari: float
-    """Mean adjusted Rand index over the repetitions: 1 for the planted clusters, about 0 for chance."""
+    """Mean adjusted Rand index over the repetitions: 1 for the planted clusters, 0 for chance."""
     margin: float | None
     """Half the width of the 95 % t interval of the mean; None for a single repetition."""
     control: float | None
-    """The mean where all weights are equal: what the topology gives away by itself. None if not measured here."""
+    """The mean where all weights are equal: what the topology gives away. None if not measured."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers."""
@@ -64,7 +62,7 @@ class Curve:
 
     @property
     def control(self) -> float:
-        """The most that was found with all weights equal: the largest such mean over all epsilons."""
+        """The largest mean over all epsilons with all weights equal."""
         return max(point.control for point in self.points if point.control is not None)
 
     def at(self, epsilon: float) -> Point | None:
@@ -85,7 +83,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What planted clusters of several sizes tell about the budget that clusters of this topology need.
+    """What planted clusters of several sizes say about the budget that clusters need here.
 
     It holds nothing private: the topology is public, the weights were made up.
     """
@@ -139,52 +137,41 @@ class Prediction:
         """Return the prediction as a page to read."""
         within, across = ("{:.3g} to {:.3g}".format(*bounds) for bounds in self.weights)
         lines = [
-            "Prediction: clusters planted on this topology, published with made-up weights. Nothing is spent.",
+            "Prediction: clusters planted on this topology, published with made-up weights.",
+            "Nothing is spent.",
             f"Weights are {within} within clusters and {across} across.",
         ]
         if self.weight_range is None:
-            lines.append(
-                "No range of the weights was declared: they are taken to lie in 0 to 1, and if yours do not,\n"
-                "these epsilons are wrong. Declare it (--weight-range, weight_range=)."
-            )
+            lines += [
+                "No range of the weights was declared: they are taken to lie in 0 to 1, and if",
+                "yours do not, all epsilons are wrong. Declare it (--weight-range, weight_range=).",
+            ]
         lines.append("")
         if self.curves:
             lines += [*right_aligned(self._rows()), "", *self._legend()]
-        lines += [
-            line
-            for reason in self.left_out
-            for line in textwrap.wrap(f"Left out: {reason}.", 100, subsequent_indent="  ")
-        ]
+        for reason in self.left_out:
+            lines += textwrap.wrap(f"Left out: {reason}.", 100, subsequent_indent="  ")
         return "\n".join(lines)
 
     def _rows(self) -> list[list[str]]:
         planned = [] if self.planned is None else [f"ARI at epsilon = {self.planned:g}"]
         rows = [["nodes each", "clusters", "visible from epsilon", *planned, "topology alone"]]
         for curve in self.curves:
-            point = None if self.planned is None else curve.at(self.planned)
-            rows.append(
-                [
-                    f"{curve.typical_size:,}",
-                    f"{curve.n_clusters:,}",
-                    _visible(curve),
-                    *([] if self.planned is None else [_mean(point)]),
-                    f"{curve.control:.2f}".replace("-0.00", "0.00"),
-                ]
-            )
+            size, count = f"{curve.typical_size:,}", f"{curve.n_clusters:,}"
+            mean = [] if self.planned is None else [_mean(curve.at(self.planned))]
+            rows.append([size, count, _visible(curve), *mean, _two_digits(curve.control)])
         return rows
 
     def _legend(self) -> list[str]:
         times = "1 repetition" if self.repetitions == 1 else f"{self.repetitions} repetitions"
         lines = [
-            f"Visible: a mean adjusted Rand index (ARI; 1 is all, 0 is chance) of at least {GOAL} in {times},",
-            "at this epsilon and at all larger ones tried. Topology alone: the most that is found if all weights",
-            "are equal; so much of such clusters is public anyway.",
-            "Clusters as clear as these become visible there; yours may be less clear, and then need more.",
+            f"Visible: a mean adjusted Rand index (ARI; 1 is all, 0 is chance) of at least {GOAL}",
+            f"in {times}, at this epsilon and at all larger ones tried. Topology alone: the most",
+            "that is found if all weights are equal; so much of such clusters is public anyway.",
+            "Clusters as clear as these are visible there; yours may be less clear, and need more.",
         ]
         if any(curve.control >= GOAL for curve in self.curves):
-            lines.append(
-                "Where the topology alone shows the clusters, they say nothing about weights."
-            )
+            lines.append("Where the topology alone shows clusters, they say nothing about weights.")
         return lines
 
 
@@ -198,5 +185,9 @@ def _visible(curve: Curve) -> str:
 def _mean(point: Point | None) -> str:
     if point is None:
         return "-"
-    value = f"{point.ari:.2f}".replace("-0.00", "0.00")
+    value = _two_digits(point.ari)
     return value if point.margin is None else f"{value} ± {point.margin:.2f}"
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2f}".replace("-0.00", "0.00")

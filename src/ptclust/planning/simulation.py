@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust._statistics import agreement, margin_of, seed_of
 from ptclust.planning.effort import FINE, Effort
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
-from ptclust.planning.planting import (
-    MadeUpGraph,
-    connected_pieces,
-    planted_weights,
-    typical_size,
-)
+from ptclust.planning.planting import MadeUpGraph, connected_pieces, planted_weights, typical_size
 from ptclust.planning.result import Curve, Point
 from ptclust.privacy.randomness import RandomStream
 
@@ -25,13 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ptclust.graph.topology import Topology
-
-__all__ = ["Simulation"]
-
-
-class _Planted(NamedTuple):
-    graph: MadeUpGraph
-    truth: NDArray[np.int64]
+    from ptclust.planning.planting import Ints
 
 
 @dataclass
@@ -45,7 +34,7 @@ class Simulation:
     seed: int
     progress: Callable[[str], None]
     _plans: dict[float, Plan] = field(default_factory=dict)
-    _controls: dict[tuple[float, int], NDArray[np.int64]] = field(default_factory=dict)
+    _controls: dict[tuple[float, int], Ints] = field(default_factory=dict)
 
     @property
     def weight_range(self) -> tuple[float, float]:
@@ -71,72 +60,66 @@ class Simulation:
         if size <= 2 * typical < 4 * size:
             return None
         return (
-            f"clusters of {size:,} nodes, for the topology does not fall into connected pieces of about that size, but "
-            f"into pieces of about {typical:,}; a hub with small branches cannot be divided, nor components joined"
+            f"clusters of {size:,} nodes, for the topology falls into connected pieces of about "
+            f"{typical:,}; a hub with small branches cannot be divided, nor components joined"
         )
 
-    def pieces(self, size: int, repetition: int) -> NDArray[np.int64]:
+    def pieces(self, size: int, repetition: int) -> Ints:
         """Return the planted cluster of every node in one repetition."""
         random = np.random.default_rng(seed_of(self.seed, "pieces", size, repetition))
         return connected_pieces(self.topology, size, random)
 
-    def planted(self, size: int, repetition: int) -> _Planted:
-        """Return the graph of one repetition; the same whenever it is asked for."""
-        truth = self.pieces(size, repetition)
-        random = np.random.default_rng(seed_of(self.seed, "weights", size, repetition))
-        weights = planted_weights(self.topology, truth, self.weight_range, self.contrast, random)
-        return _Planted(MadeUpGraph(self.topology, weights), truth)
-
-    def labels(self, graph: MadeUpGraph, epsilon: float, *key: object) -> NDArray[np.int64]:
+    def labels(self, weights: NDArray[np.float64], epsilon: float, *key: object) -> Ints:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
-        planned = self.plan(epsilon)
+        planned, graph = self.plan(epsilon), MadeUpGraph(self.topology, weights)
         with RandomStream.seeded(seed_of(self.seed, "noise", epsilon, *key)) as stream:
             published = planned.mechanism.draw(graph, planned.chosen, stream)
         return planned.clusterer().cluster(published).labels
 
-    def control(self, epsilon: float, repetition: int) -> NDArray[np.int64]:
-        """Return the clusters that are published if all weights are equal; no matter what is planted."""
+    def control(self, epsilon: float, repetition: int) -> Ints:
+        """Return the clusters that are published if all weights are equal, whatever is planted."""
         key = epsilon, repetition
         if key not in self._controls:
             weights = np.full(self.topology.n_edges, sum(self.weight_range) / 2)
-            graph = MadeUpGraph(self.topology, weights)
-            self._controls[key] = self.labels(graph, epsilon, "equal", repetition)
+            self._controls[key] = self.labels(weights, epsilon, "equal", repetition)
         return self._controls[key]
 
     def curve(self, size: int, effort: Effort) -> Curve:
-        """Return the agreement at all epsilons, and at some in between, ever nearer to where the clusters appear."""
+        """Return the agreement at all epsilons, and at some around where the clusters appear."""
         truths = [self.pieces(size, repetition) for repetition in range(effort.repetitions)]
         curve = Curve(
             size=size,
             typical_size=int(np.median([typical_size(truth) for truth in truths])),
             n_clusters=int(np.median([truth.max() + 1 for truth in truths])),
-            points=tuple(self.points(size, effort.epsilons, effort.repetitions, controlled=True)),
+            points=tuple(self.points(size, truths, effort.epsilons, controlled=True)),
         )
         while effort.refined and (between := _in_sight(curve)):
             middle = [between[len(between) // 2]]
-            more = self.points(size, middle, effort.repetitions, controlled=False)
+            more = self.points(size, truths, middle, controlled=False)
             points = sorted([*curve.points, *more], key=lambda point: point.epsilon)
             curve = replace(curve, points=tuple(points))
         return curve
 
     def points(
-        self, size: int, epsilons: Sequence[float], repetitions: int, *, controlled: bool
+        self, size: int, truths: list[Ints], epsilons: Sequence[float], *, controlled: bool
     ) -> Iterator[Point]:
         """Yield the means at these epsilons, with those of equal weights if ``controlled``."""
         scores: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
         controls: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
-        for repetition in range(repetitions):
-            planted = self.planted(size, repetition)
+        for i, truth in enumerate(truths):
+            random = np.random.default_rng(seed_of(self.seed, "weights", size, i))
+            weights = planted_weights(
+                self.topology, truth, self.weight_range, self.contrast, random
+            )
             for epsilon in epsilons:
                 self.progress(
-                    f"Predicting: clusters of {size:,} nodes, repetition {repetition + 1} of {repetitions}, "
+                    f"Predicting: clusters of {size:,} nodes, repetition {i + 1} of {len(truths)}, "
                     f"epsilon = {epsilon:g}"
                 )
-                labels = self.labels(planted.graph, epsilon, size, repetition)
-                scores[epsilon].append(agreement(planted.truth, labels))
+                labels = self.labels(weights, epsilon, size, i)
+                scores[epsilon].append(agreement(truth, labels))
                 if controlled:
-                    equal = self.control(epsilon, repetition)
-                    controls[epsilon].append(agreement(planted.truth, equal))
+                    controls[epsilon].append(agreement(truth, self.control(epsilon, i)))
         for epsilon in epsilons:
             yield Point(
                 epsilon=epsilon,
@@ -149,7 +132,7 @@ class Simulation:
 
 
 def _in_sight(curve: Curve) -> tuple[float, ...]:
-    """Return the epsilons between the last that does not show the clusters and the first that does."""
+    """Return the epsilons between the last without and the first with visible clusters."""
     tried = [point.epsilon for point in curve.points]
     if curve.visible_from is None or curve.visible_from == tried[0]:
         return ()
