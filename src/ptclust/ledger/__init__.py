@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ptclust.ledger.amounts import Amount
-from ptclust.ledger.ledger import Account, Charge, Ledger
-from ptclust.ledger.payment import Payment
+from ptclust.ledger.amounts import Account, Amount
+from ptclust.ledger.ledger import Charge, Ledger, Payment
 
 __all__ = ["Account", "Amount", "Charge", "Ledger", "Payment"]

@@ -1,8 +1,8 @@
 """The file of a ledger: a SQLite database of one append-only log, and the sums of that log.
 
-The log is the truth. Every entry holds a SHA-256 digest over itself and the entry before it; ``head`` counts the
-entries and holds the last digest, ``account`` the running sums. ``replay`` reads the log again from the start
-and refuses a file in which anything of this does not agree.
+The log is the truth. Every entry holds a SHA-256 digest over itself and the entry before it;
+``head`` counts the entries and holds the last digest, ``account`` the running sums. ``replay``
+reads the log from the start and refuses a file in which anything of this does not agree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from ptclust._files import check_writable
 from ptclust.errors import FileError
-from ptclust.ledger.amounts import Amount
+from ptclust.ledger.amounts import Account, Amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +33,11 @@ _PATIENCE_SECONDS = 120.0
 """How long to wait for other processes; a charge takes milliseconds."""
 _NAP_SECONDS = 0.5
 """SQLite waits this long at a time; between two waits Python can hear Ctrl-C."""
-# EXTRA also syncs the directory after the journal is deleted: else a power cut could bring the journal back, and with
-# it undo a charge whose release is out.
+# EXTRA also syncs the directory after the journal is deleted: else a power cut could bring the
+# journal back, and with it undo a charge whose release is out.
 _SETTINGS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF")
+
+_REPAIR = "it is not repaired here: take it from a backup and add what was charged since"
 
 # Types are checked by hand: STRICT tables need a newer SQLite than some Python 3.11 come with.
 _TABLES = (
@@ -67,7 +69,8 @@ _TABLES = (
     n_entries INTEGER NOT NULL,
     digest TEXT NOT NULL
 )""",
-    "CREATE UNIQUE INDEX one_event_a_statement ON entry (statement, event) WHERE event <> 'dataset'",
+    "CREATE UNIQUE INDEX one_event_a_statement ON entry (statement, event) "
+    "WHERE event <> 'dataset'",
     """CREATE TRIGGER entry_is_never_changed BEFORE UPDATE ON entry
 BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
     """CREATE TRIGGER entry_is_never_deleted BEFORE DELETE ON entry
@@ -75,7 +78,8 @@ BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
     """CREATE TRIGGER entry_comes_last BEFORE INSERT ON entry
 WHEN NEW.number IS NOT (SELECT n_entries + 1 FROM head)
 BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END""",
-    """CREATE TRIGGER total_is_never_changed BEFORE UPDATE OF dataset, opened, kind, total, total_delta ON account
+    "CREATE TRIGGER total_is_never_changed BEFORE UPDATE OF dataset, opened, kind, total, "
+    """total_delta ON account
 BEGIN SELECT RAISE(ABORT, 'the total of a dataset is never changed'); END""",
     """CREATE TRIGGER account_is_never_deleted BEFORE DELETE ON account
 BEGIN SELECT RAISE(ABORT, 'the account of a dataset is never deleted'); END""",
@@ -83,7 +87,7 @@ BEGIN SELECT RAISE(ABORT, 'the account of a dataset is never deleted'); END""",
 
 
 class Entry(NamedTuple):
-    """One line of the log: a dataset with its total, a charge, or the word that a release was handed over."""
+    """One line of the log: a dataset with its total, a charge, or that its release is out."""
 
     event: str
     dataset: str
@@ -95,39 +99,35 @@ class Entry(NamedTuple):
     time: str
 
     def digest(self, number: int, before: str) -> str:
-        """Return the digest that ties this entry to the one before; made of public fields only."""
+        """Return the digest that ties this entry to the one before."""
         content = json.dumps([before, number, *self], separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-class Sums(NamedTuple):
-    """The account of a dataset: its total, what was spent of it, and in how many charges."""
-
-    total: Amount
-    spent: Amount
-    n_charges: int
-
-
 def create(path: Path) -> None:
-    """Make an empty ledger; it appears complete or not at all, and never in the place of another file."""
+    """Make an empty ledger; it appears complete or not at all, and never replaces a file."""
     check_writable(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     ledger = str(uuid4())
-    first = hashlib.sha256(f"ptclust ledger {VERSION} {ledger}".encode()).hexdigest()
     try:
         with closing(_connect(temporary, "rwc")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _TABLES:
                 connection.execute(statement)
-            connection.execute("INSERT INTO head VALUES (1, ?, 0, ?)", (ledger, first))
+            head = (ledger, _first_digest(ledger))
+            connection.execute("INSERT INTO head VALUES (1, ?, 0, ?)", head)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
         os.link(temporary, path)  # unlike a rename, this never takes the place of a file
-        _sync_directory(path.parent)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except FileExistsError:
         raise FileError(
-            f"{path} exists, and a ledger is never overwritten; add a dataset to it, or give another name"
+            f"{path} exists, and a ledger is never overwritten; give another name, or add a dataset"
         ) from None
     except (sqlite3.Error, OSError) as error:
         raise FileError(f"the ledger {path} could not be made: {error}") from error
@@ -135,17 +135,21 @@ def create(path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _first_digest(ledger: str) -> str:
+    return hashlib.sha256(f"ptclust ledger {VERSION} {ledger}".encode()).hexdigest()
+
+
 @contextmanager
 def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """Yield a connection within a transaction that is committed at the end, or undone after any error.
+    """Yield a connection within a transaction: committed at the end, undone after any error.
 
-    A writing transaction is alone from its first line to its last, across processes. When it has been committed it
-    is on the disk: killing the process, or the machine, afterwards does not undo it.
+    A writing transaction is alone from its first line to its last, across processes. When it has
+    been committed it is on the disk: killing the process, or the machine, does not undo it.
     """
-    # The file is opened by SQLite alone: closing a second descriptor of it would drop the locks of this process.
+    # Only SQLite opens the file: closing a second descriptor would drop the locks of this process.
     if not path.is_file():
         raise FileError(
-            f"there is no ledger {path}; make one with: ptclust ledger init, or Ledger.create"
+            f"there is no ledger {path}; make one by ptclust ledger init or Ledger.create"
         )
     try:
         with closing(_connect(path, "rw")) as connection:
@@ -184,39 +188,29 @@ def _patiently(connection: sqlite3.Connection, command: str) -> None:
             return
 
 
-def _sync_directory(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _in_words(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
         return (
-            f"the ledger {path} is in use: another process did not let go of it for {_PATIENCE_SECONDS:.0f} seconds. "
-            "Nothing was charged; try again"
+            f"the ledger {path} is in use: another process kept it for {_PATIENCE_SECONDS:.0f} "
+            "seconds. Nothing was charged; try again"
         )
     damaged = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
     if damaged or isinstance(error, UnicodeDecodeError):
-        return f"{path} is damaged or no ledger ({error}); take it from a backup and add what was charged since"
+        return f"{path} is damaged or no ledger ({error}); {_REPAIR}"
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return f"the ledger {path} could not be written ({error}); if the disk is full, make room and try again"
+        return f"the ledger {path} could not be written ({error}); make space if the disk is full"
     return f"the ledger {path} could not be used: {error}"
 
 
 def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is not a ledger, is of another version, or whose tables are not those made here."""
+    """Refuse a database that is no ledger, of another version, or with other tables."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         raise FileError(f"{path} is no ledger of ptclust")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
-        raise FileError(
-            f"the ledger {path} has version {version}, and this ptclust knows version {VERSION} only"
-        )
+        raise FileError(f"the ledger {path} has version {version}, ptclust knows {VERSION} only")
     tables = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     if sorted(sql for (sql,) in tables) != sorted(_TABLES) or journal != "delete":
@@ -227,9 +221,8 @@ def append(connection: sqlite3.Connection, entry: Entry) -> int:
     """Write an entry at the end of the log; return its number."""
     number, before = connection.execute("SELECT n_entries + 1, digest FROM head").fetchone()
     digest = entry.digest(number, before)
-    connection.execute(
-        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *entry, digest)
-    )
+    values = (number, *entry, digest)
+    connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     connection.execute("UPDATE head SET n_entries = ?, digest = ?", (number, digest))
     return int(number)
 
@@ -245,35 +238,31 @@ def open_account(connection: sqlite3.Connection, dataset: str, opened: int, tota
 def set_spent(connection: sqlite3.Connection, dataset: str, spent: Amount) -> None:
     """Write the new sum after one more charge."""
     connection.execute(
-        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 WHERE dataset = ?",
+        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 "
+        "WHERE dataset = ?",
         (*spent.written(), dataset),
     )
 
 
-def sums_of(connection: sqlite3.Connection) -> dict[str, Sums]:
+def accounts_of(connection: sqlite3.Connection) -> dict[str, Account]:
     """Return the accounts by dataset, in the order in which they were opened."""
+    rows = connection.execute(
+        "SELECT dataset, kind, total, total_delta, spent, spent_delta, n_charges FROM account "
+        "ORDER BY opened"
+    )
     return {
-        dataset: Sums(
-            Amount.read(kind, total, total_delta),
-            Amount.read(kind, spent, spent_delta),
-            n_charges,
-        )
-        for dataset, _, kind, total, total_delta, spent, spent_delta, n_charges in connection.execute(
-            "SELECT * FROM account ORDER BY opened"
-        )
+        name: Account(name, Amount.read(kind, *numbers[:2]), Amount.read(kind, *numbers[2:]), count)
+        for name, kind, *numbers, count in rows
     }
 
 
 def refuse(path: Path, reason: str) -> NoReturn:
     """Raise FileError for a ledger that does not agree with itself."""
-    raise FileError(
-        f"the ledger {path} is refused, for {reason}; it is not repaired here: take it from a backup and add what was "
-        "charged since"
-    )
+    raise FileError(f"the ledger {path} is refused, for {reason}; {_REPAIR}")
 
 
 def replay(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the number of entries of a ledger that agrees with itself; FileError says what does not."""
+    """Return the number of entries of a ledger that agrees with itself; FileError otherwise."""
     problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if problems != [("ok",)]:
         refuse(path, f"SQLite finds it damaged ({problems[0][0]})")
@@ -281,59 +270,45 @@ def replay(connection: sqlite3.Connection, path: Path) -> int:
     if len(heads) != 1:
         refuse(path, "its head is missing")
     ledger, n_entries, last = heads[0]
-    digest = hashlib.sha256(f"ptclust ledger {VERSION} {ledger}".encode()).hexdigest()
-    books = _Books(path)
-    number = 0
+    digest, number = _first_digest(ledger), 0
+    accounts: dict[str, Account] = {}
+    waiting: dict[str, str | None] = {}
     for found, *fields, stated in connection.execute("SELECT * FROM entry ORDER BY number"):
         number += 1
         entry = Entry(*fields)
         digest = entry.digest(number, digest)
         if found != number or stated != digest:
             refuse(path, f"entry {number} was changed, or an entry before it was deleted or moved")
-        books.take(number, entry)
+        if not _enter(entry, accounts, waiting):
+            refuse(path, f"entry {number} does not follow from those before it")
     if (number, digest) != (n_entries, last):
         refuse(path, f"its head counts {n_entries} entries and there are {number} that fit it")
-    if sums_of(connection) != books.sums:
+    if accounts_of(connection) != accounts:
         refuse(path, "its accounts are not the sums of its entries")
     return number
 
 
-class _Books:
-    """The accounts as the entries read so far make them."""
+def _enter(entry: Entry, accounts: dict[str, Account], waiting: dict[str, str | None]) -> bool:
+    """Add an entry to the accounts; False for one that a ledger would not have written.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.sums: dict[str, Sums] = {}
-        self._dataset_of: dict[str, str] = {}
-        self._released: set[str] = set()
-
-    def take(self, number: int, entry: Entry) -> None:
-        """Enter the next entry; refuse one that a ledger would not have written."""
-        amount = Amount.read(entry.kind, entry.amount, entry.delta)
-        fits = {"dataset": self._open, "charge": self._charge, "released": self._release}
-        if not fits[entry.event](entry, amount):
-            refuse(path=self.path, reason=f"entry {number} does not follow from those before it")
-
-    def _open(self, entry: Entry, total: Amount) -> bool:
-        if entry.dataset in self.sums or total.amount <= 0:
+    ``waiting`` has the dataset of every statement charged so far, None once it was released.
+    """
+    amount = Amount.read(entry.kind, entry.amount, entry.delta)
+    account = accounts.get(entry.dataset)
+    if entry.event == "dataset":
+        if account is not None or amount.amount <= 0:
             return False
-        self.sums[entry.dataset] = Sums(total, Amount(total.kind), 0)
-        return True
-
-    def _charge(self, entry: Entry, amount: Amount) -> bool:
-        if entry.dataset not in self.sums or entry.statement in self._dataset_of:
+        accounts[entry.dataset] = Account(entry.dataset, amount, Amount(amount.kind), 0)
+    elif entry.event == "charge":
+        if account is None or entry.statement in waiting:
             return False
-        total, spent, n_charges = self.sums[entry.dataset]
-        spent += amount
-        if amount.kind != total.kind or amount.amount <= 0 or not spent.fits_in(total):
+        after = account.after(amount)
+        is_priced = amount.kind == after.total.kind and amount.amount > 0
+        if not is_priced or not after.spent.fits_in(after.total):
             return False
-        self.sums[entry.dataset] = Sums(total, spent, n_charges + 1)
-        self._dataset_of[entry.statement] = entry.dataset
-        return True
-
-    def _release(self, entry: Entry, _: Amount) -> bool:
-        known = self._dataset_of.get(entry.statement) == entry.dataset
-        if not known or entry.statement in self._released:
+        accounts[entry.dataset], waiting[entry.statement] = after, entry.dataset
+    else:
+        if waiting.get(entry.statement) != entry.dataset:
             return False
-        self._released.add(entry.statement)
-        return True
+        waiting[entry.statement] = None
+    return True

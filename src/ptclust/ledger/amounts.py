@@ -9,10 +9,10 @@ from typing import Any
 
 from ptclust.errors import BudgetError, FileError, UsageError
 from ptclust.privacy._numbers import rounded
-from ptclust.privacy.budget import Budget, Kind
+from ptclust.privacy.budget import Budget, Kind, loss_dict, loss_numbers
 
 _MOST_BITS = 13_000
-"""Beyond some 3,900 digits a number is no longer written down: Python reads integers of at most 4,300."""
+"""Beyond some 3,900 digits no number is written down: Python reads integers of at most 4,300."""
 _WRITTEN = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,4000})?")
 
 
@@ -62,46 +62,58 @@ class Amount:
         return self.shown(up=False)
 
     def shown(self, *, up: bool) -> str:
-        """Return the numbers in a few digits: rounded up for what was spent, down for what is left."""
-        listed = (f"{name} = {rounded(number, up=up)}" for name, number in self._numbers())
-        return ", ".join(listed) + " (zCDP)" * (self.kind == "zcdp")
+        """Return the numbers in a few digits, rounded up for what was spent, down for the rest."""
+        numbers = self._numbers().items()
+        listed = ", ".join(f"{name} = {rounded(number, up=up)}" for name, number in numbers)
+        return f"{listed} (zCDP)" if self.kind == "zcdp" else listed
 
     def in_full(self, *, up: bool) -> str:
         """Return the numbers in a few digits, and exactly where that is something else."""
         numbers = self._numbers()
-        if all(Fraction(rounded(number, up=up)) == number for _, number in numbers):
+        if all(Fraction(rounded(number, up=up)) == number for number in numbers.values()):
             return self.shown(up=up)
-        listed = (f"{name} = {number}" for name, number in numbers)
-        return f"{self.shown(up=up)}; exactly {', '.join(listed)}"
+        listed = ", ".join(f"{name} = {number}" for name, number in numbers.items())
+        return f"{self.shown(up=up)}; exactly {listed}"
 
-    def _numbers(self) -> list[tuple[str, Fraction]]:
-        numbers = [("rho" if self.kind == "zcdp" else "epsilon", self.amount)]
-        return numbers + [("delta", self.delta)] * (self.kind == "approximate")
+    def _numbers(self) -> dict[str, Fraction]:
+        return loss_numbers(self.kind, self.amount, self.delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, each exactly, as text, and as a float for reading."""
-        content: dict[str, Any] = {"kind": self.kind}
-        for name, number in self._numbers():
-            content |= {name: str(number), f"{name}_float": float(number)}
-        return content
+        return loss_dict(self.kind, self._numbers())
+
+
+@dataclass(frozen=True)
+class Account:
+    """The budget of a dataset: its total, what was spent of it, and what is left."""
+
+    dataset: str
+    total: Amount
+    spent: Amount
+    n_charges: int
+
+    @property
+    def left(self) -> Amount:
+        """What may still be spent."""
+        return self.total - self.spent
+
+    def after(self, amount: Amount) -> Account:
+        """Return the account after one more charge, which may be more than is left."""
+        return Account(self.dataset, self.total, self.spent + amount, self.n_charges + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, each exactly, as text, and as a float for reading."""
+        amounts = {"total": self.total, "spent": self.spent, "left": self.left}
+        content = {name: amount.to_dict() for name, amount in amounts.items()}
+        return {"dataset": self.dataset, **content, "n_charges": self.n_charges}
 
 
 def price(currency: Kind, guarantee: Budget, zcdp: Budget | None = None) -> Amount:
-    """Return what a release with this guarantee costs in the currency of a total.
+    """Return what a release costs in the currency of a total; ``zcdp`` is its second guarantee.
 
-    Parameters
-    ----------
-    currency : {"pure", "approximate", "zcdp"}
-    guarantee : Budget
-        What the release guarantees.
-    zcdp : Budget, optional
-        The zCDP guarantee of the same release, if it has one besides.
-
-    Notes
-    -----
-    Pure epsilon is (epsilon, 0), and epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4). There is no way from
-    (epsilon, delta) to zCDP, nor from anything to pure epsilon; from rho to (epsilon, delta) there are as many ways
-    as deltas, and the ledger does not choose one.
+    Pure epsilon is (epsilon, 0), and epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+    (epsilon, delta) implies no zCDP, and nothing else implies pure epsilon; rho implies an epsilon
+    for every delta, and the ledger does not choose one.
 
     Examples
     --------
@@ -116,30 +128,24 @@ def price(currency: Kind, guarantee: Budget, zcdp: Budget | None = None) -> Amou
         if currency == "approximate":
             return Amount("approximate", guarantee.epsilon)
         return Amount.of(guarantee.to_zcdp())
-    raise BudgetError(f"{_REASONS[currency, guarantee.kind]} Nothing was charged.")
+    raise BudgetError(f"{_NO_PRICE[currency][guarantee.kind]} Nothing was charged.")
 
 
-_REASONS = {
-    (
-        "pure",
-        "approximate",
-    ): "A release with delta > 0 has no pure guarantee, and the total of this dataset is a pure "
-    "epsilon: ask for delta = 0, or charge a dataset whose total has a delta or is a rho.",
-    (
-        "pure",
-        "zcdp",
-    ): "A zCDP release has no pure guarantee, and the total of this dataset is a pure epsilon: charge "
-    "a dataset whose total is a rho.",
-    (
-        "approximate",
-        "zcdp",
-    ): "What a zCDP release costs in epsilon depends on the delta it is given: charge "
-    "Budget.approximate(spent.epsilon_at(delta), delta) for a delta of your choice.",
-    (
-        "zcdp",
-        "approximate",
-    ): "An (epsilon, delta) guarantee alone implies no zCDP guarantee, and the total of this "
-    "dataset is a rho: say the rho of the release too (zcdp=), or charge what it spent in pure epsilon.",
+_NO_PRICE: dict[Kind, dict[Kind, str]] = {
+    "pure": {
+        "approximate": "A release with delta > 0 has no pure guarantee, and the total of this "
+        "dataset is a pure epsilon: ask for delta = 0, or charge a dataset with delta or rho.",
+        "zcdp": "A zCDP release has no pure guarantee, and the total of this dataset is a pure "
+        "epsilon: charge a dataset whose total is a rho.",
+    },
+    "approximate": {
+        "zcdp": "What a zCDP release costs in epsilon depends on the delta it is given: charge "
+        "Budget.approximate(spent.epsilon_at(delta), delta) for a delta of your choice.",
+    },
+    "zcdp": {
+        "approximate": "An (epsilon, delta) guarantee alone implies no zCDP guarantee, and the "
+        "total of this dataset is a rho: give the rho too (zcdp=), or charge pure epsilon.",
+    },
 }
 
 
@@ -147,7 +153,7 @@ def exactly_written(number: Fraction) -> str:
     """Return a rational as text; UsageError if it is too long to keep."""
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
         raise UsageError(
-            "the exact sum of what was spent would have thousands of digits, because its fractions have no common "
+            "the exact sum of what was spent would have thousands of digits, for want of a common "
             "denominator; round the new charge up to a number such as 0.125 or 1/10"
         )
     return str(number)
@@ -155,10 +161,6 @@ def exactly_written(number: Fraction) -> str:
 
 def exactly_read(text: object) -> Fraction:
     """Return the rational that `exactly_written` wrote; FileError for any other text."""
-    if isinstance(text, str) and _WRITTEN.fullmatch(text):
-        number = Fraction(text)
-        if str(number) == text:
-            return number
-    raise FileError(
-        "the ledger holds a number that is not written as a ledger writes it: it was changed, or is damaged"
-    )
+    if isinstance(text, str) and _WRITTEN.fullmatch(text) and str(Fraction(text)) == text:
+        return Fraction(text)
+    raise FileError("the ledger holds a number that no ledger writes: it was changed or is damaged")

@@ -1,4 +1,4 @@
-"""Numbers about private weights, never weights: sensitivity, budget, noise, randomness, statement."""
+"""Numbers about weights, never weights: sensitivity, budget, noise, randomness, statement."""
 
 from __future__ import annotations
 

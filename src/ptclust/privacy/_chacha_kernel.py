@@ -1,9 +1,10 @@
 """ChaCha20 (RFC 8439) as a keystream that a kernel reads word by word inside its loops.
 
-The block function is the standard's: 20 rounds over 16 words of 32 bits. Words 12 and 13 of the input block form one
-block counter of 64 bits, as in Bernstein's original layout, so that a stream holds 2^70 bytes; words 14 and 15 are the
-nonce. Eight blocks are computed side by side, one per vector lane, and come out in the order of their counters: the
-keystream is the concatenation of the standard's blocks, read as little-endian words of 64 bits.
+The block function is the standard's: 20 rounds over 16 words of 32 bits. Words 12 and 13 of the
+input block form a block counter of 64 bits, as in Bernstein's original layout, so that a stream
+holds 2^70 bytes; words 14 and 15 are the nonce. Eight blocks are computed side by side, one per
+vector lane, and come out in the order of their counters: the keystream is the concatenation of the
+standard's blocks, read as little-endian words of 64 bits.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _BITS_11 = np.uint64(11)
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
-# A state is one array of 32-bit words, so that a kernel may pass it on at no cost (a tuple of arrays would have its
-# reference counts touched at every draw, several times the price of the draw). It begins with the next input block
-# (constants, key, counter, nonce); the other parts begin at:
+# A state is one array of 32-bit words, so that a kernel passes it on at no cost: the reference
+# counts of a tuple of arrays would be touched at every draw, at several times its price.
+# It begins with the next input block (constants, key, counter, nonce); the other parts begin at:
 _POSITION = 16  # where in this array the next unused word is; its end when a refill is due
 _WORKING = 24  # the lanes of the block function, word i of lane j at 8 i + j
 _BUFFER = 152  # keystream
@@ -42,7 +43,7 @@ _END = _BUFFER + 2 * BUFFER_WORDS
 
 
 def new_state(key: bytes) -> NDArray[np.uint32]:
-    """Return the state at the start of the keystream of a 256-bit ``key``, with counter and nonce 0."""
+    """Return the state at the start of the keystream of a 256-bit key; counter and nonce are 0."""
     state = np.zeros(_END, dtype=np.uint32)
     state[:4] = np.frombuffer(b"expand 32-byte k", dtype="<u4")
     state[4:12] = np.frombuffer(key, dtype="<u4")
@@ -53,8 +54,8 @@ def new_state(key: bytes) -> NDArray[np.uint32]:
 def _merged(function: _F) -> _F:
     """Compile ``function`` into its one caller.
 
-    A call might raise, as far as the compiler knows, and on a path that may raise numba keeps the reference counts of
-    the arguments: merged, a draw costs 7 ns instead of 9.
+    A call may raise, as far as numba knows, so it keeps the reference counts of the arguments:
+    merged, a draw costs 7 ns instead of 9.
     """
     return cast("_F", numba.njit(cache=True, nogil=True, forceinline=True)(function))
 
@@ -79,7 +80,7 @@ def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @kernel
 def _double_round(state: NDArray[np.uint32]) -> None:
-    """One column round and one diagonal round on all lanes: a loop that the compiler turns into vector code."""
+    """One column and one diagonal round on all lanes; the loop becomes vector code."""
     for j in range(np.uint64(_WORKING), np.uint64(_WORKING + _LANES)):
         x00 = state[j + np.uint64(0)]
         x01 = state[j + np.uint64(8)]
@@ -174,9 +175,9 @@ def fill_words(state: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
 
 @kernel
 def uniform_below(state: NDArray[np.uint32], n: Any) -> Any:
-    """Return an integer in [0, n) as an int64, every one with probability exactly 1/n, for 1 <= n <= 2^63.
+    """Return an int64 in [0, n), each with probability exactly 1/n, for 1 <= n <= 2^63.
 
-    Up to 2^32 by Lemire's multiplication (2019), beyond by rejection of words above n under the least mask of ones.
+    Up to 2^32 by Lemire's multiplication (2019), beyond by rejection under the least mask of ones.
     """
     bound = np.uint64(n)
     if bound <= _LOW_32:
@@ -197,7 +198,7 @@ def uniform_below(state: NDArray[np.uint32], n: Any) -> Any:
 
 @kernel
 def coin_flips_all_zero(state: NDArray[np.uint32], d: Any) -> bool:
-    """Flip ``d`` >= 0 fair coins and return whether all show zero: True with probability exactly 2^-d."""
+    """Return whether ``d`` >= 0 fair coins all show zero: True with probability exactly 2^-d."""
     remaining = np.int64(d)
     while remaining >= 64:
         if next_word(state) != _ZERO:

@@ -13,20 +13,12 @@ from ptclust.errors import UsageError
 
 Number = int | float | Fraction | Decimal | str
 
-# Beyond these decimal exponents no float follows, and an exact power of ten would take minutes to compute.
+# Beyond these decimal exponents there is no float, and an exact power of ten would take minutes.
 _LARGEST_EXPONENT = 400
 
 
 def exact(name: str, value: Any, remedy: str) -> Fraction:
-    """Return ``value`` as the rational it stands for, a float at its exact binary value.
-
-    Examples
-    --------
-    >>> exact("epsilon", "1/3", "")
-    Fraction(1, 3)
-    >>> exact("epsilon", 0.5, "")
-    Fraction(1, 2)
-    """
+    """Return ``value`` as the rational it stands for, a float at its exact binary value."""
     try:
         if not isinstance(value, bool):
             if isinstance(value, Rational):
@@ -48,25 +40,19 @@ def exact(name: str, value: Any, remedy: str) -> Fraction:
 
 def exact_positive(name: str, value: Any, remedy: str) -> Fraction:
     """Return ``value`` as a positive rational that a float can approximate."""
-    number = exact(name, value, remedy)
+    number, normal = exact(name, value, remedy), sys.float_info
     if number <= 0:
         raise UsageError(f"{name} must be greater than 0, but is {value!r}. {remedy}")
-    if not sys.float_info.min <= number <= sys.float_info.max:
+    if not normal.min <= number <= normal.max:
         raise UsageError(
-            f"{name} must lie between {sys.float_info.min:.3g} and {sys.float_info.max:.3g}, the range of normal "
+            f"{name} must lie between {normal.min:.3g} and {normal.max:.3g}, the range of normal "
             f"floating-point numbers, but is {value!r}. {remedy}"
         )
     return number
 
 
 def float_up(number: Fraction | int) -> float:
-    """Return the smallest float at or above a rational: infinity if there is no finite one.
-
-    Examples
-    --------
-    >>> Fraction(float_up(Fraction(1, 3))) > Fraction(1, 3)
-    True
-    """
+    """Return the smallest float at or above a rational: infinity if there is no finite one."""
     try:
         nearest = float(number)
     except OverflowError:
@@ -75,25 +61,15 @@ def float_up(number: Fraction | int) -> float:
 
 
 def float_down(number: Fraction | int) -> float:
-    """Return the largest float at or below a rational.
-
-    Examples
-    --------
-    >>> Fraction(float_down(Fraction(2, 3))) < Fraction(2, 3)
-    True
-    """
+    """Return the largest float at or below a rational."""
     return -float_up(-number)
 
 
 def root_up(number: Fraction) -> float:
     """Return the smallest float at or above the square root of a rational that is 0 or more.
 
-    Examples
-    --------
-    >>> Fraction(root_up(Fraction(2))) ** 2 > 2
-    True
-    >>> root_up(Fraction(9, 4))
-    1.5
+    >>> root_up(Fraction(9, 4)), Fraction(root_up(Fraction(2))) ** 2 > 2
+    (1.5, True)
     """
     if number == 0:
         return 0.0
@@ -109,8 +85,6 @@ def root_up(number: Fraction) -> float:
 def exponent_below(number: Fraction) -> int:
     """Return an integer e with 2^e <= number, the largest or one less.
 
-    Examples
-    --------
     >>> exponent_below(Fraction(5)), exponent_below(Fraction(1, 5))
     (1, -3)
     """
@@ -118,10 +92,8 @@ def exponent_below(number: Fraction) -> int:
 
 
 def words(number: Fraction) -> str:
-    """Return the shortest text that gives ``number`` back: a decimal where a float is exact, else a fraction.
+    """Return the shortest text that gives ``number`` back: a decimal if a float is exact.
 
-    Examples
-    --------
     >>> words(Fraction(1, 2)), words(Fraction(3)), words(Fraction(1, 3))
     ('0.5', '3', "'1/3'")
     """
@@ -132,12 +104,10 @@ def words(number: Fraction) -> str:
 
 
 def rounded(number: Fraction | float, *, up: bool, digits: int = 6) -> str:
-    """Return a number in a few digits, rounded up or down: a guarantee is never shown better than it is.
+    """Return a number in a few digits, rounded so that no guarantee is shown better than it is.
 
     A float counts as its shortest decimal.
 
-    Examples
-    --------
     >>> rounded(Fraction(1, 3), up=True), rounded(Fraction(1, 3), up=False)
     ('0.333334', '0.333333')
     >>> rounded(1.0, up=True), rounded(1.00000001, up=True), rounded(1e-6, up=True)

@@ -1,7 +1,6 @@
-"""Conversions between zCDP and (epsilon, delta) by OpenDP.
+"""Conversions between zCDP and (epsilon, delta) by OpenDP, imported when first needed.
 
-OpenDP is imported from its own modules, when first needed: ``opendp.prelude`` would bring in half the
-ecosystem.
+The imports are from OpenDP's own modules: ``opendp.prelude`` would import polars and scikit-learn.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _constructing = threading.RLock()
 
 @contextmanager
 def opendp_features(*names: str) -> Iterator[None]:
-    """Enable OpenDP features while a constructor runs, and leave the user's own choice as it was."""
+    """Enable OpenDP features while a constructor runs; the user's own choice stays as it was."""
     from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
     with _constructing:
@@ -45,7 +44,7 @@ def _conversion() -> Any:
     from opendp.metrics import absolute_distance
 
     with opendp_features("contrib", "honest-but-curious"):
-        # Only its map is used: the identity, so that the distance put in is the rho that is converted.
+        # Only its map is used, the identity: the distance put in is the rho that is converted.
         of_rho = make_user_measurement(
             atom_domain(T=float, nan=False),
             absolute_distance(T=float),
@@ -58,10 +57,7 @@ def _conversion() -> Any:
 
 
 def epsilon_of_zcdp(rho: float, delta: float) -> float:
-    """Return an epsilon such that every rho-zCDP mechanism is (epsilon, delta)-DP, by OpenDP's tight conversion.
-
-    It is infinite where the conversion overflows, at a rho of many thousands.
-    """
+    """Return an epsilon such that rho-zCDP implies (epsilon, delta)-DP; infinite on overflow."""
     from opendp.mod import OpenDPException
 
     try:
@@ -72,14 +68,14 @@ def epsilon_of_zcdp(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def largest_rho(epsilon: Fraction, delta: float) -> float:
-    """Return the largest float rho whose conversion gives at most ``epsilon`` at ``delta``; 0 if there is none."""
+    """Return the largest float rho whose epsilon at ``delta`` is at most ``epsilon``, or 0."""
 
     def fits(rho: float) -> bool:
-        return (
-            epsilon_of_zcdp(rho, delta) <= epsilon
-        )  # Python compares floats and fractions exactly
+        # Python compares floats and fractions exactly.
+        return epsilon_of_zcdp(rho, delta) <= epsilon
 
-    # Bun and Steinke's simple conversion, epsilon = rho + 2 sqrt(rho log(1/delta)), is not tight: start from its rho.
+    # The search starts from the rho of Bun and Steinke's simple conversion, which is not tight:
+    # epsilon = rho + 2 sqrt(rho log(1/delta)).
     log_term = math.sqrt(-math.log(delta))
     low = (float(epsilon) / (math.sqrt(log_term**2 + float(epsilon)) + log_term)) ** 2
     low = max(low, _SMALLEST_RHO)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Number, exact, exact_positive, float_down, float_up, words
@@ -13,23 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Kind = Literal["pure", "approximate", "zcdp"]
+Unit = Literal["epsilon", "rho"]
 
-_EPSILON = "Smaller means more private: 1 is a common choice, 0.1 is strong."
-_DELTA = "It is the probability that the bound may fail: choose it well below 1 / (number of people), such as 1e-6."
-_RHO = "Smaller means more private; Budget.approximate(epsilon, delta).to_zcdp() finds the rho of a familiar pair."
+_DELTA = "The bound may fail with this probability: choose far less than 1 / (number of people)."
+_REMEDY: dict[Unit, str] = {
+    "epsilon": "Smaller means more private: 1 is a common choice, 0.1 is strong.",
+    "rho": "Smaller means more private; Budget.approximate(epsilon, delta).to_zcdp() finds one.",
+}
 
 
 @dataclass(frozen=True, repr=False)
 class Budget:
-    """An amount of privacy loss, as exact rationals: pure epsilon, (epsilon, delta), or rho of zCDP.
+    """An amount of privacy loss, exactly: pure epsilon, (epsilon, delta), or rho of zCDP.
 
-    Make one with :meth:`pure`, :meth:`approximate` or :meth:`zcdp`. A float counts at its exact binary value; write
-    ``"0.1"``, ``"1/3"``, a Decimal or a Fraction for other numbers.
+    Make one with :meth:`pure`, :meth:`approximate` or :meth:`zcdp`. A float counts at its exact
+    binary value; write ``"0.1"``, ``"1/3"``, a Decimal or a Fraction for other numbers.
 
-    Privacy
-    -------
-    A budget is public. Sums are sequential composition: mechanisms on the same weights spend the sum of what each
-    spends. Conversions between the kinds round towards more privacy and are OpenDP's.
+    Notes
+    -----
+    *Privacy.* A budget is public. Sums are sequential composition: mechanisms on the same weights
+    spend the sum of what each spends. Conversions between the kinds round towards more privacy
+    and are OpenDP's.
 
     Examples
     --------
@@ -47,20 +51,20 @@ class Budget:
     _delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("pure", "approximate", "zcdp"):
+        if self.kind not in get_args(Kind):
             raise UsageError(
-                f"The kind of a budget must be 'pure', 'approximate' or 'zcdp', not {self.kind!r}; use Budget.pure, "
-                "Budget.approximate or Budget.zcdp."
+                f"The kind of a budget must be 'pure', 'approximate' or 'zcdp', not {self.kind!r}; "
+                "use Budget.pure, Budget.approximate or Budget.zcdp."
             )
-        name, remedy = ("rho", _RHO) if self.kind == "zcdp" else ("epsilon", _EPSILON)
-        object.__setattr__(self, "_amount", exact_positive(name, self._amount, remedy))
+        amount = exact_positive(self.unit, self._amount, _REMEDY[self.unit])
+        object.__setattr__(self, "_amount", amount)
         delta = exact("delta", self._delta, _DELTA)
         if not 0 <= delta < 1:
             raise UsageError(
                 f"delta must be at least 0 and less than 1, but is {self._delta!r}. {_DELTA}"
             )
         if delta > 0:
-            delta = exact_positive("delta", self._delta, _DELTA)
+            exact_positive("delta", self._delta, _DELTA)
         if (delta > 0) != (self.kind == "approximate"):
             raise UsageError(
                 f"A budget of kind {self.kind!r} cannot have delta = {self._delta!r}; use "
@@ -86,7 +90,7 @@ class Budget:
         return cls("zcdp", rho)  # type: ignore[arg-type]
 
     @property
-    def unit(self) -> Literal["epsilon", "rho"]:
+    def unit(self) -> Unit:
         """What its amount counts: epsilon, or rho of zCDP."""
         return "rho" if self.kind == "zcdp" else "epsilon"
 
@@ -99,18 +103,14 @@ class Budget:
     def epsilon(self) -> Fraction:
         """Epsilon of a pure or approximate budget."""
         if self.kind == "zcdp":
-            raise UsageError(
-                f"A zCDP budget ({self}) has an epsilon only for a delta: use epsilon_at(delta)."
-            )
+            raise UsageError(f"{self} has an epsilon only for a delta: use epsilon_at(delta).")
         return self._amount
 
     @property
     def delta(self) -> Fraction:
         """Delta of a pure (then 0) or approximate budget."""
         if self.kind == "zcdp":
-            raise UsageError(
-                f"A zCDP budget ({self}) holds for every delta: choose one for epsilon_at(delta)."
-            )
+            raise UsageError(f"{self} holds for every delta: choose one for epsilon_at(delta).")
         return self._delta
 
     @property
@@ -121,30 +121,23 @@ class Budget:
     def split(self, *shares: Number) -> tuple[Budget, ...]:
         """Return one part for every share; the parts add up to exactly this budget.
 
-        Examples
-        --------
         >>> Budget.zcdp(1).split(1, 1, 2)
         (Budget.zcdp(0.25), Budget.zcdp(0.25), Budget.zcdp(0.5))
         """
         if self.kind == "approximate":
             raise UsageError(
-                f"An (epsilon, delta) budget ({self}) is not split in parts: that would waste most of it. Convert "
-                "it first, budget.to_zcdp().split(...), or split a pure budget."
+                f"An (epsilon, delta) budget ({self}) is not split: that would waste most of it. "
+                "Convert it first, budget.to_zcdp().split(...), or split a pure budget."
             )
         if not shares:
             raise UsageError("split() needs at least one share, such as budget.split(1, 1).")
-        sizes = [
-            exact_positive("A share", share, "Shares are relative sizes, such as 1, 2.")
-            for share in shares
-        ]
-        total = sum(sizes)
-        return tuple(Budget(self.kind, self._amount * size / total) for size in sizes)
+        remedy = "Shares are relative sizes, such as 1, 2."
+        sizes = [exact_positive("A share", share, remedy) for share in shares]
+        return tuple(Budget(self.kind, self._amount * size / sum(sizes)) for size in sizes)
 
     def share(self, fraction: Number) -> tuple[Budget, Budget]:
         """Return the part of size ``fraction``, between 0 and 1, and the rest.
 
-        Examples
-        --------
         >>> Budget.pure(1).share(0.25)
         (Budget.pure(0.25), Budget.pure(0.75))
         """
@@ -161,14 +154,12 @@ class Budget:
         if self.kind == other.kind:
             return Budget(self.kind, self._amount + other._amount, self._delta + other._delta)
         raise UsageError(
-            f"Budgets of different kinds do not add: {self} and {other}. Convert them first with to_zcdp()."
+            f"Budgets of different kinds do not add: {self}, {other}. Convert them with to_zcdp()."
         )
 
     def fits_in(self, other: Budget) -> bool:
         """Whether all that spends this budget also spends no more than ``other``.
 
-        Examples
-        --------
         >>> Budget.pure(0.5).fits_in(Budget.approximate(0.5, 1e-9))
         True
         >>> Budget.zcdp(0.03).fits_in(Budget.approximate(1, 1e-6))
@@ -183,13 +174,12 @@ class Budget:
         return False
 
     def to_zcdp(self) -> Budget:
-        """Return the largest zCDP budget that fits in this one, or the zCDP guarantee that a pure one implies.
+        """Return the largest zCDP budget that fits in this one, or what a pure one implies.
 
-        An (epsilon, delta) budget becomes the largest rho that OpenDP's tight conversion takes to at most epsilon
-        at delta. Epsilon-DP implies epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+        An (epsilon, delta) budget becomes the largest rho that OpenDP's tight conversion takes to
+        at most epsilon at delta. Epsilon-DP implies epsilon^2/2-zCDP (Bun and Steinke 2016,
+        Proposition 1.4).
 
-        Examples
-        --------
         >>> Budget.pure(0.5).to_zcdp()
         Budget.zcdp(0.125)
         """
@@ -205,19 +195,15 @@ class Budget:
         return Budget("zcdp", Fraction(rho))
 
     def epsilon_at(self, delta: Number) -> float:
-        """Return the epsilon that this zCDP budget means at ``delta``, by OpenDP's tight conversion, rounded up.
+        """Return the epsilon of this zCDP budget at ``delta``, by OpenDP's tight conversion.
 
-        It is infinite for a rho of many thousands, where the conversion overflows.
+        It is rounded up, and infinite for a rho of many thousands, where the conversion overflows.
 
-        Examples
-        --------
         >>> round(Budget.zcdp(0.02).epsilon_at(1e-6), 3)
         0.9
         """
         if self.kind != "zcdp":
-            raise UsageError(
-                f"epsilon_at() is for zCDP budgets; this one ({self}) has .epsilon and .delta."
-            )
+            raise UsageError(f"epsilon_at() is for zCDP; {self} has .epsilon and .delta.")
         at = exact_positive("delta", delta, _DELTA)
         if at >= 1:
             raise UsageError(f"delta must be less than 1, but is {delta!r}. {_DELTA}")
@@ -230,33 +216,22 @@ class Budget:
         return f"Budget.{self.kind}({words(self._amount)}{delta})"
 
     def __str__(self) -> str:
-        if self.kind == "zcdp":
-            return f"rho = {float(self._amount):.6g} (zCDP)"
-        delta = f", delta = {float(self._delta):.6g}" if self._delta else ""
-        return f"epsilon = {float(self._amount):.6g}{delta}"
+        numbers = loss_numbers(self.kind, self._amount, self._delta).items()
+        listed = ", ".join(f"{name} = {float(number):.6g}" for name, number in numbers)
+        return f"{listed} (zCDP)" if self.kind == "zcdp" else listed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and the numbers, each exactly, as text, and as a float for reading.
 
-        Examples
-        --------
         >>> Budget.pure("1/3").to_dict()
         {'kind': 'pure', 'epsilon': '1/3', 'epsilon_float': 0.3333333333333333}
         """
-        numbers: dict[str, Fraction] = {self.unit: self._amount}
-        if self.kind == "approximate":
-            numbers["delta"] = self._delta
-        content: dict[str, Any] = {"kind": self.kind}
-        for name, number in numbers.items():
-            content |= {name: str(number), f"{name}_float": float(number)}
-        return content
+        return loss_dict(self.kind, loss_numbers(self.kind, self._amount, self._delta))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Budget:
         """Read what :meth:`to_dict` wrote; only the exact numbers count.
 
-        Examples
-        --------
         >>> Budget.from_dict({"kind": "zcdp", "rho": "1/8"})
         Budget.zcdp(0.125)
         """
@@ -264,7 +239,20 @@ class Budget:
             kind = content["kind"]
             amount = content["rho" if kind == "zcdp" else "epsilon"]
         except KeyError as missing:
-            raise UsageError(
-                f"A budget needs the key {missing}: write it with Budget.to_dict()."
-            ) from None
+            raise UsageError(f"A budget needs the key {missing}: use Budget.to_dict().") from None
         return cls(kind, amount, content.get("delta", Fraction(0)))
+
+
+def loss_numbers(kind: Kind, amount: Fraction, delta: Fraction) -> dict[str, Fraction]:
+    """Return the numbers of a privacy loss by their names."""
+    if kind == "approximate":
+        return {"epsilon": amount, "delta": delta}
+    return {"rho" if kind == "zcdp" else "epsilon": amount}
+
+
+def loss_dict(kind: Kind, numbers: Mapping[str, Fraction]) -> dict[str, Any]:
+    """Return a privacy loss for JSON: each number exactly, as text, and as a float."""
+    content: dict[str, Any] = {"kind": kind}
+    for name, number in numbers.items():
+        content |= {name: str(number), f"{name}_float": float(number)}
+    return content

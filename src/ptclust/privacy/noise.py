@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["NO_NOISE", "Distribution", "Noise"]
+    FloatArray = NDArray[np.float64]
 
 Distribution = Literal["laplace", "gaussian"]
 
@@ -53,8 +53,8 @@ class Noise:
             raise UsageError(f"the number of values must be 0 or more, but is {self.n_values!r}")
         if self.n_values > 0 and not 0 < self.scale < math.inf:
             raise UsageError(
-                f"the scale of the noise must be positive and finite, but is {self.scale!r}: rescale "
-                "the weights with their sensitivity, or choose another budget"
+                f"the scale of the noise must be positive and finite, but is {self.scale!r}: "
+                "rescale the weights with their sensitivity, or choose another budget"
             )
 
     @property
@@ -63,12 +63,9 @@ class Noise:
         return math.sqrt(2.0) * self.scale if self.distribution == "laplace" else self.scale
 
     def log_ratio(
-        self,
-        noisy: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        neighbour: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return the log-ratio of the densities of noisy values under two inputs, value by value."""
+        self, noisy: FloatArray, weights: FloatArray, neighbour: FloatArray
+    ) -> FloatArray:
+        """Return the log-ratio of the densities of each noisy value under two inputs."""
         if self.distribution == "laplace":
             return (np.abs(noisy - neighbour) - np.abs(noisy - weights)) / self.scale
         return ((noisy - neighbour) ** 2 - (noisy - weights) ** 2) / (2.0 * self.scale**2)
@@ -79,7 +76,7 @@ class Noise:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Noise:
-        """Return the noise that ``to_dict`` described; UsageError if a field is of the wrong type."""
+        """Read what ``to_dict`` wrote; UsageError if a field is of the wrong type."""
         for name, kinds in (("scale", (int, float)), ("granularity", (int,)), ("n_values", (int,))):
             if type(fields[name]) not in kinds:
                 raise UsageError(f"{name} of the noise must be a number, not {fields[name]!r}")

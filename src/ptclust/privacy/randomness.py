@@ -10,55 +10,35 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from ptclust.errors import UsageError
-from ptclust.privacy._chacha_kernel import (
-    coin_flips_all_zero,
-    fill_words,
-    new_state,
-    next_word,
-    uniform53,
-    uniform_below,
-)
+from ptclust.privacy._chacha_kernel import fill_words, new_state
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "RandomStream",
-    "coin_flips_all_zero",
-    "next_word",
-    "uniform53",
-    "uniform_below",
-]
-
 
 class RandomStream:
-    """A stream of random words: ChaCha20 (RFC 8439) under a key from the operating system, or from a seed.
+    """A stream of random words: ChaCha20 (RFC 8439) under a key from the system, or from a seed.
 
-    Make one with :meth:`secure` for a release and with :meth:`seeded` for an experiment that must be repeatable.
-    A kernel takes :attr:`state` as an argument and hands it to ``next_word``, ``uniform_below``, ``uniform53`` or
-    ``coin_flips_all_zero``.
-
-    Privacy
-    -------
-    Whoever knows the key of a stream can subtract the noise drawn from it. A secure stream takes 256 bits from
-    ``os.urandom`` and never shows or pickles them: its output is as hard to tell from uniform bits as ChaCha20 is to
-    break. A seeded stream is predictable by whoever guesses the seed, so what is drawn
-    from it is not private, and :attr:`reproducible` says so. There is no forward secrecy: who reads the memory of the
-    process during a run learns the words drawn before, but the same memory holds the weights themselves.
+    Make one with :meth:`secure` for a release and with :meth:`seeded` for an experiment that must
+    be repeatable. A kernel takes :attr:`state` and hands it to the functions of ``_chacha_kernel``.
+    One stream belongs to one thread. After a fork, a secure stream takes a new key in the child,
+    so that parent and child never draw the same words.
 
     Notes
     -----
-    One stream belongs to one thread. After a fork, a secure stream takes a new key in the child, so that parent and
-    child never draw the same words.
+    *Privacy.* Whoever knows the key of a stream can subtract the noise drawn from it. A secure
+    stream takes 256 bits from ``os.urandom`` and never shows or pickles them: its output is as hard
+    to tell from uniform bits as ChaCha20 is to break. A seeded stream is predictable by whoever
+    guesses the seed, so what is drawn from it is not private, and :attr:`reproducible` says so.
+    There is no forward secrecy: who reads the memory of the process during a run learns the words
+    drawn before, but the same memory holds the weights themselves.
 
     Examples
     --------
     >>> RandomStream.secure()
     <RandomStream: secure>
-    >>> stream = RandomStream.seeded(7)
-    >>> stream.reproducible
-    True
-    >>> uniform_below(stream.state, 6) in range(6)
+    >>> from ptclust.privacy._chacha_kernel import uniform_below
+    >>> uniform_below(RandomStream.seeded(7).state, 6) in range(6)
     True
     """
 
@@ -76,9 +56,9 @@ class RandomStream:
     def seeded(cls, seed: int) -> RandomStream:
         """Return the stream that belongs to ``seed``, an integer of 0 or more, for experiments.
 
-        Privacy
-        -------
-        None: the words follow from the seed.
+        Notes
+        -----
+        *Privacy.* None: the words follow from the seed.
 
         Examples
         --------
@@ -91,8 +71,8 @@ class RandomStream:
             number = -1
         if number < 0:
             raise UsageError(
-                f"A seed must be an integer of 0 or more, not {seed!r}. Without a need to repeat the run, use "
-                "RandomStream.secure()."
+                f"A seed must be an integer of 0 or more, not {seed!r}. If the run need not be "
+                "repeated, use RandomStream.secure()."
             )
         key = hashlib.sha256(b"ptclust.RandomStream.seeded:" + str(number).encode()).digest()
         return cls(key, reproducible=True)
@@ -111,9 +91,7 @@ class RandomStream:
     def state(self) -> NDArray[np.uint32]:
         """The state for kernels, which advance it in place."""
         if self._state is None:
-            raise UsageError(
-                "This random stream is closed; make a new one with RandomStream.secure()."
-            )
+            raise UsageError("This random stream is closed; make one with RandomStream.secure().")
         if self._process != os.getpid():
             self._process = os.getpid()
             if not self._reproducible:
@@ -127,17 +105,11 @@ class RandomStream:
         return words
 
     def numpy_generator(self) -> np.random.Generator:
-        """Return a numpy generator seeded by the next words of this reproducible stream, for simulated noise.
-
-        Examples
-        --------
-        >>> RandomStream.seeded(0).numpy_generator().normal(size=3).shape
-        (3,)
-        """
+        """Return a numpy generator seeded by this reproducible stream, for simulated noise."""
         if not self._reproducible:
             raise UsageError(
-                "A secure random stream makes no numpy generator: numpy's generators are predictable and their noise "
-                "is not private. For experiments use RandomStream.seeded(seed).numpy_generator()."
+                "A secure random stream makes no numpy generator: that would be predictable, its "
+                "noise not private. For experiments use RandomStream.seeded(seed)."
             )
         seed = [int(word) for word in self.words(4)]
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
@@ -160,6 +132,6 @@ class RandomStream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a RandomStream refuses to be copied or pickled: two streams under one key draw the same noise; make a "
-            "new one where it is needed"
+            "a RandomStream refuses to be copied or pickled: two streams under one key draw the "
+            "same noise; make a new one where it is needed"
         )

@@ -19,44 +19,42 @@ if TYPE_CHECKING:
 _NORMS = ("l1", "l2", "linf")
 
 _WHICH_NORM = (
-    "Declare what one person can change. In a population average one person moves every weight a little, each by at "
-    "most d: linf=d. A person who contributes to one edge only, or whose contributions over all edges sum to at most "
-    "d, declares l1=d. If the root of the sum of squared changes is bounded, l2=d. Several may be given together."
+    "Declare what one person can change: every weight by at most d, as in a population average, "
+    "linf=d; one edge only, or all edges by at most d in total, l1=d; the root of the sum of "
+    "squared changes by at most d, l2=d. Several may be given together."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """A bound on the difference x = w - w' between the weights of neighbouring graphs, in one or more norms.
+    """A bound on the difference x = w - w' between the weights of neighbouring graphs.
 
-    Two graphs on the same topology are neighbours if one person could have made the difference between them. What is
-    protected is exactly what is declared here, so there is no default. The paper's relation (its Definition 2.1) is
-    ``linf=mu``; Sealfon's (2016) is ``l1=mu``.
+    Two graphs on the same topology are neighbours if one person could have made the difference
+    between them. What is protected is exactly what is declared here, so there is no default. The
+    paper's relation (its Definition 2.1) is ``linf=mu``; Sealfon's (2016) is ``l1=mu``.
 
     Parameters
     ----------
     l1 : float, optional
-        Bound on the sum of all changes: one person contributes to one edge, or in total at most this much.
+        Bound on the sum of all changes: a person contributes to one edge, or this much in total.
     l2 : float, optional
         Bound on the root of the sum of squared changes.
     linf : float, optional
-        Bound on every single change: one person in a population average moves every weight a little.
+        Bound on every single change: a person in a population average moves every weight a little.
 
-    Privacy
-    -------
-    These numbers are public. They must hold for every possible pair of neighbours, so they come from how the weights
-    are made (clipping, averaging), never from a look at the weights. Bounds derived from them are rounded up: no
-    value computed here is below the true bound.
+    Notes
+    -----
+    *Privacy.* These numbers are public. They must hold for every possible pair of neighbours, so
+    they come from how the weights are made (clipping, averaging), never from a look at the
+    weights. Bounds derived from them are rounded up: none is below the true bound.
 
     Examples
     --------
-    A weight that averages 2,000 patients, each contributing a number in [0, 1], moves by at most 1/2000:
+    A weight that averages 2,000 patients, each giving a number in [0, 1], moves by at most 1/2000:
 
     >>> average = Sensitivity(linf=1 / 2000)
-    >>> average.l1_of(100)
-    0.05
-    >>> average.spread
-    0.001
+    >>> average.l1_of(100), average.spread
+    (0.05, 0.001)
     >>> print(average.describe())
     weights of neighbouring graphs differ by at most 0.0005 on every edge (linf)
     """
@@ -66,18 +64,15 @@ class Sensitivity:
     linf: float | None = None
 
     def __post_init__(self) -> None:
-        for norm in _NORMS:
-            value = getattr(self, norm)
-            if value is not None:
-                object.__setattr__(self, norm, _checked(norm, value))
-        if self.l1 is None and self.l2 is None and self.linf is None:
+        declared = self.to_dict()
+        if not declared:
             raise UsageError(f"Sensitivity() needs at least one bound. {_WHICH_NORM}")
+        for norm, value in declared.items():
+            object.__setattr__(self, norm, _checked(norm, value))
 
     def l1_of(self, n_edges: int) -> float:
         """Return the l1 bound on the changes of ``n_edges`` edges: min(l1, sqrt(k) l2, k linf).
 
-        Examples
-        --------
         >>> Sensitivity(l1=1.0, linf=0.25).l1_of(3)
         0.75
         """
@@ -92,10 +87,8 @@ class Sensitivity:
         return min(bounds) if k else 0.0
 
     def l2_of(self, n_edges: int) -> float:
-        """Return the l2 bound on the changes of ``n_edges`` edges: min(l2, l1, sqrt(k) linf, sqrt(l1 linf)).
+        """Return the l2 bound on the changes: min(l2, l1, sqrt(k) linf, sqrt(l1 linf)).
 
-        Examples
-        --------
         >>> Sensitivity(linf=0.25).l2_of(4)
         0.5
         """
@@ -110,25 +103,24 @@ class Sensitivity:
     @property
     def largest_change(self) -> float:
         """Bound on the change of any one edge: min(linf, l2, l1)."""
-        return min(bound for bound in (self.l1, self.l2, self.linf) if bound is not None)
+        return min(self.to_dict().values())
 
     @property
     def spread(self) -> float:
         """Bound on the difference between the changes of two edges: min(2 linf, l1, sqrt(2) l2).
 
-        It calibrates one step of the Exponential mechanism: a change common to all candidates cancels there.
+        It calibrates a step of the Exponential mechanism: a change common to all edges cancels.
         """
         return self.mean_spread(1)
 
     def mean_spread(self, n_edges: int) -> float:
-        """Return the bound on the difference between the change of an edge and the mean change of ``n_edges`` edges.
+        """Return the bound on the change of an edge minus the mean change of k = ``n_edges`` edges.
 
-        With d the bound on any one change it is min(2 d, d + (l1 - d) / k, sqrt((k + 1) / k) l2), where the last is
-        d + sqrt((l2^2 - d^2) / k) if d^2 <= l2^2 k / (k + 1). Under pure differential privacy it calibrates k steps
-        that choose k edges (docs/proofs/private-trees.md, lemma of the mean).
+        With d the bound on any one change it is min(2 d, d + (l1 - d) / k, sqrt((k + 1) / k) l2),
+        where the last is d + sqrt((l2^2 - d^2) / k) if d^2 <= l2^2 k / (k + 1). Under pure
+        differential privacy it calibrates k steps that choose k edges
+        (docs/proofs/private-trees.md, lemma of the mean).
 
-        Examples
-        --------
         >>> Sensitivity(l2=1.0).mean_spread(3) ** 2  # 2 if every step were to lose the most
         1.3333333333333337
         >>> Sensitivity(l1=1.5, linf=1.0).mean_spread(2)
@@ -150,49 +142,32 @@ class Sensitivity:
         return min(bounds)
 
     def describe(self) -> str:
-        """Say in words what neighbouring graphs are, for the privacy statement.
-
-        Examples
-        --------
-        >>> print(Sensitivity(l1=1.0, linf=0.1).describe())
-        weights of neighbouring graphs differ by at most 0.1 on every edge (linf) and by at most 1.0 in total over all edges (l1)
-        """  # noqa: E501
-        parts = []
-        if self.linf is not None:
-            parts.append(f"by at most {self.linf!r} on every edge (linf)")
-        if self.l1 is not None:
-            parts.append(f"by at most {self.l1!r} in total over all edges (l1)")
-        if self.l2 is not None:
-            parts.append(f"by at most {self.l2!r} in the root of the sum of squares (l2)")
+        """Say in words what neighbouring graphs are, for the privacy statement."""
+        declared = {
+            "by at most {!r} on every edge (linf)": self.linf,
+            "by at most {!r} in total over all edges (l1)": self.l1,
+            "by at most {!r} in the root of the sum of squares (l2)": self.l2,
+        }
+        parts = [text.format(bound) for text, bound in declared.items() if bound is not None]
         return "weights of neighbouring graphs differ " + " and ".join(parts)
 
     def __str__(self) -> str:
         return ", ".join(f"{norm} <= {bound:.6g}" for norm, bound in self.to_dict().items())
 
     def to_dict(self) -> dict[str, float]:
-        """Return the declared bounds by norm.
-
-        Examples
-        --------
-        >>> Sensitivity(linf=0.5).to_dict()
-        {'linf': 0.5}
-        """
+        """Return the declared bounds by norm."""
         return {norm: getattr(self, norm) for norm in _NORMS if getattr(self, norm) is not None}
 
     @classmethod
     def from_dict(cls, bounds: Mapping[str, Any]) -> Sensitivity:
         """Read what :meth:`to_dict` wrote.
 
-        Examples
-        --------
         >>> Sensitivity.from_dict({"l1": 2.0})
         Sensitivity(l1=2.0, l2=None, linf=None)
         """
-        unknown = sorted(set(bounds) - set(_NORMS))
-        if unknown:
-            raise UsageError(
-                f"A sensitivity has the keys l1, l2 and linf, not {', '.join(map(repr, unknown))}; remove them."
-            )
+        if unknown := sorted(set(bounds) - set(_NORMS)):
+            listed = ", ".join(map(repr, unknown))
+            raise UsageError(f"A sensitivity has the keys l1, l2 and linf; remove {listed}.")
         return cls(**bounds)
 
 
@@ -200,8 +175,7 @@ def check_sensitivity(sensitivity: object) -> Sensitivity:
     """Return ``sensitivity`` if it is a Sensitivity, else raise UsageError."""
     if not isinstance(sensitivity, Sensitivity):
         raise UsageError(
-            "sensitivity must be a Sensitivity, such as Sensitivity(linf=0.001), not "
-            f"{sensitivity!r}"
+            f"sensitivity must be a Sensitivity, as Sensitivity(linf=0.001), not {sensitivity!r}"
         )
     return sensitivity
 
@@ -210,8 +184,8 @@ def _checked(norm: str, value: Any) -> float:
     """Return ``value`` as a float no smaller than it, or say why it cannot be a bound."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UsageError(
-            f"The sensitivity {norm} must be a positive number, not {value!r} of type {type(value).__name__}. "
-            f"{_WHICH_NORM}"
+            f"The sensitivity {norm} must be a positive number, not {value!r} of type "
+            f"{type(value).__name__}. {_WHICH_NORM}"
         )
     bound = float_up(value) if isinstance(value, int | Fraction) else float(value)
     if not 0 < bound < math.inf:
@@ -220,8 +194,8 @@ def _checked(norm: str, value: Any) -> float:
         )
     if bound < sys.float_info.min:
         raise UsageError(
-            f"The sensitivity {norm} is {value!r}, below the smallest normal float {sys.float_info.min!r}: arithmetic "
-            "loses its digits there. Rescale the weights and their sensitivity."
+            f"The sensitivity {norm} is {value!r}, below the smallest normal float "
+            f"{sys.float_info.min!r}, where digits are lost. Rescale the weights and sensitivity."
         )
     return bound
 

@@ -1,7 +1,320 @@
-"""The privacy statement: what a release guarantees, in numbers for experts and in words for others."""
+"""The privacy statement: what a release guarantees, in numbers for experts and in words."""
 
 from __future__ import annotations
 
-from ptclust.privacy.statement.statement import SCHEMA_VERSION, MechanismUse, PrivacyStatement
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal
+from uuid import uuid4
+
+from ptclust._version import __version__
+from ptclust.errors import InputError, UsageError
+from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import _checks as check
+from ptclust.privacy.statement import _words as words
 
 __all__ = ["SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
+
+SCHEMA_VERSION = 1
+
+_ROUNDING = 1e-9
+"""By how much the shares may exceed the total, relatively: they were rounded to doubles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismUse:
+    """One mechanism that looked at the private weights, and what it spent.
+
+    Parameters
+    ----------
+    name, purpose, reference : str
+        Of the mechanism; what it released; where the mechanism and its guarantee are proved.
+    share : float
+        How much of the budget it spent, in the unit ``share_of``.
+    share_of : {"epsilon", "rho"}
+        Epsilon under pure differential privacy, rho under zCDP.
+    noise : str
+        Distribution of its noise.
+    scale : float or None
+        Scale of that noise: b of Laplace and Gumbel noise, sigma of Gaussian noise.
+    parameters : mapping from str to number
+        Further numbers, such as the number of steps or the granularity of the lattice.
+
+    Examples
+    --------
+    >>> use = MechanismUse(
+    ...     name="Laplace mechanism", purpose="weights of the tree", share=0.5, share_of="epsilon",
+    ...     noise="Laplace", scale=0.998, parameters={"n_weights": 999},
+    ... )
+    >>> use.parameters["n_weights"]
+    999
+    """
+
+    name: str
+    purpose: str
+    share: float
+    share_of: Literal["epsilon", "rho"]
+    noise: str
+    scale: float | None
+    parameters: Mapping[str, int | float] = field(default_factory=dict)
+    reference: str = ""
+
+    def __post_init__(self) -> None:
+        _convert(self, check.text, "name", "purpose", "noise")
+        check.text("reference", self.reference, empty=True)
+        check.choice("share_of", self.share_of, ("epsilon", "rho"))
+        _convert(self, check.not_negative, "share", *["scale"] * (self.scale is not None))
+        _convert(self, check.numbers, "parameters")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain objects, ready for JSON."""
+        return {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
+
+    @classmethod
+    def from_dict(cls, data: object) -> MechanismUse:
+        """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
+        return cls(**check.exactly("a mechanism", data, _field_names(cls)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyStatement:
+    """The guarantee of one release: parameters, mechanisms, assumptions and limits.
+
+    Fields left out are filled with what is true of every release of this library; a statement that
+    contradicts itself (mechanisms that spend more than is claimed, an approximate guarantee without
+    rho) is refused with an InputError that names the field.
+
+    Parameters
+    ----------
+    variant : {"pure", "approximate"}
+        Pure epsilon-differential privacy, or (epsilon, delta) by way of zCDP.
+    epsilon : float
+        The guarantee; with ``calibration="published"`` the true epsilon, not the requested one.
+    sensitivity : mapping
+        The declared bounds ``l1``, ``l2``, ``linf`` on what one privacy unit does to the weights.
+    mechanisms : sequence of MechanismUse
+        Everything that looked at the private weights.
+    randomness : {"secure", "reproducible"}
+        Where the noise came from. A seed is never part of a statement.
+    delta, rho : float, optional
+        Of an approximate guarantee: its delta, and the zCDP parameter that was spent.
+    calibration : {"sound", "published"}, default "sound"
+        Whether the noise scales are those of the proofs, or those printed in the paper.
+    requested_epsilon : float, optional
+        The epsilon asked for under ``calibration="published"``.
+    privacy_unit, neighbours : str, optional
+        What a privacy unit is, and which weights are neighbours.
+    protected, not_protected : sequence of str, optional
+        What the guarantee covers, and what the release reveals as it is.
+    composition_rule, composition : str, optional
+        Name of the rule by which the shares add up, and the rule in words.
+    post_processing, caveats : sequence of str, optional
+        What was done with released values only; what a reader has to know besides.
+    numerical_slack, numerical_slack_words : float and str, optional
+        The part of ``epsilon`` that pays for rounding in the samplers, and what it covers.
+    schema_version, id, created, library, library_version
+        Which statement this is, when and by what it was made. Given only when a statement is read.
+
+    Notes
+    -----
+    *Privacy.* A statement is made of public numbers only.
+
+    Examples
+    --------
+    >>> statement = PrivacyStatement(
+    ...     variant="pure", epsilon=1.0, sensitivity={"linf": 5e-4}, randomness="secure",
+    ...     mechanisms=[MechanismUse(
+    ...         name="Laplace mechanism", purpose="weights of the tree", share=1.0,
+    ...         share_of="epsilon", noise="Laplace", scale=0.4995,
+    ...     )],
+    ... )
+    >>> statement.private
+    True
+    >>> PrivacyStatement.from_dict(statement.to_dict()) == statement
+    True
+    """
+
+    variant: Literal["pure", "approximate"]
+    epsilon: float
+    sensitivity: Mapping[str, float | None]
+    mechanisms: tuple[MechanismUse, ...]
+    randomness: Literal["secure", "reproducible"]
+    delta: float = 0.0
+    rho: float | None = None
+    calibration: Literal["sound", "published"] = "sound"
+    requested_epsilon: float | None = None
+    privacy_unit: str = words.PRIVACY_UNIT
+    neighbours: str = ""
+    protected: tuple[str, ...] = words.PROTECTED
+    not_protected: tuple[str, ...] = words.NOT_PROTECTED
+    composition_rule: str = ""
+    composition: str = ""
+    post_processing: tuple[str, ...] = ()
+    numerical_slack: float = 0.0
+    numerical_slack_words: str = ""
+    caveats: tuple[str, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+    id: str = field(default_factory=lambda: str(uuid4()))
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    library: str = "ptclust"
+    library_version: str = __version__
+
+    def __post_init__(self) -> None:
+        self._check_guarantee()
+        if type(self.schema_version) is not int or self.schema_version != SCHEMA_VERSION:
+            raise InputError(
+                f"schema_version must be {SCHEMA_VERSION}, the one this ptclust knows, not "
+                f"{self.schema_version!r}"
+            )
+        check.uuid4("id", self.id)
+        check.utc_time("created", self.created)
+        _convert(self, check.text, "library", "library_version")
+        _convert(self, _as_sensitivity, "sensitivity")
+        _convert(self, _as_mechanisms, "mechanisms")
+        self._check_shares()
+        _convert(self, check.texts, "protected", "not_protected", "post_processing", "caveats")
+        for name, default in words.defaults(self).items():
+            written = check.text(name, getattr(self, name), empty=True)
+            object.__setattr__(self, name, written or default)
+
+    def _check_guarantee(self) -> None:
+        check.choice("variant", self.variant, ("pure", "approximate"))
+        check.choice("calibration", self.calibration, ("sound", "published"))
+        check.choice("randomness", self.randomness, ("secure", "reproducible"))
+        _convert(self, check.positive, "epsilon")
+        _convert(self, check.not_negative, "delta", "numerical_slack")
+        if self.variant == "pure":
+            if self.delta or self.rho is not None:
+                raise InputError(
+                    "a pure guarantee has delta = 0 and no rho; say variant='approximate'"
+                )
+        elif not 0 < self.delta < 1:
+            raise InputError(f"delta must lie between 0 and 1, not at {self.delta:g}")
+        else:
+            _convert(self, check.positive, "rho")
+        if self.calibration == "published":
+            _convert(self, check.positive, "requested_epsilon")
+        elif self.requested_epsilon is not None:
+            raise InputError("requested_epsilon belongs to calibration='published' only")
+        if self.numerical_slack > self.epsilon:
+            raise InputError("numerical_slack is part of epsilon and cannot exceed it")
+
+    def _check_shares(self) -> None:
+        unit, total = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+        for i, use in enumerate(self.mechanisms):
+            if use.share_of != unit:
+                raise InputError(
+                    f"mechanisms[{i}] spends {use.share_of}, but a guarantee that is "
+                    f"{self.variant} counts {unit}"
+                )
+        spent = sum(use.share for use in self.mechanisms)
+        if spent > total * (1 + _ROUNDING):
+            raise InputError(
+                f"the mechanisms spend {unit} {spent:.10g} together, more than the {total:.10g} "
+                "that is claimed"
+            )
+
+    @property
+    def private(self) -> bool:
+        """Whether the release is private at all: reproducible noise can be subtracted."""
+        return self.randomness == "secure"
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee in plain language."""
+        return words.sentence(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, ``private`` and ``sentence`` as plain objects ready for JSON."""
+        content = {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
+        return content | {"private": self.private, "sentence": self.sentence}
+
+    @classmethod
+    def from_dict(cls, data: object) -> PrivacyStatement:
+        """Read what ``to_dict`` wrote; the sentence is made anew from the fields.
+
+        Raises
+        ------
+        InputError
+            If a field is missing, unknown, of the wrong type or out of range; the error names it.
+        """
+        given = check.exactly("the statement", data, [*_field_names(cls), "private", "sentence"])
+        check.text("sentence", given.pop("sentence"))
+        private = given.pop("private")
+        given["mechanisms"] = _read_mechanisms(given["mechanisms"])
+        check.exactly("sensitivity", given["sensitivity"], ("l1", "l2", "linf"))
+        statement = cls(**given)
+        if private is not statement.private:
+            raise InputError(
+                f"private must be {statement.private} for {statement.randomness} randomness, not "
+                f"{private!r}"
+            )
+        return statement
+
+    def to_text(self) -> str:
+        """Return the statement as a page of at most 60 lines for a terminal."""
+        return words.page(self)
+
+    def to_registry_yaml(self) -> str:
+        """Return a draft entry for the public Differential Privacy Deployments Registry.
+
+        What only the curator knows reads ``TO BE FILLED BY THE CURATOR``. InputError if the
+        release is not private: there is no deployment to register.
+        """
+        return words.registry_yaml(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
+
+
+def _as_sensitivity(field: str, value: object) -> Mapping[str, float | None]:
+    norms = ("l1", "l2", "linf")
+    given = dict.fromkeys(norms) | dict(check.mapping(field, value))
+    check.exactly(field, given, norms)
+    try:
+        declared = Sensitivity(**given).to_dict()
+    except UsageError as error:
+        raise InputError(f"{field}: {error}") from None
+    return MappingProxyType({norm: declared.get(norm) for norm in norms})
+
+
+def _as_mechanisms(field: str, value: object) -> tuple[MechanismUse, ...]:
+    uses = tuple(value) if isinstance(value, (list, tuple)) else (None,)
+    if not all(isinstance(use, MechanismUse) for use in uses):
+        raise InputError(f"{field} must be a list of MechanismUse")
+    return uses
+
+
+def _read_mechanisms(value: object) -> list[MechanismUse]:
+    if not isinstance(value, list):
+        raise InputError(f"mechanisms must be a list, not {type(value).__name__}")
+    uses = []
+    for i, described in enumerate(value):
+        try:
+            uses.append(MechanismUse.from_dict(described))
+        except InputError as error:
+            raise InputError(f"mechanisms[{i}]: {error}") from None
+    return uses
+
+
+def _field_names(cls: type) -> list[str]:
+    return [entry.name for entry in fields(cls)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.to_dict() if isinstance(value, MechanismUse) else value
+
+
+def _convert(instance: object, checked: Callable[[str, Any], object], *names: str) -> None:
+    """Replace fields of a frozen dataclass, while it is made, by what their check returns."""
+    for name in names:
+        object.__setattr__(instance, name, checked(name, getattr(instance, name)))

@@ -15,15 +15,13 @@ from ptclust.errors import InputError
 
 
 def text(field: str, value: object, *, empty: bool = False) -> str:
-    """Return one line of text. Control characters are refused: a statement is shown on terminals."""
+    """Return one line of text; control characters are refused, as terminals obey them."""
     if not isinstance(value, str):
         raise InputError(f"{field} must be text, not {type(value).__name__}")
     if not empty and not value.strip():
         raise InputError(f"{field} must not be empty")
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
-        raise InputError(
-            f"{field} holds a line break or another control character; write it as one line"
-        )
+        raise InputError(f"{field} holds a control character; write it as one line of text")
     return value
 
 
@@ -71,11 +69,10 @@ def not_negative(field: str, value: object) -> float:
 
 def numbers(field: str, value: object) -> Mapping[str, int | float]:
     """Return a read-only mapping from words to finite numbers; whole numbers stay whole."""
-    result: dict[str, int | float] = {}
-    for key, item in mapping(field, value).items():
-        checked = number(f"{field}[{key!r}]", item)
-        result[key] = int(item) if isinstance(item, Integral) else checked
-    return MappingProxyType(result)
+    given = mapping(field, value)
+    result = {key: number(f"{field}[{key!r}]", item) for key, item in given.items()}
+    whole = {key: int(item) for key, item in given.items() if isinstance(item, Integral)}
+    return MappingProxyType(result | whole)
 
 
 def mapping(field: str, value: object) -> Mapping[str, Any]:
@@ -116,6 +113,4 @@ def utc_time(field: str, value: object) -> None:
     except ValueError:
         offset = None
     if offset != timedelta(0):
-        raise InputError(
-            f"{field} must be a UTC time like 2026-01-31T12:00:00+00:00, not {written!r}"
-        )
+        raise InputError(f"{field} must be a time as 2026-01-31T12:00:00+00:00, not {written!r}")

@@ -1,30 +1,52 @@
-"""The words of a privacy statement: what it says by default, its one sentence, and the page for a terminal."""
+"""A privacy statement in words: its defaults, its one sentence, a page, an entry of the registry.
+
+The entry follows the data entry template of the public Differential Privacy Deployments Registry:
+repository ``opendp/deployments-registry-data``, files ``schemas/deployments-schema.yaml`` and
+``tests/good_deployments/template.yaml``, commit 057e5d81cf60150dd3307e0cf4504b957802fb3b. It is
+by E. Ghazi, P. Nanayakkara and S. Vadhan (Practitioners' Perspectives on a Differential Privacy
+Deployment Registry, arXiv 2509.13509).
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ptclust.errors import InputError
 from ptclust.privacy._numbers import at_most
 from ptclust.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from ptclust.privacy.statement import PrivacyStatement
+    from collections.abc import Sequence
+
+    from ptclust.privacy.statement import MechanismUse, PrivacyStatement
 
 PRIVACY_UNIT = (
-    "A privacy unit is whatever moves the edge weights by no more than the declared bounds; the curator has not said "
-    "what that is (a person, a household, one event)."
+    "A privacy unit is whatever moves the edge weights by no more than the declared bounds; the "
+    "curator has not said what that is (a person, a household, one event)."
 )
 PROTECTED = ("the edge weights",)
 NOT_PROTECTED = (
-    "the topology: which nodes and edges there are, how many of them, and their connected components",
+    "the topology: which nodes and edges there are, how many of them, and their connected "
+    "components",
     "the names of the nodes",
     "the parameters given to ptclust: epsilon, delta, sensitivity and all other options",
 )
-RANDOMNESS = {
+_RANDOMNESS = {
     "secure": "secure: a ChaCha20 stream keyed by the operating system, and OpenDP's samplers.",
     "reproducible": "reproducible: from a seed given as random_state, for experiments only.",
+}
+_COMPOSITION = {
+    "pure": (
+        "basic composition",
+        "The epsilons of the mechanisms add up, also where one builds on another.",
+    ),
+    "approximate": (
+        "zCDP composition",
+        "The rhos of the mechanisms add up, also where one builds on another; their sum is "
+        "converted to epsilon at the given delta.",
+    ),
 }
 
 _WEAK_EPSILON = 10.0
@@ -35,60 +57,47 @@ _LABEL = 16
 
 def defaults(statement: PrivacyStatement) -> dict[str, str]:
     """Return what the fields of words say when the maker of the statement is silent."""
-    if statement.variant == "pure":
-        rule = "basic composition"
-        composition = "The epsilons of the mechanisms add up, also where one builds on another."
-    else:
-        rule = "zCDP composition"
-        composition = (
-            "The rhos of the mechanisms add up, also where one builds on another; their sum is converted to epsilon "
-            "at the given delta."
-        )
+    rule, composition = _COMPOSITION[statement.variant]
     slack = "The samplers used are exact; nothing is set aside for rounding."
     if statement.numerical_slack:
         slack = "Covers rounding in the sampler of the tree; it is included in epsilon."
     return {
         "privacy_unit": PRIVACY_UNIT,
-        "neighbours": _sensitivity(statement).describe(),
+        "neighbours": Sensitivity(**statement.sensitivity).describe(),
         "composition_rule": rule,
         "composition": composition,
         "numerical_slack_words": slack,
     }
 
 
-def _sensitivity(statement: PrivacyStatement) -> Sensitivity:
-    return Sensitivity(**statement.sensitivity)
-
-
 def sentence(statement: PrivacyStatement) -> str:
     """Return the guarantee as one sentence that needs no mathematics."""
-    epsilon = statement.epsilon
-    factor = f"e^{at_most(epsilon)}"
-    if epsilon <= _WEAK_EPSILON:
-        factor += f" = {at_most(math.exp(epsilon), 4)}"
-    bound = f"by a factor of at most {factor}"
-    guarantee = f"pure differential privacy of the weights, epsilon = {at_most(epsilon)}"
+    epsilon, delta = at_most(statement.epsilon), at_most(statement.delta)
+    bound = f"by a factor of at most e^{epsilon}"
+    if statement.epsilon <= _WEAK_EPSILON:
+        bound += f" = {at_most(math.exp(statement.epsilon), 4)}"
+    guarantee = f"{statement.variant} differential privacy of the weights, epsilon = {epsilon}"
     if statement.variant == "approximate":
-        delta = at_most(statement.delta)
         bound += f" and an additional probability of at most {delta}"
-        guarantee = f"approximate differential privacy of the weights, epsilon = {at_most(epsilon)}, delta = {delta}"
+        guarantee += f", delta = {delta}"
     promise = (
-        "whatever else somebody knows, what one privacy unit contributes to the edge weights changes the probability "
-        f"of any outcome of this release {bound} ({guarantee}){_remarks(statement)}."
+        "whatever else somebody knows, what one privacy unit contributes to the edge weights "
+        f"changes the probability of any outcome of this release {bound} ({guarantee})"
+        f"{_remarks(statement)}."
     )
     if statement.private:
         return promise[0].upper() + promise[1:]
     return (
-        "This release is NOT private, because its noise can be made again from a seed; with secure randomness it would "
-        f"hold that {promise}"
+        "This release is NOT private, because its noise can be made again from a seed; with secure "
+        f"randomness it would hold that {promise}"
     )
 
 
 def _remarks(statement: PrivacyStatement) -> str:
-    remarks = ""
-    requested = statement.requested_epsilon
+    remarks, requested = "", statement.requested_epsilon
     if requested is not None:
-        remarks += f"; its noise has the scales printed in the paper for a requested epsilon of {requested:g}"
+        remarks = "; its noise has the scales printed in the paper for a requested epsilon of "
+        remarks += f"{requested:g}"
         if requested < statement.epsilon:
             remarks += ", which give only the weaker guarantee stated here"
     if statement.epsilon > _WEAK_EPSILON:
@@ -98,57 +107,169 @@ def _remarks(statement: PrivacyStatement) -> str:
 
 def page(statement: PrivacyStatement) -> str:
     """Return the statement as a page of at most 60 lines."""
-    numbers = f"epsilon = {at_most(statement.epsilon)}"
+    guarantee = f"{statement.variant}, epsilon = {at_most(statement.epsilon)}"
     if statement.rho is not None:
-        numbers += f", delta = {at_most(statement.delta)} (rho = {at_most(statement.rho)} zCDP)"
+        guarantee += f", delta = {at_most(statement.delta)} (rho = {at_most(statement.rho)} zCDP)"
     if statement.requested_epsilon is not None:
-        numbers += f"; requested: {statement.requested_epsilon:.6g}"
-    title = (
-        "PRIVACY STATEMENT"
-        if statement.private
-        else "PRIVACY STATEMENT: THIS RELEASE IS NOT PRIVATE"
-    )
+        guarantee += f"; requested: {statement.requested_epsilon:.6g}"
+    slack = at_most(statement.numerical_slack, 3)
+    entries: dict[str, Sequence[str]] = {
+        "Guarantee": [guarantee],
+        "Calibration": [statement.calibration],
+        "Privacy unit": [statement.privacy_unit],
+        "Sensitivity": [str(Sensitivity(**statement.sensitivity))],
+        "Neighbours": [statement.neighbours],
+        "Protected": statement.protected,
+        "Not protected": statement.not_protected,
+        "Mechanisms": [_mechanism(use, at_most(use.share), 6) for use in statement.mechanisms],
+        "Composition": [f"{statement.composition_rule}. {statement.composition}"],
+        "Afterwards": statement.post_processing,
+        "Randomness": [_RANDOMNESS[statement.randomness]],
+        "Rounding": [f"{slack} of epsilon. {statement.numerical_slack_words}"],
+        "Caveats": statement.caveats,
+        "Made": [f"{statement.created} by {statement.library} {statement.library_version}"],
+        "Id": [f"{statement.id} (statement schema {statement.schema_version})"],
+    }
+    title = "PRIVACY STATEMENT" + ": THIS RELEASE IS NOT PRIVATE" * (not statement.private)
     lines = [title, *textwrap.wrap(statement.sentence, _WIDTH), ""]
-    lines += _entry("Guarantee", [f"{statement.variant}, {numbers}"])
-    lines += _entry("Calibration", [statement.calibration])
-    lines += _entry("Privacy unit", [statement.privacy_unit])
-    lines += _entry("Sensitivity", [str(_sensitivity(statement))])
-    lines += _entry("Neighbours", [statement.neighbours])
-    lines += _entry("Protected", statement.protected)
-    lines += _entry("Not protected", statement.not_protected)
-    lines += _entry("Mechanisms", _mechanisms(statement))
-    lines += _entry("Composition", [f"{statement.composition_rule}. {statement.composition}"])
-    lines += _entry("Afterwards", statement.post_processing)
-    lines += _entry("Randomness", [RANDOMNESS[statement.randomness]])
-    slack = f"{at_most(statement.numerical_slack, 3)} of epsilon. {statement.numerical_slack_words}"
-    lines += _entry("Rounding", [slack])
-    lines += _entry("Caveats", statement.caveats)
-    made = f"{statement.created} by {statement.library} {statement.library_version}"
-    lines += _entry("Made", [made])
-    lines += _entry("Id", [f"{statement.id} (statement schema {statement.schema_version})"])
+    for label, items in entries.items():
+        dash = "- " if len(items) > 1 else ""
+        start, indent = f"{label}:".ljust(_LABEL), " " * (_LABEL + len(dash))
+        for item in items:
+            lines += textwrap.wrap(start + dash + item, _WIDTH, subsequent_indent=indent)
+            start = " " * _LABEL
     if len(lines) > _MAX_LINES:
         left = len(lines) - _MAX_LINES + 1
         lines = [*lines[: _MAX_LINES - 1], f"({left} more lines; to_dict() has everything)"]
     return "\n".join(lines) + "\n"
 
 
-def _mechanisms(statement: PrivacyStatement) -> list[str]:
-    listed = []
-    for use in statement.mechanisms:
-        scale = "" if use.scale is None else f" of scale {use.scale:.6g}"
-        extra = "".join(f", {key} = {value:.6g}" for key, value in use.parameters.items())
-        listed.append(
-            f"{use.name} for {use.purpose}: {use.share_of} {at_most(use.share)}, {use.noise} noise{scale}{extra}"
+def _mechanism(use: MechanismUse, share: str, digits: int) -> str:
+    scale = "" if use.scale is None else f" of scale {use.scale:.{digits}g}"
+    extra = "".join(f", {key} = {value:.{digits}g}" for key, value in use.parameters.items())
+    return f"{use.name} for {use.purpose}: {use.share_of} {share}, {use.noise} noise{scale}{extra}"
+
+
+_PLACEHOLDER = "TO BE FILLED BY THE CURATOR"
+# All fields of the registry, in its order; what a statement does not know is the placeholder.
+_REGISTRY_FIELDS = {
+    "basic": "name data_curators description intended_use data_product_type data_product_region "
+    "data_product_sector publication_date",
+    "dp_variant": "variant_name data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters "
+    "privacy_parameters_details",
+    "deployment_model": "model_name model_name_details trust_assumptions actors release_type "
+    "release_type_details data_source_type data_source_type_details access_type "
+    "access_type_details",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition "
+    "post_processing justification utility additional_information",
+    "administrative": "status registry_authors tier",
+}
+# What holds for every release of this library.
+_REGISTRY_CONSTANTS: dict[str, Any] = {
+    "data_curators": [
+        {"data_curator_name": _PLACEHOLDER, "data_curator_type": _PLACEHOLDER},
+    ],
+    "data_product_type": "Dataset",
+    "data_domain": "All weightings of one public topology: a real number for each of its edges.",
+    "model_name": "Central",
+    "model_name_details": "The curator holds the raw edge weights and runs the mechanisms.",
+    "trust_assumptions": (
+        "The curator is trusted with the raw weights, with the declared sensitivity, and to "
+        "publish no more than the release. Nobody who sees the release needs to be trusted."
+    ),
+    "release_type": "One release",
+    "access_type": "Non-interactive",
+    "access_type_details": "The release is a file; nobody queries the weights.",
+    "status": "Draft",
+    "registry_authors": [_PLACEHOLDER],
+    "tier": 3,
+}
+
+
+def registry_yaml(statement: PrivacyStatement) -> str:
+    """Return the entry as YAML, which reads the same in YAML 1.1 and 1.2."""
+    if not statement.private:
+        raise InputError(
+            "a reproducible release is not private, so there is no deployment to register; make it "
+            "without random_state"
         )
-    return listed
+    known = _REGISTRY_CONSTANTS | _registry_values(statement)
+    sections = {
+        section: {name: known.get(name, _PLACEHOLDER) for name in names.split()}
+        for section, names in _REGISTRY_FIELDS.items()
+    }
+    entry = {"url_slug": _PLACEHOLDER, "deployment": sections}
+    return "\n".join(_yaml_lines(entry, 0)) + "\n"
 
 
-def _entry(label: str, items: list[str] | tuple[str, ...]) -> list[str]:
-    """Return a label and its items; several items get a dash each."""
-    dash = "- " if len(items) > 1 else ""
-    lines: list[str] = []
-    for item in items:
-        start = f"{label}:".ljust(_LABEL) if not lines else " " * _LABEL
-        indent = " " * (_LABEL + len(dash))
-        lines += textwrap.wrap(start + dash + item, _WIDTH, subsequent_indent=indent)
+def _registry_values(statement: PrivacyStatement) -> dict[str, Any]:
+    made_by = f"{statement.library} {statement.library_version}."
+    parameters, unit = {"epsilon": statement.epsilon}, statement.privacy_unit
+    if statement.rho is not None:
+        parameters |= {"delta": statement.delta, "rho": statement.rho}
+    mechanisms = []
+    for use in statement.mechanisms:
+        reference = f" ({use.reference})" if use.reference else ""
+        mechanisms.append(_mechanism(use, f"{use.share:.10g}", 10) + reference)
+    mechanisms += [
+        f"Randomness: {_RANDOMNESS[statement.randomness]}",
+        f"Rounding: {statement.numerical_slack:.6g} of epsilon. {statement.numerical_slack_words}",
+        f"Library: {made_by}",
+    ]
+    origin = (
+        f"Statement {statement.id} of {statement.created}, {statement.calibration} calibration."
+    )
+    return {
+        "description": (
+            "Clusters of the nodes of a graph, with the spanning tree and the noisy edge weights "
+            "they were made from. The topology of the graph is public, its edge weights are "
+            f"protected. Made by {made_by}"
+        ),
+        "publication_date": statement.created[:10],
+        "variant_name": "Pure DP" if statement.variant == "pure" else "Approximate DP",
+        "unprotected_quantities": _bullets(statement.not_protected),
+        "privacy_unit": _PLACEHOLDER if unit == PRIVACY_UNIT else unit,
+        "privacy_unit_details": statement.neighbours,
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": statement.sentence,
+        "mechanisms": _bullets(mechanisms),
+        "composition": f"{statement.composition_rule}. {statement.composition}",
+        "post_processing": _bullets(statement.post_processing) or "None.",
+        "additional_information": _bullets([origin, *statement.caveats]),
+    }
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _yaml_lines(value: Any, depth: int) -> list[str]:
+    """Return a dict or a list as lines of block YAML."""
+    pad, lines = "  " * depth, list[str]()
+    for key, item in value.items() if isinstance(value, dict) else ((None, item) for item in value):
+        start = f"{pad}-" if key is None else f"{pad}{key}:"
+        if isinstance(item, (dict, list)):
+            lines += [start, *_yaml_lines(item, depth + 1)]
+        elif isinstance(item, str) and "\n" in item and _is_plain(item):
+            lines += [f"{start} |-", *(f"{pad}  {line}" for line in item.split("\n"))]
+        else:
+            lines.append(f"{start} {_yaml_scalar(item)}")
     return lines
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text can stand as a literal block."""
+    return all(line.isprintable() and line == line.strip() and line for line in text.split("\n"))
+
+
+def _yaml_scalar(value: Any) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        shown = (char if char.isprintable() else f"\\U{ord(char):08X}" for char in escaped)
+        return f'"{"".join(shown)}"'
+    if isinstance(value, float):
+        mantissa, exponent, power = repr(value).partition("e")
+        # YAML 1.1 takes 1e-06 for a text
+        return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+    return str(value)
