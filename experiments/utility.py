@@ -22,7 +22,7 @@ from experiments.real import available, real_graph
 from experiments.scores import agreement, information
 from experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
 from ptclust._statistics import seed_of
-from ptclust.clustering import dbmstclu
+from ptclust.clustering import ClusteringRequest, dbmstclu
 from ptclust.errors import PrivacyWarning
 from ptclust.trees import minimum_spanning_tree
 
@@ -211,7 +211,8 @@ class _Trial:
         planned = self._plans.get(graph, method, epsilon)
         case = self.case
         begins = planned.chosen.mechanism, method.pure, method.calibration, epsilon, equal
-        clusterer = planned.clusterer(method.clusterer).name
+        request = ClusteringRequest(clusterer=method.clusterer)
+        clusterer = planned.choose_clusterer(request).name
         if (begins, "dbmstclu") not in self._releases:
             state = seed_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
             self._releases[begins, "dbmstclu"] = release_of(

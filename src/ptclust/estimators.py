@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,11 @@ from ptclust._registry import AUTO
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.ledger import Payment
 from ptclust.pipeline import (
-    ClusteringRequest,
     ReleaseRequest,
     as_graph,
     as_tree,
     is_graph_like,
-    publish_values,
+    publish,
     tree_of_points,
 )
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
@@ -247,17 +247,17 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         graph = as_graph(X)
         request = self._request()
         plan = make_plan(graph.topology, request.plan)
-        release = publish_values(graph, plan, request)
-        # Kept at once: it is paid for, whatever becomes of the clustering.
-        self._keep(plan, release)
-        request.payment.confirm(release.statement.id)
+        keep = partial(
+            self._keep, plan
+        )  # at once: it is paid for, whatever becomes of the clustering
         try:
-            self._keep(plan, request.clustering.apply(release, self.clusterer))
+            keep(publish(graph, request, plan=plan, keep=keep))
         except BaseException as problem:
-            problem.add_note(
-                "The published values are paid for and kept in release_, not clustered; "
-                "release_.recluster() clusters them at no cost."
-            )
+            if self.__dict__.get("plan_") is plan:
+                problem.add_note(
+                    "The published values are paid for and kept in release_, not clustered; "
+                    "release_.recluster() clusters them at no cost."
+                )
             raise
         return self
 
@@ -278,9 +278,9 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 calibration=self.calibration,
                 weight_range=self.weight_range,
             ),
-            clustering=ClusteringRequest(
-                min_cluster_size=self.min_cluster_size, shift=self.shift, scale=self.scale
-            ),
+            min_cluster_size=self.min_cluster_size,
+            shift=self.shift,
+            scale=self.scale,
             clip=self.clip,
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust.clustering import Clustering, check_sizes, dbmstclu, with_options
+from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, PrivacyWarning, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Payment
@@ -22,7 +23,7 @@ from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from fractions import Fraction
     from pathlib import Path
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     Progress = Callable[[str], None]
 
 __all__ = [
-    "ClusteringRequest",
     "GraphFile",
     "ReleaseRequest",
     "TreeClustering",
@@ -46,7 +46,7 @@ __all__ = [
     "is_graph_like",
     "private_spanning_tree",
     "publish",
-    "publish_values",
+    "publish_file",
     "tree_of_points",
 ]
 
@@ -55,26 +55,7 @@ def _silent(_: str) -> None:
     """Report no progress."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusteringRequest:
-    """How what was published is to be clustered: options of `Release.recluster`."""
-
-    min_cluster_size: int = 1
-    shift: float | None = None
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        check_sizes(None, self.min_cluster_size)
-
-    def apply(self, release: Release, clusterer: str) -> Release:
-        """Return the release with its clusters; post-processing."""
-        return release.recluster(
-            clusterer, min_cluster_size=self.min_cluster_size, shift=self.shift, scale=self.scale
-        )
-
-
 _NOBODY = Payment(None, "")
-_AS_FOUND = ClusteringRequest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +63,30 @@ class ReleaseRequest:
     """All that is asked of a release; the fields are parameters of `ptclust.PTClust`."""
 
     plan: PlanRequest
-    clustering: ClusteringRequest = _AS_FOUND
+    min_cluster_size: int = 1
+    shift: float | None = None
+    scale: float | None = None
     clip: tuple[float, float] | None = None
     privacy_unit: str | None = None
     random_state: int | None = None
     payment: Payment = _NOBODY
 
     def __post_init__(self) -> None:
+        self.clustering  # noqa: B018 - refuses what no clusterer takes
         clip = check_range(self.clip)
         object.__setattr__(self, "clip", clip)
         if clip is not None:  # they are bounds that all weights keep
             object.__setattr__(self, "plan", replace(self.plan, weight_range=clip))
+
+    @cached_property
+    def clustering(self) -> ClusteringRequest:
+        """How what was published is to be clustered."""
+        return ClusteringRequest(
+            clusterer=self.plan.clusterer,
+            min_cluster_size=self.min_cluster_size,
+            shift=self.shift,
+            scale=self.scale,
+        )
 
 
 def publish(
@@ -100,43 +94,33 @@ def publish(
     request: ReleaseRequest,
     *,
     plan: Plan | None = None,
+    keep: Callable[[Release], None] = lambda _: None,
     progress: Progress = _silent,
 ) -> Release:
-    """Draw a tree, release its weights, cluster what was released; ``plan`` saves planning again."""
-    plan = make_plan(graph.topology, request.plan) if plan is None else plan
-    release = publish_values(graph, plan, request, progress=progress)
-    request.payment.confirm(release.statement.id)
-    progress("Clustering what was released")
-    return request.clustering.apply(release, request.plan.clusterer)
+    """Draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
 
-
-def publish_values(
-    graph: Graph, plan: Plan, request: ReleaseRequest, *, progress: Progress = _silent
-) -> Release:
-    """Carry out a plan: charge for it and draw, and return what was published, not clustered yet.
-
-    Whoever hands the release over confirms the payment. Clusters are found afterwards, at no cost
-    (``request.clustering``): what was paid for is in hand before anything else can fail.
+    Parameters
+    ----------
+    graph : Graph
+    request : ReleaseRequest
+    plan : Plan, optional
+        That of ``request.plan``, if it was made before.
+    keep : callable
+        Called with the release as soon as it is drawn, not clustered yet: it is paid for, so it is kept
+        before anything else can fail. When this returns, the payment is confirmed.
+    progress : callable
+        Called with what is being done.
 
     Notes
     -----
     *Privacy.* Only the mechanism sees private weights; everything after it works on what it published.
     """
+    plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
     _check_plan(graph, plan, clipped=request.clip is not None)
-    options = request.clustering
-    clusterer = plan.clusterer(request.plan.clusterer)
-    with_options(clusterer, shift=options.shift, scale=options.scale)
-    for warning in plan.warnings:
-        warnings.warn(warning, PrivacyWarning, stacklevel=3)
-    if request.plan.calibration == "published":
-        warnings.warn(
-            "the paper's printed scales were asked for at epsilon = "
-            f"{float(plan.budget.epsilon):g}; under these neighbours they truly spend epsilon = "
-            f"{float(plan.chosen.spent.epsilon):.6g}, and the statement says so",
-            PrivacyWarning,
-            stacklevel=3,
-        )
+    plan.choose_clusterer(request.clustering)
+    for warning in _warnings(plan):
+        warnings.warn(warning, PrivacyWarning, stacklevel=2)
     statement = plan.statement(
         reproducible=request.random_state is not None,
         privacy_unit=request.privacy_unit,
@@ -148,7 +132,34 @@ def publish_values(
         graph = graph.clipped(*request.clip)
     with RandomStream.of(request.random_state) as stream:
         published = plan.mechanism.draw(graph, plan.chosen, stream, progress=progress)
-    return Release(published=published, statement=statement)
+    release = Release(published=published, statement=statement)
+    keep(release)
+    request.payment.confirm(statement.id)
+    progress("Clustering what was released")
+    return release.clustered(request.clustering)
+
+
+def publish_file(
+    file: GraphFile,
+    request: ReleaseRequest,
+    *,
+    keep: Callable[[Release], None],
+    progress: Progress = _silent,
+) -> Release:
+    """Read a graph from a file and publish its clusters; see `publish`."""
+    progress(f"Reading {file.path.name}")
+    return publish(file.read(), request, keep=keep, progress=progress)
+
+
+def _warnings(plan: Plan) -> Iterator[str]:
+    """Yield what to think about before spending."""
+    yield from plan.warnings
+    if plan.request.calibration == "published":
+        yield (
+            "the paper's printed scales were asked for at epsilon = "
+            f"{float(plan.budget.epsilon):g}; under these neighbours they truly spend epsilon = "
+            f"{float(plan.chosen.spent.epsilon):.6g}, and the statement says so"
+        )
 
 
 def private_spanning_tree(

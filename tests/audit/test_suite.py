@@ -20,7 +20,7 @@ from ptclust.audit.controls import (
 )
 from ptclust.audit.mechanisms import NoiseAlone, Pair, neighbours
 from ptclust.audit.statistical import DivergenceTester, EventTester
-from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
+from ptclust.privacy.noise import gaussian_noise, laplace_noise
 
 UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
 PAIR = Pair(np.array([0.0]), np.array([1.0]))

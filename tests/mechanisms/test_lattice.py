@@ -15,14 +15,9 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, kstest
 
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.mechanisms.lattice import (
-    add_noise,
-    gaussian_noise,
-    laplace_noise,
-    noise_of_scale,
-    spent_by,
-)
+from ptclust.mechanisms.lattice import add_noise
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
+from ptclust.privacy.noise import gaussian_noise, laplace_noise, noise_of_scale, spent_by
 
 ALPHA = 1e-6
 N_DRAWS = 20_000

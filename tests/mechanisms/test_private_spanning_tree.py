@@ -16,8 +16,8 @@ from ptclust.errors import InputError, UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
-from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
 from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.noise import gaussian_noise, laplace_noise
 from ptclust.trees import Tree, minimum_spanning_tree
 from tests.mechanisms import paper
 

@@ -15,9 +15,9 @@ from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import STEP_SLACK
-from ptclust.mechanisms.lattice import spent_by
 from ptclust.planning import Plan, plan
 from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.noise import spent_by
 
 MU = 0.01
 LINF = Sensitivity(linf=MU)

@@ -13,7 +13,7 @@ import numpy as np
 from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.laws import SmallGraph
-from ptclust.pipeline import ClusteringRequest, ReleaseRequest
+from ptclust.pipeline import ReleaseRequest
 from ptclust.privacy import RandomStream
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class UnsafePrivateShift(WholeRelease):
         enough = 100.0 * self.plan.chosen.weights.standard_deviation
         request = ReleaseRequest(
             plan=replace(self.plan.request, clusterer="dbmstclu"),
-            clustering=ClusteringRequest(shift=enough - weights.min()),
+            shift=enough - weights.min(),
         )
         return self.features_of(self._releases(weights, count, request))
 

@@ -23,10 +23,10 @@ from ptclust.audit.statistical import DivergenceTester, EventTester
 from ptclust.graph import Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
 from ptclust.mechanisms.laws import GRAPHS
 from ptclust.planning import plan
 from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.noise import gaussian_noise, laplace_noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

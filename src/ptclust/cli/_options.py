@@ -242,13 +242,13 @@ class ReleaseOptions(PlanOptions):
     def release_request(self) -> ReleaseRequest:
         """Return the request, checked, its ledger verified."""
         from ptclust.ledger import Payment
-        from ptclust.pipeline import ClusteringRequest, ReleaseRequest
+        from ptclust.pipeline import ReleaseRequest
 
         return ReleaseRequest(
             plan=self.request(),
-            clustering=ClusteringRequest(
-                min_cluster_size=self.min_cluster_size, shift=self.shift, scale=self.scale
-            ),
+            min_cluster_size=self.min_cluster_size,
+            shift=self.shift,
+            scale=self.scale,
             clip=self.clip,
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,25 @@ _PATIENCE_SECONDS = 2.0
 
 @contextmanager
 def progress_display() -> Iterator[Callable[[str], None]]:
-    """Yield a progress callback; a terminal shows what is being done after two seconds of work."""
+    """Yield a progress callback; a terminal shows what is being done after two seconds of work.
+
+    Meanwhile, warnings about privacy are messages to the person.
+    """
+    from ptclust.errors import PrivacyWarning
+
+    with warnings.catch_warnings(), _shown() as progress:
+        warnings.simplefilter("always", PrivacyWarning)
+        show = warnings.showwarning
+        warnings.showwarning = lambda text, kind, *where: (
+            say(f"Warning: {text}.")
+            if issubclass(kind, PrivacyWarning)
+            else show(text, kind, *where)
+        )
+        yield progress
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return

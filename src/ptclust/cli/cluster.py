@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -33,14 +32,12 @@ def cluster(
     from ptclust.cli._results import check_outputs, write_release
     from ptclust.cli._terminal import progress_display, say
     from ptclust.cli.ledger import show_account, show_dry_run
-    from ptclust.errors import FileError, PrivacyWarning, UsageError
-    from ptclust.pipeline import publish_values
-    from ptclust.planning.plan import make_plan
+    from ptclust.errors import FileError, UsageError
+    from ptclust.pipeline import publish_file
 
     request, file = options.release_request(), graph.file()
     if dry_run:
-        plan = make_plan(file.read_topology(), request.plan)
-        show_dry_run(plan, request.payment, as_json=as_json)
+        show_dry_run(file, request, as_json=as_json)
         return
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
@@ -50,34 +47,21 @@ def cluster(
             "again. Give another name if that is what you want"
         )
     check_outputs(output, labels, plot=plot)
-    with progress_display() as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # said below, in full
-        progress(f"Reading {file.path.name}")
-        weighted = file.read()
-        progress("Planning")
-        plan = make_plan(weighted.topology, request.plan)
-        release = publish_values(weighted, plan, request, progress=progress)
-        # Paid for, so it is on the disk before anything else can fail.
-        progress(f"Writing {output.name}")
-        release.save(output)
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", PrivacyWarning)
-            warnings.showwarning = lambda text, *_: say(f"Warning: {text}")
-            request.payment.confirm(release.statement.id)
-        progress("Clustering what was released")
+    with progress_display() as progress:
         try:
-            release = request.clustering.apply(release, request.plan.clusterer)
-        except BaseException:
-            say(
-                f"The published values are paid for and in {output}, not clustered. Cluster them with "
-                f"`ptclust recluster {output} -o FILE`, which costs nothing."
+            release = publish_file(
+                file, request, keep=lambda values: values.save(output), progress=progress
             )
+        except BaseException:
+            if output.exists():
+                say(
+                    f"The published values are paid for and in {output}, not clustered. Cluster them "
+                    f"with `ptclust recluster {output} -o FILE`, which costs nothing."
+                )
             raise
         write_release(release, output, labels, plot, overwrite=True)
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
-    for warning in plan.warnings:
-        say(f"Warning: {warning}.")
     say(release.statement.sentence)
     say(
         f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {output}. Running again spends "

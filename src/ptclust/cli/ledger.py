@@ -11,7 +11,7 @@ from ptclust.cli import _options as o
 
 if TYPE_CHECKING:
     from ptclust.ledger import Account, Payment
-    from ptclust.planning import Plan
+    from ptclust.pipeline import GraphFile, ReleaseRequest
 
 ledger = typer.Typer(
     no_args_is_help=True, help="Keep account of privacy budgets; see docs/ledger.md."
@@ -109,12 +109,14 @@ def show_account(payment: Payment) -> None:
         say(f"Dataset {account.dataset!r} has {account.left} left of {account.total}.")
 
 
-def show_dry_run(plan: Plan, payment: Payment, *, as_json: bool) -> None:
+def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> None:
     """Show a plan, and what it would leave in the ledger; BudgetError if that does not cover it."""
     import json
 
     from ptclust.errors import BudgetError
+    from ptclust.planning.plan import make_plan
 
+    plan, payment = make_plan(file.read_topology(), request.plan), request.payment
     refusal, after = None, None
     try:
         after = payment.preview(plan.chosen.spent)

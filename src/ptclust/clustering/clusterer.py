@@ -24,6 +24,7 @@ __all__ = [
     "CLUSTERERS",
     "Clusterer",
     "Clustering",
+    "ClusteringRequest",
     "Cost",
     "Cuts",
     "Published",
@@ -257,6 +258,29 @@ def with_options(
 
 def _takes_constants(clusterer: Clusterer) -> bool:
     return {"shift", "scale"} <= getattr(clusterer, "__dataclass_fields__", {}).keys()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusteringRequest:
+    """How published values are to be clustered; checked when it is made, before anything is spent."""
+
+    clusterer: str = AUTO
+    min_cluster_size: int = 1
+    """Clusters of fewer nodes are dropped: their nodes are unclustered, label -1."""
+    shift: float | None = None
+    """tau of the paper, for clusterers that take it."""
+    scale: float | None = None
+    """p of the paper."""
+
+    def __post_init__(self) -> None:
+        CLUSTERERS.check(self.clusterer)
+        check_sizes(None, self.min_cluster_size)
+        check_constants(self.shift, self.scale)
+
+    def choose(self, source: Source, n_edges: int, n_tree_edges: int) -> Clusterer:
+        """Return the clusterer, with its options, for what a mechanism publishes."""
+        chosen = choose_clusterer(self.clusterer, source, n_edges, n_tree_edges)
+        return with_options(chosen, shift=self.shift, scale=self.scale)
 
 
 def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:

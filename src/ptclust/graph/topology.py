@@ -212,26 +212,17 @@ class HasTopology:
     """A thing on a topology, with its nodes and edges: a Graph, a Tree."""
 
     topology: Topology
+    sources: NDArray[Any]
+    """First endpoint of every edge."""
+    targets: NDArray[Any]
+    """Second endpoint of every edge."""
+    n_nodes: int
+    n_edges: int
 
-    @property
-    def sources(self) -> NDArray[Any]:
-        """First endpoint of every edge."""
-        return self.topology.sources
-
-    @property
-    def targets(self) -> NDArray[Any]:
-        """Second endpoint of every edge."""
-        return self.topology.targets
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return self.topology.n_nodes
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-        return self.topology.n_edges
+    def _lie_on(self, topology: Topology) -> None:
+        self.topology = topology
+        self.sources, self.targets = topology.sources, topology.targets
+        self.n_nodes, self.n_edges = topology.n_nodes, topology.n_edges
 
     @property
     def names(self) -> NDArray[Any]:

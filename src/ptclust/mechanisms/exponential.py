@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptclust.errors import UsageError
 from ptclust.mechanisms._urn_kernel import GRID
-from ptclust.mechanisms.lattice import add_noise, least_noise
+from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import NO_NOISE
+from ptclust.privacy.noise import NO_NOISE, least_noise
 from ptclust.privacy.statement import MechanismUse
 from ptclust.published import Published
 from ptclust.trees.tree import Tree

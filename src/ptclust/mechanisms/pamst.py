@@ -14,11 +14,10 @@ from ptclust.mechanisms.exponential import (
     SpanningTreeMechanism,
     calibrate_published_tree,
 )
-from ptclust.mechanisms.lattice import noise_of_scale, spent_by
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Calibration
 from ptclust.mechanisms.urn import make_urn
-from ptclust.privacy.noise import NO_NOISE
+from ptclust.privacy.noise import NO_NOISE, noise_of_scale, spent_by
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from ptclust.mechanisms.lattice import add_noise, least_noise
+from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
+from ptclust.privacy.noise import least_noise
 from ptclust.published import Published
 from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ptclust._registry import AUTO
-from ptclust.clustering.clusterer import CLUSTERERS, choose_clusterer
+from ptclust.clustering.clusterer import CLUSTERERS, ClusteringRequest, choose_clusterer
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
 from ptclust.mechanisms import MECHANISMS
-from ptclust.privacy._numbers import exact, float_up
+from ptclust.privacy._numbers import exact
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
@@ -97,10 +97,10 @@ class Plan:
         """The chosen mechanism."""
         return MECHANISMS.get(self.chosen.mechanism)
 
-    def clusterer(self, name: str | None = None) -> Clusterer:
-        """Return what will cluster the release; by default what the request asks for."""
-        wanted, n_tree = name or self.request.clusterer, self.n_nodes - self.n_components
-        return choose_clusterer(wanted, self.mechanism, self.n_edges, n_tree)
+    def choose_clusterer(self, request: ClusteringRequest | None = None) -> Clusterer:
+        """Return what will cluster the release; by default what was planned for."""
+        wanted = request or ClusteringRequest(clusterer=self.request.clusterer)
+        return wanted.choose(self.mechanism, self.n_edges, self.n_nodes - self.n_components)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -125,10 +125,6 @@ class Plan:
     ) -> PrivacyStatement:
         """Return what a release made by this plan guarantees."""
         chosen, request = self.chosen, self.request
-        pure = chosen.spent.kind == "pure"
-        words: dict[str, Any] = {} if privacy_unit is None else {"privacy_unit": privacy_unit}
-        if request.calibration == "published":
-            words["requested_epsilon"] = float(self.budget.epsilon)
         caveats = list(self.warnings)
         if chosen.tree is not None and chosen.tree.exponent > 0:
             bound = f"{chosen.tree.largest_weight:.3g}"
@@ -138,20 +134,17 @@ class Plan:
         if clip is not None:
             low, high = clip
             caveats.append(f"weights were clipped to the public bounds {low:g} and {high:g} first")
-        return PrivacyStatement(
-            variant="pure" if pure else "approximate",
-            epsilon=float_up(chosen.spent.epsilon),
-            delta=0.0 if pure else float_up(chosen.spent.delta),
-            rho=None if pure else float_up(self.budget.to_zcdp().amount),
-            sensitivity=request.sensitivity.to_dict(),
-            neighbours=request.sensitivity.describe(),
+        return PrivacyStatement.of(
+            chosen.spent,
+            request.sensitivity,
+            zcdp=None if chosen.spent.kind == "pure" else self.budget.to_zcdp(),
+            requested=self.budget if request.calibration == "published" else None,
             mechanisms=self.mechanism.uses(chosen),
             randomness="reproducible" if reproducible else "secure",
-            calibration=request.calibration,
+            privacy_unit=privacy_unit or "",
             numerical_slack=chosen.slack,
             numerical_slack_words=self.mechanism.slack_words(chosen),
             caveats=tuple(caveats),
-            **words,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,7 +158,7 @@ class Plan:
             "calibration": self.request.calibration,
             "mechanisms": [calibration.to_dict() for calibration in self.calibrations],
             "chosen": self.chosen.mechanism,
-            "clusterer": self.clusterer().name,
+            "clusterer": self.choose_clusterer().name,
             "warnings": list(self.warnings),
         }
 

@@ -236,4 +236,5 @@ class MadeUpGraph(WeightedGraph):
     """A public topology with made-up weights: nobody's, so mechanisms may be tried on it freely."""
 
     def __init__(self, topology: Topology, weights: Floats) -> None:
-        self.topology, self.weights = topology, weights
+        self._lie_on(topology)
+        self.weights = weights

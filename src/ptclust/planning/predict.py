@@ -122,7 +122,7 @@ def predict(
     some_epsilons = given_epsilons or (1.0,)
     fast = next(each.name for each in CLUSTERERS if each.needs == "tree")
     slow = max(
-        (simulation.plan(epsilon).clusterer() for epsilon in some_epsilons),
+        (simulation.plan(epsilon).choose_clusterer() for epsilon in some_epsilons),
         key=lambda each: each.cost.steps(topology.n_nodes + topology.n_edges),
     ).name
     if clusterer == AUTO and slow != fast and simulation.n_steps(some_epsilons) > limits.WORK:

@@ -51,7 +51,7 @@ class Simulation:
     def n_steps(self, epsilons: Sequence[float]) -> float:
         """Return about how many steps a run takes, in the mean over the epsilons."""
         many = self.topology.n_nodes + self.topology.n_edges
-        costs = (self.plan(epsilon).clusterer().cost for epsilon in epsilons)
+        costs = (self.plan(epsilon).choose_clusterer().cost for epsilon in epsilons)
         return float(np.mean([cost.steps(many) for cost in costs]))
 
     def problem(self, size: int) -> str | None:
@@ -74,7 +74,7 @@ class Simulation:
         planned, graph = self.plan(epsilon), MadeUpGraph(self.topology, weights)
         with RandomStream.seeded(seed_of(self.seed, "noise", epsilon, *key)) as stream:
             published = planned.mechanism.draw(graph, planned.chosen, stream)
-        return planned.clusterer().cluster(published).labels
+        return planned.choose_clusterer().cluster(published).labels
 
     def control(self, epsilon: float, repetition: int) -> Ints:
         """Return the clusters that are published if all weights are equal, whatever is planted."""
@@ -124,7 +124,7 @@ class Simulation:
             yield Point(
                 epsilon=epsilon,
                 mechanism=self.plan(epsilon).chosen.mechanism,
-                clusterer=self.plan(epsilon).clusterer().name,
+                clusterer=self.plan(epsilon).choose_clusterer().name,
                 ari=float(np.mean(scores[epsilon])),
                 margin=margin_of(scores[epsilon]),
                 control=float(np.mean(controls[epsilon])) if controlled else None,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ptclust._frames import data_frame
 from ptclust._registry import AUTO
-from ptclust.clustering.clusterer import Clustering, choose_clusterer, with_options
+from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import FileError, InputError
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.statement import PrivacyStatement
@@ -158,11 +158,17 @@ class Release:
         -----
         *Privacy.* Post-processing: nothing but this release is read.
         """
-        mechanism = MECHANISMS.get(self.published.mechanism)
-        chosen = choose_clusterer(clusterer, mechanism, self.topology.n_edges, self.tree.n_edges)
-        found = with_options(chosen, shift=shift, scale=scale).apply(
-            self.published, min_cluster_size=min_cluster_size
+        return self.clustered(
+            ClusteringRequest(
+                clusterer=clusterer, min_cluster_size=min_cluster_size, shift=shift, scale=scale
+            )
         )
+
+    def clustered(self, request: ClusteringRequest) -> Release:
+        """Return the same published values, clustered as requested; see `recluster`."""
+        mechanism = MECHANISMS.get(self.published.mechanism)
+        clusterer = request.choose(mechanism, self.topology.n_edges, self.tree.n_edges)
+        found = clusterer.apply(self.published, min_cluster_size=request.min_cluster_size)
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
 

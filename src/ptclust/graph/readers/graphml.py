@@ -13,8 +13,8 @@ from xml.parsers import expat
 import numpy as np
 
 from ptclust.errors import FileError, InputError, WeightError
+from ptclust.graph._bounds import open_plain
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.bounds import open_plain
 from ptclust.graph.topology import numbered, shown
 
 _DEEPEST = 100

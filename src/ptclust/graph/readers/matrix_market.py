@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, WeightError
-from ptclust.graph.readers.bounds import check_declared, open_plain
+from ptclust.graph._bounds import check_declared, open_plain
 from ptclust.graph.readers.npz import edges_of_matrix
 from ptclust.graph.topology import numbered
 

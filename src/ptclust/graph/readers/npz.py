@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
+from ptclust.graph._bounds import check_declared, check_expansion
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.bounds import check_declared, check_expansion
 from ptclust.graph.topology import Say, edge_number, numbered
 
 _ENDS = ("sources", "targets", "weights")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
+from ptclust.graph._bounds import check_rows
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.bounds import check_rows
 from ptclust.graph.readers.ids import Numbered, number_hashables, number_integers, number_strings
 from ptclust.graph.topology import Say, numbered
 

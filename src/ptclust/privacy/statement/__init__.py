@@ -11,6 +11,8 @@ from uuid import uuid4
 
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
+from ptclust.privacy._numbers import float_up
+from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import _checks as check
 from ptclust.privacy.statement import _words as words
@@ -218,6 +220,33 @@ class PrivacyStatement:
                 f"the mechanisms spend {unit} {spent:.10g} together, more than the {total:.10g} "
                 "that is claimed"
             )
+
+    @classmethod
+    def of(
+        cls,
+        spent: Budget,
+        sensitivity: Sensitivity,
+        *,
+        zcdp: Budget | None = None,
+        requested: Budget | None = None,
+        **fields: Any,
+    ) -> PrivacyStatement:
+        """Return the statement of a release that spends a budget, its numbers rounded up.
+
+        ``zcdp`` is the form in which an (epsilon, delta) budget was shared out, ``requested`` what was
+        asked for when the noise has the scales printed in the paper.
+        """
+        return cls(
+            variant="pure" if zcdp is None else "approximate",
+            epsilon=float_up(spent.epsilon),
+            delta=float_up(spent.delta),
+            rho=None if zcdp is None else float_up(zcdp.amount),
+            sensitivity=sensitivity.to_dict(),
+            neighbours=sensitivity.describe(),
+            calibration="sound" if requested is None else "published",
+            requested_epsilon=None if requested is None else float(requested.epsilon),
+            **fields,
+        )
 
     @property
     def private(self) -> bool:
