@@ -29,7 +29,7 @@ class Method:
     name: str
     title: str
     mechanism: str
-    """A mechanism, or ``auto``; ``whole`` perturbs all weights, by the noise of smaller deviation."""
+    """A mechanism, or ``auto``; ``whole`` perturbs all weights, by the noise of least deviation."""
     pure: bool
     """Whether it is run with delta = 0, whatever delta the setting allows."""
     calibration: CalibrationRule = "sound"
