@@ -16,7 +16,7 @@ from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Payment
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.planning.plan import Plan, PlanRequest, check_range, make_plan
+from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.privacy import RandomStream
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
@@ -73,10 +73,10 @@ class ReleaseRequest:
 
     def __post_init__(self) -> None:
         self.clustering  # noqa: B018 - refuses what no clusterer takes
-        clip = check_range(self.clip)
-        object.__setattr__(self, "clip", clip)
-        if clip is not None:  # they are bounds that all weights keep
-            object.__setattr__(self, "plan", replace(self.plan, weight_range=clip))
+        if self.clip is not None:  # they are bounds that all weights keep
+            plan = replace(self.plan, weight_range=self.clip)
+            object.__setattr__(self, "plan", plan)
+            object.__setattr__(self, "clip", plan.weight_range)
 
     @cached_property
     def clustering(self) -> ClusteringRequest:

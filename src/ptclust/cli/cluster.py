@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ptclust.cli import _options as o
+
+if TYPE_CHECKING:
+    from ptclust.release import Release
 
 
 @o.command
@@ -47,11 +50,13 @@ def cluster(
             "again. Give another name if that is what you want"
         )
     check_outputs(output, labels, plot=plot)
+
+    def keep(values: Release) -> None:
+        values.save(output)
+
     with progress_display() as progress:
         try:
-            release = publish_file(
-                file, request, keep=lambda values: values.save(output), progress=progress
-            )
+            release = publish_file(file, request, keep=keep, progress=progress)
         except BaseException:
             if output.exists():
                 say(

@@ -123,7 +123,7 @@ class Graph(WeightedGraph):
             topology._check_single(say)
         else:
             topology, values = _merge(topology, values, merge)
-        self._lie_on(topology)
+        WeightedGraph.__init__(self, topology)
         self.weights = frozen(values)
 
     @classmethod
@@ -281,7 +281,7 @@ class Graph(WeightedGraph):
     def clipped(self, low: float, high: float) -> Graph:
         """Return the same topology with every weight moved into public bounds."""
         clipped = object.__new__(Graph)
-        clipped._lie_on(self.topology)
+        WeightedGraph.__init__(clipped, self.topology)
         clipped.weights = frozen(np.clip(self.weights, low, high))
         return clipped
 

@@ -219,7 +219,7 @@ class HasTopology:
     n_nodes: int
     n_edges: int
 
-    def _lie_on(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.sources, self.targets = topology.sources, topology.targets
         self.n_nodes, self.n_edges = topology.n_nodes, topology.n_edges

@@ -238,14 +238,6 @@ class SpanningTreeMechanism(Mechanism):
         )
         return (of_tree, *of_weights)
 
-    def slack_words(self, calibration: Calibration) -> str:
-        """Say what the rounding of exponents costs."""
-        return (
-            f"the tree sampler rounds exponents to a grid; its {_tree_of(calibration).n_steps:,} "
-            f"steps widen the privacy loss by {calibration.slack:.2g} in all, and the exponent was "
-            "lowered to pay for it"
-        )
-
 
 def _tree_of(calibration: Calibration) -> TreeCalibration:
     if calibration.tree is None:

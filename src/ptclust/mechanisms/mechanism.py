@@ -163,10 +163,6 @@ class Mechanism(ABC):
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return what looked at private weights and what each spends, for the statement."""
 
-    @abstractmethod
-    def slack_words(self, calibration: Calibration) -> str:
-        """Return what the rounding of samplers costs, in words."""
-
 
 MECHANISMS: Registry[Mechanism] = Registry("mechanism")
 """All mechanisms; of two that promise the same, ``auto`` takes the first."""

@@ -78,10 +78,3 @@ class PerturbationMechanism(Mechanism):
         """Return the release of all weights."""
         purpose = "weights of the whole graph"
         return noise_use(calibration.weights, calibration.weights_spent, purpose)
-
-    def slack_words(self, calibration: Calibration) -> str:  # noqa: ARG002
-        """Say that there is none."""
-        return (
-            "none: the samplers of OpenDP are exact on their lattice, and rounding to it is in the "
-            "noise scale"
-        )

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ptclust._registry import AUTO
-from ptclust.clustering.clusterer import CLUSTERERS, ClusteringRequest, choose_clusterer
+from ptclust.clustering.clusterer import CLUSTERERS, ClusteringRequest
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
 from ptclust.mechanisms import MECHANISMS
@@ -48,7 +48,7 @@ class PlanRequest:
         self.budget  # noqa: B018 - refuses what is no budget
         check_sensitivity(self.sensitivity)
         MECHANISMS.check(self.mechanism)
-        CLUSTERERS.check(self.clusterer)
+        self.clustering  # noqa: B018 - refuses an unknown clusterer
         if self.calibration not in get_args(CalibrationRule):
             raise UsageError(
                 f"calibration must be 'sound' or 'published', not {self.calibration!r}"
@@ -64,6 +64,11 @@ class PlanRequest:
     def budget(self) -> Budget:
         """Epsilon and delta."""
         return Budget.approximate(self.epsilon, self.delta)
+
+    @cached_property
+    def clustering(self) -> ClusteringRequest:
+        """How what is released will be clustered, as far as the plan needs to know."""
+        return ClusteringRequest(clusterer=self.clusterer)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -99,7 +104,7 @@ class Plan:
 
     def choose_clusterer(self, request: ClusteringRequest | None = None) -> Clusterer:
         """Return what will cluster the release; by default what was planned for."""
-        wanted = request or ClusteringRequest(clusterer=self.request.clusterer)
+        wanted = request or self.request.clustering
         return wanted.choose(self.mechanism, self.n_edges, self.n_nodes - self.n_components)
 
     @property
@@ -137,13 +142,11 @@ class Plan:
         return PrivacyStatement.of(
             chosen.spent,
             request.sensitivity,
-            zcdp=None if chosen.spent.kind == "pure" else self.budget.to_zcdp(),
             requested=self.budget if request.calibration == "published" else None,
             mechanisms=self.mechanism.uses(chosen),
             randomness="reproducible" if reproducible else "secure",
             privacy_unit=privacy_unit or "",
             numerical_slack=chosen.slack,
-            numerical_slack_words=self.mechanism.slack_words(chosen),
             caveats=tuple(caveats),
         )
 
@@ -261,7 +264,7 @@ def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     n_edges, n_tree = topology.n_edges, topology.n_tree_edges
     for mechanism in request.mechanisms:
         try:
-            clusterer = choose_clusterer(request.clusterer, mechanism, n_edges, n_tree)
+            clusterer = request.clustering.choose(mechanism, n_edges, n_tree)
             calibration = _calibrate(mechanism, topology, request)
         except UsageError as problem:
             problems.append(problem)

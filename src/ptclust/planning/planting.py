@@ -236,5 +236,5 @@ class MadeUpGraph(WeightedGraph):
     """A public topology with made-up weights: nobody's, so mechanisms may be tried on it freely."""
 
     def __init__(self, topology: Topology, weights: Floats) -> None:
-        self._lie_on(topology)
+        super().__init__(topology)
         self.weights = weights

@@ -64,7 +64,7 @@ class Tree(HasTopology):
         *,
         private: bool = False,
     ) -> None:
-        self._lie_on(topology)
+        super().__init__(topology)
         self.private = private
         self._weights = None if weights is None else _as_weights(weights, topology)
         self.edge_ids = _as_edge_ids(edge_ids, topology)

@@ -227,15 +227,15 @@ class PrivacyStatement:
         spent: Budget,
         sensitivity: Sensitivity,
         *,
-        zcdp: Budget | None = None,
         requested: Budget | None = None,
         **fields: Any,
     ) -> PrivacyStatement:
         """Return the statement of a release that spends a budget, its numbers rounded up.
 
-        ``zcdp`` is the form in which an (epsilon, delta) budget was shared out, ``requested`` what was
-        asked for when the noise has the scales printed in the paper.
+        An (epsilon, delta) budget is shared out as zCDP. ``requested`` is what was asked for when the
+        noise has the scales printed in the paper.
         """
+        zcdp = None if spent.kind == "pure" else spent.to_zcdp()
         return cls(
             variant="pure" if zcdp is None else "approximate",
             epsilon=float_up(spent.epsilon),
