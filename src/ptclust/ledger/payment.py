@@ -11,7 +11,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptclust.errors import FileError, PrivacyWarning, UsageError
+from ptclust.errors import PrivacyWarning, PtclustError, UsageError
 from ptclust.ledger.ledger import Account, Ledger
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ class Payment:
             return
         try:
             self.ledger.confirm(statement_id)
-        except FileError as error:
+        except PtclustError as error:
             warnings.warn(
                 "the release was charged and is handed over, but the note of that failed: "
                 + str(error),
                 PrivacyWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def preview(self, spent: Budget) -> Account | None:
