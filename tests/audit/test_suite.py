@@ -18,9 +18,20 @@ from ptclust.audit.controls import (
     UnsafeReusedStream,
     UnsafeTooLittleNoise,
 )
-from ptclust.audit.mechanisms import NoiseAlone, Pair, neighbours
+from ptclust.audit.mechanisms import (
+    NoiseAlone,
+    Pair,
+    ValuesRelease,
+    WholeRelease,
+    make_graph,
+    neighbours,
+)
 from ptclust.audit.statistical import DivergenceTester, EventTester
+from ptclust.errors import PtclustError
+from ptclust.mechanisms import MECHANISMS, Kruskal
 from ptclust.mechanisms.lattice import gaussian_noise, laplace_noise
+from ptclust.mechanisms.laws import GRAPHS
+from ptclust.planning import plan
 
 UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
@@ -130,6 +141,54 @@ def test_a_release_with_half_the_noise_is_refuted(monkeypatch):
     (finding,) = audit.run(ERROR)
     assert finding.section == suite.DRAWN
     assert finding.verdict == "refuted"
+
+
+class Toy(Kruskal):
+    """A tree mechanism from outside the package, with the law of Kruskal's order."""
+
+    name = "toy"
+
+
+class Lawless(Toy):
+    """One that draws a tree and does not say how it is distributed."""
+
+    def laws(self, graph):
+        return ()
+
+
+@pytest.fixture
+def register():
+    yield MECHANISMS.register
+    MECHANISMS.unregister("toy")
+
+
+def test_a_mechanism_that_is_registered_is_audited_by_its_own_law(register):
+    before = {audit.title for audit in suite.audits(TINY, 0)}
+    register(Toy())
+    added = [audit.title for audit in suite.audits(TINY, 0) if audit.title not in before]
+    noise = ("Laplace", "Gaussian")
+    assert {*added} == {
+        f"toy, {kind} noise on the tree, {norm} <= 0.015625"
+        for kind in noise
+        for norm in ("l1", "l2", "linf")
+    }
+    assert sum(title.startswith("Kruskal on K3") for title in before) == 3
+
+
+def test_a_tree_mechanism_without_laws_is_refused(register):
+    """Its likelihood ratio is unknown: that of another mechanism would refute nothing."""
+    register(Lawless())
+    with pytest.raises(PtclustError, match=r"'toy' draws a tree and has no law.*define its laws"):
+        list(suite.audits(TINY, 0))
+    with pytest.raises(PtclustError, match="'toy' draws a tree"):
+        run_audit(TINY, "x")
+    graph = GRAPHS["K4"]
+    pair = neighbours(len(graph.edges), UNIT, 0.5)
+    topology = make_graph(graph, pair.weights).topology
+    planned = plan(topology, epsilon=1, sensitivity=UNIT, mechanism="toy")
+    for kind in (ValuesRelease, WholeRelease):
+        with pytest.raises(PtclustError, match="define its laws"):
+            kind(graph, planned, pair)
 
 
 def test_pairs_are_neighbours_at_the_end_of_the_ball():

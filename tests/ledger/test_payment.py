@@ -125,7 +125,7 @@ class TestRefusing:
             for name in ("draw", "draw_tree"):
                 monkeypatch.setattr(type(each), name, drawn)
         monkeypatch.setattr("ptclust.privacy.randomness.RandomStream.of", drawn)
-        with pytest.raises(BudgetError, match="epsilon = 0.5"):
+        with pytest.raises(BudgetError, match=r"epsilon = 0\.5"):
             pay(ledger, mechanism)
         assert ledger.path.read_bytes() == before
 
