@@ -1,4 +1,4 @@
-"""private_spanning_tree: a tree of every graph by every mechanism, with the exponent or scale that the budget affords."""
+"""private_spanning_tree: by every mechanism, with the exponent or scale that the budget affords."""
 
 from __future__ import annotations
 

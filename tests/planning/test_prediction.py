@@ -483,7 +483,7 @@ class TestErrors:
             ({"epsilons": []}, "positive numbers"),
             ({"epsilons": [1.0, 0.0]}, "positive numbers"),
             ({"epsilons": [float("nan")]}, "positive numbers"),
-            ({"planned": -1.0}, "positive numbers"),
+            ({"planned": -1.0}, "epsilon must be greater than 0, but is -1.0"),
             ({"weight_range": (1, 0)}, "the smaller first"),
             ({"mechanism": "prim"}, "'prim'"),
             ({"clusterer": "k-means"}, "'k-means'"),
