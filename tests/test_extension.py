@@ -229,7 +229,7 @@ class TestWithBoth:
 
 
 #: So much of an audit as shows that a mechanism is looked at.
-EFFORT = Effort(("K3", "square with a diagonal"), 1, ("linf",), 400, 20, 100, (False,))
+EFFORT = Effort(("K3", "triangle with a tail"), 1, ("linf",), 400, 20, 100, (False,))
 
 
 def findings(title: str) -> list[Any]:

@@ -68,7 +68,7 @@ class Noise:
             raise UsageError(f"noise must be 'laplace' or 'gaussian', not {self.distribution!r}")
         if self.n_values < 0:
             raise UsageError(f"the number of values must be 0 or more, but is {self.n_values!r}")
-        if self.n_values > 0 and not 0 < self.scale < math.inf:
+        if not 0 <= self.scale < math.inf or (self.n_values > 0 and self.scale == 0):
             raise UsageError(
                 f"the scale of the noise must be positive and finite, but is {self.scale!r}: "
                 "rescale the weights with their sensitivity, or choose another budget"
@@ -97,7 +97,11 @@ class Noise:
         for name, kinds in (("scale", (int, float)), ("granularity", (int,)), ("n_values", (int,))):
             if type(fields[name]) not in kinds:
                 raise UsageError(f"{name} of the noise must be a number, not {fields[name]!r}")
-        return cls(**{**fields, "scale": float(fields["scale"])})
+        try:
+            scale = float(fields["scale"])
+        except OverflowError:
+            scale = math.inf
+        return cls(**{**fields, "scale": scale})
 
 
 NO_NOISE = Noise("laplace", scale=0.0, granularity=0, n_values=0)
