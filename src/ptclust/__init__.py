@@ -1,14 +1,14 @@
-"""ptclust: clusters of a weighted graph, published while its edge weights stay differentially private.
+"""ptclust: clusters of a weighted graph, published with differentially private edge weights.
 
-The names below are the public interface. Each is imported when it is first used, so that ``import ptclust`` and the
-command line answer at once.
+The names below are the public interface. Each is imported when it is first used, so that
+``import ptclust`` and the command line answer at once.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ptclust._lazy import lazy
 from ptclust._version import __version__
 
 if TYPE_CHECKING:
@@ -26,32 +26,10 @@ if TYPE_CHECKING:
     from ptclust.ledger import Ledger
     from ptclust.pipeline import private_spanning_tree
     from ptclust.planning import Plan, plan
-    from ptclust.privacy import Budget, Sensitivity
-    from ptclust.privacy.statement import PrivacyStatement
+    from ptclust.privacy import Budget, PrivacyStatement, Sensitivity
     from ptclust.release import Release, release_schema
     from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
-_HOME = {
-    "ptclust.clustering": (
-        "Clustering",
-        "Cuts",
-        "cluster_validity",
-        "dbcvi",
-        "dbmstclu",
-        "dispersion",
-        "separation",
-    ),
-    "ptclust.estimators": ("DBMSTClu", "PTClust"),
-    "ptclust.graph": ("Graph", "Topology", "read_graph"),
-    "ptclust.privacy": ("Budget", "Sensitivity"),
-    "ptclust.ledger": ("Ledger",),
-    "ptclust.pipeline": ("private_spanning_tree",),
-    "ptclust.planning": ("Plan", "plan"),
-    "ptclust.privacy.statement": ("PrivacyStatement",),
-    "ptclust.release": ("Release", "release_schema"),
-    "ptclust.trees": ("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
-}
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 _SUBMODULES = ("audit", "clustering", "datasets", "errors", "mechanisms", "planning", "theory")
 
 __all__ = [
@@ -83,15 +61,27 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = getattr(import_module(_MODULE_OF[name]), name)
-    elif name in _SUBMODULES:
-        value = import_module(f"ptclust.{name}")
-    else:
-        raise AttributeError(f"module 'ptclust' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+__getattr__ = lazy(
+    __name__,
+    *_SUBMODULES,
+    clustering=(
+        "Clustering",
+        "Cuts",
+        "cluster_validity",
+        "dbcvi",
+        "dbmstclu",
+        "dispersion",
+        "separation",
+    ),
+    estimators=("DBMSTClu", "PTClust"),
+    graph=("Graph", "Topology", "read_graph"),
+    ledger=("Ledger",),
+    pipeline=("private_spanning_tree",),
+    planning=("Plan", "plan"),
+    privacy=("Budget", "PrivacyStatement", "Sensitivity"),
+    release=("Release", "release_schema"),
+    trees=("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
+)
 
 
 def __dir__() -> list[str]:

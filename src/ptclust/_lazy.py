@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used."""
+"""Imports that wait: names of packages until they are used, optional packages until needed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ptclust.errors import MissingDependencyError
 
-def lazy(package: str, **names_of: tuple[str, ...]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package: the public names of each of its modules."""
+
+def lazy(package: str, *submodules: str, **names_of: tuple[str, ...]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package: submodules, and the public names of its modules."""
     module_of = {name: module for module, names in names_of.items() for name in names}
 
     def get(name: str) -> Any:
+        if name in submodules:
+            return import_module(f"{package}.{name}")
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{module_of[name]}"), name)
@@ -20,3 +24,11 @@ def lazy(package: str, **names_of: tuple[str, ...]) -> Callable[[str], Any]:
         return value
 
     return get
+
+
+def package(name: str, purpose: str) -> Any:
+    """Return an optional package; if it is not installed, say what needs it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingDependencyError(name, purpose) from None

@@ -9,8 +9,6 @@ from ptclust.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["AUTO", "Registry"]
-
 AUTO = "auto"
 """What stands for a choice from public numbers, so no object has this name."""
 
@@ -47,9 +45,7 @@ class Registry(Generic[T]):
     def register(self, member: T) -> None:
         """Add an object; UsageError if its name is taken."""
         if member.name == AUTO or member.name in self._members:
-            raise UsageError(
-                f"there is a {self._kind} {member.name!r} already; choose another name"
-            )
+            raise UsageError(f"the {self._kind} {member.name!r} is there already; rename this one")
         self._members[member.name] = member
 
     def unregister(self, name: str) -> None:
@@ -58,17 +54,15 @@ class Registry(Generic[T]):
 
     def get(self, name: object) -> T:
         """Return the object of this name; UsageError lists the names there are."""
-        if not isinstance(name, str) or name not in self._members:
-            raise UsageError(f"{self._kind} must be one of {', '.join(self.names)}, not {name!r}")
-        return self._members[name]
+        return self._members[self._one_of(self.names, name)]
 
     def check(self, name: object) -> str:
         """Return the name of an object, or ``auto``; UsageError for anything else."""
-        if name == AUTO:
-            return AUTO
-        if not isinstance(name, str) or name not in self._members:
-            names = ", ".join((AUTO, *self.names))
-            raise UsageError(f"{self._kind} must be one of {names}, not {name!r}")
+        return self._one_of((AUTO, *self.names), name)
+
+    def _one_of(self, names: tuple[str, ...], name: object) -> str:
+        if not isinstance(name, str) or name not in names:
+            raise UsageError(f"{self._kind} must be one of {', '.join(names)}, not {name!r}")
         return name
 
     @property

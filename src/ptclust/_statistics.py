@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["agreement", "clopper_pearson", "margin_of", "seed_of"]
-
 
 def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
     """Return the adjusted Rand index (ARI): 1 for the same partition, about 0 for an unrelated one.

@@ -1,13 +1,16 @@
-"""Tables as lines of text whose columns line up."""
+"""Tables as lines of text whose columns line up, and as data frames."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ptclust._lazy import package
+from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["aligned", "right_aligned"]
+    from numpy.typing import NDArray
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -36,3 +39,21 @@ def right_aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def data_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
+    """Return a polars or pandas frame. Names that are not all strings stay the objects they are."""
+    if backend == "pandas":
+        return package("pandas", "to_dataframe(backend='pandas')").DataFrame(columns)
+    if backend != "polars":
+        raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
+    import polars as pl
+
+    def series(name: str, values: NDArray[Any]) -> pl.Series:
+        if values.dtype != object:
+            return pl.Series(name, values)
+        listed = values.tolist()
+        plain = all(isinstance(value, str) for value in listed)
+        return pl.Series(name, listed, dtype=pl.String if plain else pl.Object)
+
+    return pl.DataFrame([series(name, values) for name, values in columns.items()])

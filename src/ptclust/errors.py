@@ -3,18 +3,18 @@
 ::
 
     PtclustError
-    ├── UsageError                a parameter is outside what the function accepts      (exit code 2)
-    ├── InputError                the data cannot be used as they are                   (exit code 3)
+    ├── UsageError                a parameter is outside what the function accepts     (exit code 2)
+    ├── InputError                the data cannot be used as they are                  (exit code 3)
     │   ├── FileError             a file cannot be found, opened or understood
     │   ├── GraphError            the edges do not form a simple undirected graph
     │   └── WeightError           a weight is missing, not a number, or out of range
-    ├── BudgetError               the budget left in a ledger does not cover a charge   (exit code 4)
-    └── MissingDependencyError    an optional package is needed for what was asked      (exit code 2)
+    ├── BudgetError               the budget left in a ledger does not cover a charge  (exit code 4)
+    └── MissingDependencyError    an optional package is needed for what was asked     (exit code 2)
 
     PrivacyWarning                a release says less, or promises less, than it may seem
 
-The text of an error says what is wrong, where, and what to do about it. It never contains a weight: a message
-ends up in logs, and a log is not a mechanism.
+The text of an error says what is wrong, where, and what to do about it. It never contains a weight:
+a message ends up in logs, and a log is not a mechanism.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class MissingDependencyError(PtclustError, ImportError):
 
     def __init__(self, package: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package {package!r}; install it with: pip install 'ptclust[{package}]'"
+            f"{purpose} needs the package {package!r}: pip install 'ptclust[{package}]' brings it"
         )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from ptclust._frames import data_frame, package
+from ptclust._lazy import package
+from ptclust._tables import data_frame
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.topology import (
     Say,

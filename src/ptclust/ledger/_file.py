@@ -14,6 +14,7 @@ import secrets
 import sqlite3
 import time
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from uuid import uuid4
 
@@ -217,8 +218,17 @@ def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
         refuse(path, "its tables or settings were changed by another program")
 
 
-def append(connection: sqlite3.Connection, entry: Entry) -> int:
+def append(
+    connection: sqlite3.Connection,
+    event: str,
+    dataset: str,
+    statement: str,
+    amount: Amount,
+    text: str,
+) -> int:
     """Write an entry at the end of the log; return its number."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = Entry(event, dataset, statement, amount.kind, *amount.written(), text, now)
     number, before = connection.execute("SELECT n_entries + 1, digest FROM head").fetchone()
     digest = entry.digest(number, before)
     values = (number, *entry, digest)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptclust.errors import BudgetError, FileError, InputError, PrivacyWarning, UsageError
+from ptclust.errors import BudgetError, InputError, PrivacyWarning, UsageError
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy.budget import Budget
@@ -110,7 +109,7 @@ class Ledger:
                     f"the ledger has a dataset {name!r} already, and its total is never changed; "
                     "choose another name"
                 )
-            number = _append(connection, "dataset", name, "", amount)
+            number = file.append(connection, "dataset", name, "", amount, "")
             file.open_account(connection, name, number, amount)
 
     def charge(
@@ -147,8 +146,8 @@ class Ledger:
                 raise UsageError(
                     f"statement {statement_id} was charged already; each release has its own"
                 )
-            _append(connection, "charge", account.dataset, statement_id, amount, description)
-            file.set_spent(connection, account.dataset, account.spent)
+            file.append(connection, "charge", dataset, statement_id, amount, description)
+            file.set_spent(connection, dataset, account.spent)
         return account
 
     def preview(self, dataset: str, guarantee: Budget, *, zcdp: Budget | None = None) -> Account:
@@ -169,7 +168,7 @@ class Ledger:
             if _event(connection, statement_id, "released"):
                 raise UsageError(f"statement {statement_id} was confirmed before")
             dataset, kind = found
-            _append(connection, "released", dataset, statement_id, Amount(kind))
+            file.append(connection, "released", dataset, statement_id, Amount(kind), "")
 
     def status(self) -> tuple[Account, ...]:
         """Return the account of every dataset, in the order in which they were added."""
@@ -268,11 +267,11 @@ class Payment:
             return
         try:
             self.ledger.confirm(statement_id)
-        except FileError as error:
+        except PtclustError as error:
             warnings.warn(
                 f"the release was charged and is handed over, but the note of that failed: {error}",
                 PrivacyWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def preview(self, spent: Budget) -> Account | None:
@@ -331,21 +330,6 @@ def _account(connection: sqlite3.Connection, dataset: str) -> Account:
         names = ", ".join(map(repr, accounts)) or "none yet"
         raise UsageError(f"the ledger has no dataset {dataset!r}; it has: {names}")
     return accounts[dataset]
-
-
-def _append(
-    connection: sqlite3.Connection,
-    event: str,
-    dataset: str,
-    statement: str,
-    amount: Amount,
-    description: str = "",
-) -> int:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    numbers = (amount.kind, *amount.written())
-    return file.append(
-        connection, file.Entry(event, dataset, statement, *numbers, description, now)
-    )
 
 
 def _event(connection: sqlite3.Connection, statement_id: str, event: str) -> tuple[Any, ...] | None:

@@ -6,5 +6,6 @@ from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.randomness import RandomStream
 from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import MechanismUse, PrivacyStatement
 
-__all__ = ["Budget", "Noise", "RandomStream", "Sensitivity"]
+__all__ = ["Budget", "MechanismUse", "Noise", "PrivacyStatement", "RandomStream", "Sensitivity"]

@@ -39,18 +39,10 @@ _FINEST = -1074  # the exponent of the smallest float
 
 @dataclass(frozen=True)
 class Noise:
-    """Independent noise for ``n_values`` numbers.
+    """Independent noise for ``n_values`` numbers, on the lattice of multiples of 2^granularity.
 
-    Parameters
-    ----------
-    distribution : {"laplace", "gaussian"}
-        On the lattice of multiples of 2^granularity.
-    scale : float
-        b of the Laplace, sigma of the Gaussian distribution.
-    granularity : int
-        Exponent k of the lattice 2^k.
-    n_values : int
-        How many values get noise together; the calibration depends on it.
+    Its scale is b of the Laplace, sigma of the Gaussian distribution. The calibration depends on
+    how many values get noise together.
 
     Examples
     --------

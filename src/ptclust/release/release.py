@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ptclust._frames import data_frame
 from ptclust._registry import AUTO
+from ptclust._tables import data_frame
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import FileError, InputError
 from ptclust.mechanisms import MECHANISMS

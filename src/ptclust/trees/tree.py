@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ptclust._components import find, union
-from ptclust._frames import data_frame, package
 from ptclust._kernel import kernel
+from ptclust._lazy import package
+from ptclust._tables import data_frame
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph.topology import HasTopology, as_weights, edge_number, frozen
 

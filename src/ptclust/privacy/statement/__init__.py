@@ -105,19 +105,14 @@ class PrivacyStatement:
         Where the noise came from. A seed is never part of a statement.
     delta, rho : float, optional
         Of an approximate guarantee: its delta, and the zCDP parameter that was spent.
-    calibration : {"sound", "published"}, default "sound"
-        Whether the noise scales are those of the proofs, or those printed in the paper.
-    requested_epsilon : float, optional
-        The epsilon asked for under ``calibration="published"``.
-    privacy_unit, neighbours : str, optional
-        What a privacy unit is, and which weights are neighbours.
-    protected, not_protected : sequence of str, optional
-        What the guarantee covers, and what the release reveals as it is.
-    composition_rule, composition : str, optional
-        Name of the rule by which the shares add up, and the rule in words.
-    post_processing, caveats : sequence of str, optional
-        What was done with released values only; what a reader has to know besides.
-    numerical_slack, numerical_slack_words : float and str, optional
+    calibration, requested_epsilon
+        ``"sound"`` for the noise scales of the proofs; ``"published"`` for those printed in the
+        paper, with the epsilon that was asked for.
+    privacy_unit, neighbours, protected, not_protected, composition_rule, composition, caveats
+        What the guarantee is about, in words; the defaults follow from the other fields.
+    post_processing : sequence of str, optional
+        What was done with released values only.
+    numerical_slack, numerical_slack_words
         The part of ``epsilon`` that pays for rounding in the samplers, and what it covers.
     schema_version, id, created, library, library_version
         Which statement this is, when and by what it was made. Given only when a statement is read.
@@ -265,12 +260,9 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, data: object) -> PrivacyStatement:
-        """Read what ``to_dict`` wrote; the sentence is made anew from the fields.
+        """Read what ``to_dict`` wrote; InputError names a field that is wrong.
 
-        Raises
-        ------
-        InputError
-            If a field is missing, unknown, of the wrong type or out of range; the error names it.
+        The sentence is made anew from the fields.
         """
         given = check.exactly("the statement", data, [*_field_names(cls), "private", "sentence"])
         check.text("sentence", given.pop("sentence"))
