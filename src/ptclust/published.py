@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +14,6 @@ from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["Published"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,18 +27,13 @@ class Published:
     noise : Noise
         What was added to the weights.
     tree : Tree
-        The published spanning tree with its noisy weights; of a whole graph, the minimum spanning tree
-        of its noisy weights.
+        The published spanning tree with its noisy weights; of a whole graph, the minimum spanning
+        tree of its noisy weights. InputError if it holds private weights.
     topology : Topology, optional
-        The whole topology, if the weights of all edges were published; ``edge_ids`` of the tree count
-        its edges. By default the topology of the tree.
+        The whole topology, if the weights of all edges were published; ``edge_ids`` of the tree
+        count its edges. By default the topology of the tree.
     noisy_weights : array of float, optional
         The noisy weight of every edge of ``topology``. By default the weights of the tree.
-
-    Raises
-    ------
-    InputError
-        If the parts do not fit together, or the tree holds private weights.
 
     Notes
     -----
@@ -71,17 +64,15 @@ class Published:
         ids = tree.edge_ids
         if ids.dtype.kind not in "iu" or (len(ids) and ids[0] < 0):
             raise InputError("edge_ids of the tree must be whole numbers from 0")
-        if (topology is None) != (noisy_weights is None):
+        if topology is None and noisy_weights is None:
+            topology, noisy_weights = tree.topology, tree.weights
+        elif topology is None or noisy_weights is None:
             raise InputError("topology and noisy_weights must be given together")
-        weights = tree.weights if noisy_weights is None else _fitting(tree, topology, noisy_weights)
-        for name, value in (
-            ("mechanism", mechanism),
-            ("noise", noise),
-            ("tree", tree),
-            ("topology", tree.topology if topology is None else topology),
-            ("noisy_weights", weights),
-        ):
-            object.__setattr__(self, name, value)
+        else:
+            noisy_weights = _fitting(tree, topology, noisy_weights)
+        parts = mechanism, noise, tree, topology, noisy_weights
+        for field, value in zip(fields(self), parts, strict=True):
+            object.__setattr__(self, field.name, value)
 
     @property
     def whole_graph(self) -> bool:
@@ -93,9 +84,8 @@ class Published:
         return type(self), (self.mechanism, self.noise, self.tree, *whole)
 
 
-def _fitting(tree: Tree, topology: Topology | None, noisy_weights: Any) -> NDArray[np.float64]:
+def _fitting(tree: Tree, topology: Topology, noisy_weights: Any) -> NDArray[np.float64]:
     """Return the weights of all edges, read-only, if the tree is a part of them."""
-    assert topology is not None  # noqa: S101 - both are given, or neither
     ids, weights = tree.edge_ids, np.array(noisy_weights, dtype=np.float64)
     if weights.shape != (topology.n_edges,):
         raise InputError(f"{weights.size} noisy_weights were given for {topology.n_edges} edges")

@@ -1,4 +1,4 @@
-"""Mechanisms that break their promise on purpose: an audit that does not catch each of them is worth nothing.
+"""Mechanisms that break their promise on purpose: an audit has to catch each of them.
 
 Nothing outside the audit imports this module, and nothing here is reachable from a release.
 """
@@ -12,26 +12,14 @@ import numpy as np
 
 from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
 from ptclust.mechanisms.lattice import add_noise
-from ptclust.mechanisms.laws import SmallGraph
 from ptclust.pipeline import ReleaseRequest
 from ptclust.privacy import RandomStream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ptclust.audit.mechanisms import Pair
     from ptclust.audit.statistical import Outcomes
-    from ptclust.planning import Plan
     from ptclust.privacy import Noise
-
-__all__ = [
-    "UnsafeNumpyNoise",
-    "UnsafePrivateShift",
-    "UnsafePublishedScales",
-    "UnsafeReusedStream",
-    "UnsafeTooLittleNoise",
-    "unsafe_exponent",
-]
 
 TOO_LITTLE = 0.05
 """The share of the noise that is left out where too little is added."""
@@ -61,19 +49,17 @@ class UnsafeNumpyNoise(NoiseAlone):
 
 
 class UnsafePublishedScales(ValuesRelease):
-    """Algorithm 3 with its printed scales, under linf neighbours: claims what was asked for, not what is spent.
+    """Algorithm 3 with its printed scales, taken to spend what was asked for; it spends more.
 
-    The plan says so, and its statement too; here that is ignored. The likelihood ratio is that of the weights alone.
+    Plan and statement say so; here that is ignored.
     """
 
-    def __init__(self, n_nodes: int, plan: Plan, pair: Pair) -> None:
-        cycle = tuple((node, (node + 1) % n_nodes) for node in range(n_nodes))
-        self.graph, self.plan, self.pair = SmallGraph("cycle", n_nodes, cycle), plan, pair
-        self._tree_ratio = None
+    def tree_log_ratios(self) -> None:
+        """Leave the tree out: the likelihood ratio is that of the weights alone."""
 
 
 class UnsafePrivateShift(WholeRelease):
-    """The whole release, shifted by what the smallest private weight calls for: tau from private weights."""
+    """The whole release, shifted by what the smallest private weight calls for."""
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases."""
@@ -82,14 +68,15 @@ class UnsafePrivateShift(WholeRelease):
             plan=replace(self.plan.request, clusterer="dbmstclu"),
             shift=enough - weights.min(),
         )
-        return self.features_of(self._releases(weights, count, request))
+        return self.published(weights, count, request)
 
 
 @dataclass(frozen=True)
 class UnsafeReusedStream:
-    """One value, released twice with different scales: the noise of both comes from the same stream.
+    """One value, released twice with different scales, the noise of both from the same stream.
 
-    With ``reused=False`` every release has a stream of its own, and the pair spends what both spend together.
+    With ``reused=False`` every release has a stream of its own, and the pair spends what both spend
+    together.
     """
 
     noise: Noise
@@ -97,7 +84,7 @@ class UnsafeReusedStream:
     reused: bool = True
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
-        """Return the two values, and where the line through both says that there would be no noise."""
+        """Return the two values, and where the line through both says that noise is zero."""
         values = np.full(count, weights[0])
         noisy = []
         for i, noise in enumerate((self.noise, self.second)):

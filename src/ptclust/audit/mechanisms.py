@@ -1,11 +1,11 @@
-"""What is audited: the functions that see private weights, drawn many times, and what an attacker sees of a release."""
+"""What is audited: what sees private weights, drawn many times, and what an attacker sees of it."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from ptclust.planning import Plan
     from ptclust.privacy import Noise, Sensitivity
     from ptclust.published import Published
-    from ptclust.release import Release
-
-__all__ = [
-    "NoiseAlone",
-    "Pair",
-    "ValuesRelease",
-    "WholeRelease",
-    "coarse",
-    "digits",
-    "make_graph",
-    "neighbours",
-]
 
 
 @dataclass(frozen=True)
@@ -49,9 +37,10 @@ class Pair:
 
 
 def neighbours(n_edges: int, sensitivity: Sensitivity, spread: float) -> Pair:
-    """Return weights about 1/2 that differ by up to ``spread``, and the neighbour at an extreme point of the ball."""
+    """Return weights about 1/2 that differ by up to ``spread``, and an extreme neighbour."""
     places = np.arange(n_edges)
-    # Heavier edges fall and lighter ones rise, so that trees and weights both tell; edge 0 is moved first.
+    # Heavier edges fall and lighter ones rise: trees and weights both differ; edge 0 is moved
+    # first.
     sign = np.where(places % 2 == 0, -1.0, 1.0)
     weights = 0.5 - 0.5 * spread * sign
     first_most = 1.0 - 2.0**-20 * places
@@ -65,7 +54,7 @@ def make_graph(graph: SmallGraph, weights: NDArray[np.float64]) -> Graph:
 
 
 def digits(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Name every float by the places of its first and of its last binary digit: where a precision attack looks.
+    """Name every float by the places of its first and last binary digit: where attacks look.
 
     Examples
     --------
@@ -77,16 +66,16 @@ def digits(values: NDArray[np.float64]) -> NDArray[np.int64]:
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     trailing = np.round(np.log2(np.maximum(whole & -whole, 1))).astype(np.int64)
     last = exponent.astype(np.int64) - 53 + trailing
-    names: NDArray[np.int64] = (
-        2**30 + np.maximum(exponent, -64).astype(np.int64) * 4096 + last + 2048
-    )
+    first = np.maximum(exponent, -64).astype(np.int64)
+    names: NDArray[np.int64] = 2**30 + first * 4096 + last + 2048
     return names
 
 
 def coarse(noisy: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
     """Round seeded noisy values to about a millionth of the noise.
 
-    Seeded noise is numpy's, whose last digits leak: without this, the testers find that, and nothing else.
+    Seeded noise is numpy's, whose last digits leak: without this, testers find that and nothing
+    else.
     """
     step = 2.0 ** (math.floor(math.log2(noise.scale)) - 20)
     return np.round(noisy / step) * step
@@ -94,7 +83,7 @@ def coarse(noisy: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NoiseAlone:
-    """One value with noise: secure, from OpenDP, or seeded, from numpy, where many draws are wanted."""
+    """One value with noise: secure, from OpenDP, or seeded, from numpy, for many draws."""
 
     noise: Noise
     pair: Pair
@@ -116,17 +105,17 @@ class NoiseAlone:
         return {"value": noisy, "digits": digits(noisy), LIKELIHOOD: ratio}
 
 
+@dataclass(frozen=True)
 class ValuesRelease:
     """What a mechanism publishes: all of a release that sees private weights.
 
     A seeded stream draws the tree by the very kernel of a release, but the noise by numpy.
     """
 
-    secure = False
-
-    def __init__(self, graph: SmallGraph, plan: Plan, pair: Pair) -> None:
-        self.graph, self.plan, self.pair = graph, plan, pair
-        self._tree_ratio = _tree_log_ratios(graph, plan, pair)
+    graph: SmallGraph
+    plan: Plan
+    pair: Pair
+    secure: ClassVar[bool] = False
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases under a seeded stream."""
@@ -148,14 +137,32 @@ class ValuesRelease:
             noisy = coarse(noisy, noise)
         code = in_tree @ (1 << np.arange(shape[1]))
         ratio = np.nansum(noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour), axis=1)
-        if self._tree_ratio is not None:
-            ratio += np.array([self._tree_ratio[c] for c in code.tolist()])
+        if (of_trees := self.tree_log_ratios()) is not None:
+            ratio += np.array([of_trees[each] for each in code.tolist()])
         return {
             "tree": code,
             **{f"weight of edge {edge}": noisy[:, edge] for edge in range(shape[1])},
             "sum of weights": np.nansum(noisy, axis=1),
             LIKELIHOOD: ratio,
         }
+
+    def tree_log_ratios(self) -> dict[int, float] | None:
+        """Return the log-ratio of every tree, by its edges as a bit mask; None if it is free."""
+        mechanism, tree = self.plan.mechanism, self.plan.chosen.tree
+        if tree is None:
+            return None
+        laws = mechanism.laws(self.graph)
+        if not laws:
+            raise PtclustError(
+                f"the mechanism {mechanism.name!r} draws a tree and has no law to audit it by; "
+                "define its laws()"
+            )
+        here, there = (
+            laws[0].log_probabilities(sampler_energies(weights, tree.exponent))
+            for weights in (self.pair.weights, self.pair.neighbour)
+        )
+        codes = (sum(1 << edge for edge in each) for each in laws[0].trees)
+        return dict(zip(codes, (here - there).tolist(), strict=True))
 
 
 class WholeRelease(ValuesRelease):
@@ -165,23 +172,18 @@ class WholeRelease(ValuesRelease):
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases; they follow from no seed."""
-        return self.features_of(
-            self._releases(weights, count, ReleaseRequest(plan=self.plan.request))
-        )
+        return self.published(weights, count, ReleaseRequest(plan=self.plan.request))
 
-    def _releases(
+    def published(
         self, weights: NDArray[np.float64], count: int, request: ReleaseRequest
-    ) -> list[Release]:
+    ) -> Outcomes:
+        """Return what can be seen in releases, the digits of the first weight included."""
         graph = make_graph(self.graph, weights)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
-            return [publish(graph, request, plan=self.plan) for _ in range(count)]
-
-    def features_of(self, releases: list[Release]) -> Outcomes:
-        """Return what can be seen in a release, the digits of its first weight included."""
+            releases = [publish(graph, request, plan=self.plan) for _ in range(count)]
         found = [release.clustering for release in releases if release.clustering is not None]
-        base = self.graph.n_nodes + 1
-        places = base ** np.arange(self.graph.n_nodes)
+        places = (self.graph.n_nodes + 1) ** np.arange(self.graph.n_nodes)
         first = np.array([release.tree.weights[0] for release in releases])
         return {
             **self.features([release.published for release in releases]),
@@ -191,21 +193,3 @@ class WholeRelease(ValuesRelease):
             "DBCVI": np.array([each.dbcvi for each in found]),
             "digits of the first weight": digits(first),
         }
-
-
-def _tree_log_ratios(graph: SmallGraph, plan: Plan, pair: Pair) -> dict[int, float] | None:
-    """Return the log-ratio of every tree, by its edges as a bit mask; None where it costs nothing."""
-    laws, tree = plan.mechanism.laws(graph), plan.chosen.tree
-    if tree is None:
-        return None
-    if not laws:
-        raise PtclustError(
-            f"the mechanism {plan.mechanism.name!r} draws a tree and has no law to audit it by; "
-            "define its laws()"
-        )
-    here, there = (
-        laws[0].log_probabilities(sampler_energies(weights, tree.exponent))
-        for weights in (pair.weights, pair.neighbour)
-    )
-    codes = (sum(1 << edge for edge in each) for each in laws[0].trees)
-    return dict(zip(codes, (here - there).tolist(), strict=True))

@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["AuditReport", "Finding", "Verdict"]
-
 Verdict = Literal["stands", "refuted"]
 
 _ROUNDING = 1e-9
-"""By how much, relatively, an exact loss may exceed the claim: arithmetic in doubles, far above its error."""
+"""By how much, relatively, an exact loss may exceed the claim: far above the error of doubles."""
 
 _INTRODUCTION = """\
-A claim *stands* if nothing was found that contradicts it, and is *refuted* if something was. Claims of ptclust are to
-stand, the controls, broken on purpose, to be refuted. *Found* is the worst loss over all pairs of neighbours that were
-searched (exactly), or a lower bound on the loss between one pair (from draws). All these lower bounds together hold
-with probability {confidence}. Under secure randomness they differ a little from run to run. docs/audit.md says how
+A claim *stands* if nothing was found that contradicts it, and is *refuted* if something was. Claims
+of ptclust are to stand, the controls, broken on purpose, to be refuted. *Found* is the worst loss
+over all pairs of neighbours that were searched (exactly), or a lower bound on the loss between one
+pair (from draws). All these lower bounds together hold with probability {confidence}. Under secure
+randomness they differ a little from run to run. docs/audit.md says how
 it works."""
 
 
@@ -102,13 +101,9 @@ class AuditReport:
 
     def to_json(self) -> str:
         """Return all findings as JSON."""
+        derived = "ratio", "verdict", "as_expected"
         findings = [
-            asdict(finding)
-            | {
-                "ratio": finding.ratio,
-                "verdict": finding.verdict,
-                "as_expected": finding.as_expected,
-            }
+            asdict(finding) | {name: getattr(finding, name) for name in derived}
             for finding in self.findings
         ]
         document = {
@@ -125,14 +120,13 @@ class AuditReport:
 
     def to_markdown(self) -> str:
         """Return a table for every section."""
-        introduction = _INTRODUCTION.format(confidence=f"{1.0 - self.error:.6g}")
         lines = [
             "# Audit of the privacy claims",
             "",
             f"Made by `{self.command}`: {self.summary}.",
             *(f"**{problem}**" for problem in self.problems),
             "",
-            introduction,
+            _INTRODUCTION.format(confidence=f"{1.0 - self.error:.6g}"),
         ]
         for section in dict.fromkeys(finding.section for finding in self.findings):
             group = [finding for finding in self.findings if finding.section == section]

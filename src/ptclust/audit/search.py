@@ -1,9 +1,10 @@
-"""The worst pair of neighbours for a private tree, found by ascent from many starts on the exact distribution.
+"""The worst pair of neighbours for a private tree, by ascent on the exact distribution.
 
-A worst case is a supremum, approached as the weights spread: an unlikely tree, whose edges compete at every step with
-others that are far lighter. So the base weights are searched within a wide box, and the neighbour among the extreme
-points of the ball that the sensitivity declares. The two take turns: for a fixed change the energies climb by L-BFGS,
-for fixed energies the change jumps to the point of the ball farthest along the gradient.
+A worst case is a supremum, approached as the weights spread: an unlikely tree, whose edges compete
+at every step with others that are far lighter. So the base weights are searched within a wide box,
+and the neighbour among the extreme points of the ball that the sensitivity declares. The two take
+turns: for a fixed change the energies climb by L-BFGS, for fixed energies the change jumps to the
+point of the ball farthest along the gradient.
 """
 
 from __future__ import annotations
@@ -29,12 +30,10 @@ if TYPE_CHECKING:
     Objective = Callable[[Vector, Vector], tuple[float, Vector, Vector]]
     """Takes the energies and those of the neighbour to a value and its derivatives by either."""
 
-__all__ = ["ALPHAS", "Worst", "farthest", "worst_divergence", "worst_loss"]
-
 ALPHAS = (1.01, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0, 200.0)
 """Orders of Renyi divergence that are looked at under zCDP."""
 
-_SPREAD = 30.0  # energies lie within plus or minus this many nats: ratios differ from their limits by e^-60
+_SPREAD = 30.0  # energies lie within +- this many nats: ratios are within e^-60 of their limits
 _ROUNDS = 12
 _SAMPLES = 400
 _PROGRESS = 1e-6  # in units of the claim
@@ -64,8 +63,8 @@ def worst_loss(
     >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
     >>> from ptclust.privacy import Sensitivity
     >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
-    >>> worst = worst_loss(law, Sensitivity(linf=1.0), 0.25, starts=1, seed=0)  # two steps of 2 * 0.25
-    >>> round(worst.loss, 6), worst.outcome
+    >>> worst = worst_loss(law, Sensitivity(linf=1.0), 0.25, starts=1, seed=0)
+    >>> round(worst.loss, 6), worst.outcome  # two steps of 2 * 0.25
     (1.0, 'tree (0, 1)')
     """
     found = []
@@ -82,18 +81,15 @@ def worst_loss(
         edges = np.isin(np.arange(len(law.graph.edges)), law.trees[tree])
         begin = _starts(edges, starts, np.random.default_rng([seed, tree]))
         energies, change = _ascend(log_ratio, begin, sensitivity, exponent, unit)
-        weights = energies / exponent
-        neighbour = weights + change
-        logs = [law.log_probabilities(sampler_energies(w, exponent)) for w in (weights, neighbour)]
-        loss = float(logs[0][tree] - logs[1][tree])
-        found.append(Worst(loss, tuple(weights), tuple(neighbour), f"tree {law.trees[tree]}"))
+        pair, (here, there) = _as_sampled(law, energies, change, exponent)
+        found.append(Worst(float(here[tree] - there[tree]), *pair, f"tree {law.trees[tree]}"))
     return max(found, key=lambda worst: worst.loss)
 
 
 def worst_divergence(
     law: TreeLaw, sensitivity: Sensitivity, exponent: float, *, starts: int, seed: int
 ) -> Worst:
-    """Return the largest Renyi divergence found between neighbours, divided by its order; the claim is rho.
+    """Return the largest Renyi divergence found, divided by its order; the claim is rho.
 
     The best of many random pairs are climbed from, each at the order of ``ALPHAS`` that suits it.
 
@@ -125,23 +121,31 @@ def worst_divergence(
     for (_, alpha), _, energies, change in pairs[:starts]:
         for _ in range(3):
             begin = iter([(energies, change)])
-            energies, change = _ascend(
-                partial(_divergence, law, alpha), begin, sensitivity, exponent, unit
-            )
+            climbed = partial(_divergence, law, alpha)
+            energies, change = _ascend(climbed, begin, sensitivity, exponent, unit)
             alpha = at_best_order(energies, change)[1]
-        weights = energies / exponent
-        neighbour = weights + change
-        logs = [law.log_probabilities(sampler_energies(w, exponent)) for w in (weights, neighbour)]
-        loss = _renyi(logs[0], logs[1], alpha)[0] / alpha
-        found.append(Worst(loss, tuple(weights), tuple(neighbour), f"order {alpha:g}"))
+        pair, logs = _as_sampled(law, energies, change, exponent)
+        found.append(Worst(_renyi(*logs, alpha)[0] / alpha, *pair, f"order {alpha:g}"))
     return max(found, key=lambda worst: worst.loss)
+
+
+def _as_sampled(
+    law: TreeLaw, energies: Vector, change: Vector, exponent: float
+) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], tuple[Vector, Vector]]:
+    """Return both weights, and both log-probabilities as the sampler has them."""
+    weights = energies / exponent
+    moved = weights + change
+    here, there = (
+        law.log_probabilities(sampler_energies(each, exponent)) for each in (weights, moved)
+    )
+    return (tuple(weights), tuple(moved)), (here, there)
 
 
 def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
     """Return the change that a privacy unit may make which reaches farthest in a direction.
 
-    Under l1, linf or both it is a corner of the ball, under l2 the point of the sphere. Under l2 with others it is the
-    better of the two, shortened to fit.
+    Under l1, linf or both it is a corner of the ball, under l2 the point of the sphere. Under l2
+    with others it is the better of the two, shortened to fit.
 
     Examples
     --------
@@ -205,10 +209,10 @@ def _ascend(
     exponent: float,
     unit: float,
 ) -> tuple[Vector, Vector]:
-    """Return the energies and the change of weights with the highest objective; it is measured in ``unit``."""
+    """Return the energies and the change of weights with the highest objective, in ``unit``."""
     from scipy.optimize import minimize
 
-    best, where = -math.inf, None
+    climbed = []
     for energies, direction in starts:
         value, change = -math.inf, np.zeros(len(energies))
         for _ in range(_ROUNDS):
@@ -218,18 +222,15 @@ def _ascend(
                 height, slope, slope_there = objective(at, at + shift)
                 return -height / unit, -(slope + slope_there) / unit
 
-            result = minimize(
-                downhill, energies, jac=True, method="L-BFGS-B",
-                bounds=[(-_SPREAD, _SPREAD)] * len(energies), options=_LIMITS,
-            )  # fmt: skip
+            box = [(-_SPREAD, _SPREAD)] * len(energies)
+            how = {"method": "L-BFGS-B", "bounds": box, "options": _LIMITS}
+            result = minimize(downhill, energies, jac=True, **how)
             if not -result.fun > value + _PROGRESS:
                 break
             value, energies, change = -float(result.fun), result.x, jumped
             direction = objective(energies, energies + exponent * change)[2]
-        if value > best:
-            best, where = value, (energies, change)
-    assert where is not None  # noqa: S101 - there is at least one start
-    return where
+        climbed.append((value, energies, change))
+    return max(climbed, key=lambda each: each[0])[1:]
 
 
 def _divergence(

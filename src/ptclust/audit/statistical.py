@@ -1,16 +1,17 @@
 """Lower bounds on what a mechanism spends, from draws under two neighbours.
 
-A tester looks at some of the draws for whatever tells the neighbours apart, and measures it on the others, so
-that its bound holds however much it searched. An event E refutes (epsilon, delta) if Pr[E] > e^epsilon Pr'[E] + delta,
-beyond what chance allows (Clopper and Pearson 1934). A function g refutes rho-zCDP if E[g] - log E'[e^g] > rho: by
-Donsker and Varadhan (1975) that is at most the Kullback-Leibler divergence, the limit of Renyi's at order 1.
+A tester looks at some of the draws for whatever tells the neighbours apart, and measures it on the
+others, so that its bound holds however much it searched. An event E refutes (epsilon, delta) if
+Pr[E] > e^epsilon Pr'[E] + delta, beyond what chance allows (Clopper and Pearson 1934). A function g
+refutes rho-zCDP if E[g] - log E'[e^g] > rho: by Donsker and Varadhan (1975) that is at most the
+Kullback-Leibler divergence, the limit of Renyi's at order 1.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,21 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.generic]
-    Counted = tuple[list["Event"], NDArray[np.int64], NDArray[np.int64], tuple[int, int]]
+    Counts = NDArray[np.int64]
+    Counted = tuple[list["Event"], Counts, Counts, tuple[int, int]]
     """Events, how often each was seen under either neighbour, and in how many draws."""
 
-__all__ = [
-    "LIKELIHOOD",
-    "Bound",
-    "DivergenceTester",
-    "EventTester",
-    "Mechanism",
-    "Outcomes",
-    "Tester",
-]
-
 Outcomes = dict[str, "NDArray[np.generic]"]
-"""What was seen in every draw, by feature: floats have an order, whole numbers are names of what happened."""
+"""What was seen in every draw, by feature: floats have an order, whole numbers are names."""
 
 LIKELIHOOD = "likelihood ratio"
 """The feature that tells neighbours apart best, if the mechanism is what it claims to be."""
@@ -46,16 +38,15 @@ _CUTS = 100
 _ENOUGH = 100_000  # draws to learn from
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """A lower bound that holds but for the error it was computed for, and what it rests on."""
 
     value: float
     witness: str
 
 
-class Mechanism(Protocol):
-    """Something that publishes outcomes about private weights."""
+class Drawable(Protocol):
+    """Something that publishes outcomes about private weights, and can be drawn many times."""
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` independent releases."""
@@ -78,7 +69,7 @@ class Event:
     names: frozenset[int] | None = None
 
     def happened(self, outcomes: Outcomes) -> NDArray[np.bool_]:
-        """Return in which draws the event occurred; a feature that is not there (NaN) is beyond no cut."""
+        """Return in which draws the event occurred; a missing feature (NaN) is beyond no cut."""
         values = outcomes[self.feature]
         if self.names is not None:
             return np.isin(values, list(self.names))
@@ -107,23 +98,17 @@ class EventTester:
                     best, event, swapped = value, candidate, swap
         if best == -math.inf:
             return Bound(0.0, "no event")
-        counts = [event.happened(outcomes) for outcomes in (measure[::-1] if swapped else measure)]
-        epsilon = self._epsilon(
-            np.array([counts[0].sum()]), len(counts[0]), np.array([counts[1].sum()]), len(counts[1]), error
-        )  # fmt: skip
-        shares = " vs ".join(f"{count.mean():.3g}" for count in counts)
+        seen = [event.happened(outcomes) for outcomes in (measure[::-1] if swapped else measure)]
+        often, seldom = (np.array([each.sum()]) for each in seen)
+        epsilon = self._epsilon(often, seldom, (len(seen[0]), len(seen[1])), error)
+        shares = " vs ".join(f"{each.mean():.3g}" for each in seen)
         return Bound(max(0.0, float(epsilon[0])), f"{event} ({shares})")
 
     def _epsilon(
-        self,
-        often: NDArray[np.int64],
-        n_often: int,
-        seldom: NDArray[np.int64],
-        n_seldom: int,
-        error: float,
+        self, often: Counts, seldom: Counts, sizes: tuple[int, int], error: float
     ) -> NDArray[np.float64]:
-        low = clopper_pearson(often, n_often, error / 2.0)[0] - self.delta
-        high = clopper_pearson(seldom, n_seldom, error / 2.0)[1]
+        low = clopper_pearson(often, sizes[0], error / 2.0)[0] - self.delta
+        high = clopper_pearson(seldom, sizes[1], error / 2.0)[1]
         return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -math.inf)
 
     def _candidates(self, first: Outcomes, second: Outcomes) -> Iterator[tuple[Event, float]]:
@@ -132,7 +117,7 @@ class EventTester:
             find = _cuts if values.dtype.kind == "f" else _unions
             events, often, seldom, sizes = find(feature, values, second[feature])
             if events:
-                bounds = self._epsilon(often, sizes[0], seldom, sizes[1], _LEARNING_ERROR)
+                bounds = self._epsilon(often, seldom, sizes, _LEARNING_ERROR)
                 best = int(np.argmax(bounds))
                 yield events[best], float(bounds[best])
 
@@ -153,8 +138,9 @@ def _cuts(feature: str, values: Values, others: Values) -> Counted:
 def _unions(feature: str, values: Values, others: Values) -> Counted:
     """Return unions of names, from those most typical of the first neighbour on.
 
-    What is typical is learnt from every other draw and counted in the rest: among many names some look typical by
-    chance, and would win over honest events if they were counted where they were found.
+    What is typical is learnt from every other draw and counted in the rest: among many names some
+    look typical by chance, and would win over honest events if they were counted where they were
+    found.
     """
     names = np.unique(np.concatenate([values, others]))
     halves = [
@@ -171,9 +157,10 @@ def _unions(feature: str, values: Values, others: Values) -> Counted:
 
 @dataclass(frozen=True)
 class DivergenceTester:
-    """Bounds rho from below by Donsker and Varadhan's formula, for g = the likelihood ratio, scaled and clipped.
+    """Bounds rho by Donsker and Varadhan's formula; g is the likelihood ratio, scaled, clipped.
 
-    Means of bounded variables are bounded by Maurer and Pontil's (2009) empirical version of Bernstein's inequality.
+    Means of bounded variables are bounded by the empirical Bernstein inequality (Maurer and Pontil
+    2009).
     """
 
     def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
@@ -201,7 +188,7 @@ class DivergenceTester:
 
 
 def _bernstein(values: NDArray[np.float64], width: float, error: float) -> float:
-    """Return how far the mean of values in an interval of this width may be from the truth, on one side."""
+    """Return how far the mean of values in an interval of this width may be from the truth."""
     n, log_term = len(values), math.log(2.0 / error)
     variance = float(values.var(ddof=1))
     return math.sqrt(2.0 * variance * log_term / n) + 7.0 * width * log_term / (3.0 * (n - 1))
@@ -210,11 +197,11 @@ def _bernstein(values: NDArray[np.float64], width: float, error: float) -> float
 def _parts(
     first: Outcomes, second: Outcomes
 ) -> tuple[tuple[Outcomes, Outcomes], tuple[Outcomes, Outcomes]]:
-    """Return a third of the draws to learn from, or as many as suffice for that, and the rest to measure."""
+    """Return a third of the draws to learn from, or as many as suffice, and the rest to measure."""
 
-    def part(outcomes: Outcomes, *, learning: bool) -> Outcomes:
+    def split(outcomes: Outcomes) -> tuple[Outcomes, Outcomes]:
         n = min(len(next(iter(outcomes.values()))) // 3, _ENOUGH)
-        return {k: v[:n] if learning else v[n:] for k, v in outcomes.items()}
+        return {k: v[:n] for k, v in outcomes.items()}, {k: v[n:] for k, v in outcomes.items()}
 
-    learn = part(first, learning=True), part(second, learning=True)
-    return learn, (part(first, learning=False), part(second, learning=False))
+    (learn, measure), (other_learn, other_measure) = split(first), split(second)
+    return (learn, other_learn), (measure, other_measure)

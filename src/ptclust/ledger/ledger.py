@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptclust.errors import BudgetError, InputError, PrivacyWarning, UsageError
+from ptclust.errors import BudgetError, InputError, PrivacyWarning, PtclustError, UsageError
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy.budget import Budget

@@ -102,7 +102,7 @@ class TreeLaw:
     def gradients(
         self, energies: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log-probabilities of all trees, and a row of derivatives by energy for each."""
+        """Return the log-probabilities of all trees, and their derivatives by energy as rows."""
         softmax, orders, trees = self._orders_and_trees(energies)
         # Given the tree, an order has the probability ``share``.
         share = np.exp(orders - (trees + self._chosen @ energies + self._log_roots)[self._tree_of])
@@ -112,7 +112,7 @@ class TreeLaw:
     def _orders_and_trees(
         self, energies: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return softmax of all sets of candidates, and logs of orders (without -E(T)) and trees."""
+        """Return softmax of sets of candidates, and logs of orders (without -E(T)) and trees."""
         signed = np.where(self._candidates, -energies, -np.inf)
         largest = signed.max(axis=1, keepdims=True)
         rates = np.exp(signed - largest)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ptclust.release.release import Release
 
-_CHUNK = 1 << 16
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _HEAD = """\
@@ -36,9 +35,7 @@ def write_table(release: Release, path: Path, kind: Literal["csv", "parquet"]) -
 
     table = release.to_dataframe()
     if table.schema["node"] == pl.Object:
-        table = table.with_columns(
-            pl.Series("node", [str(name) for name in release.names.tolist()])
-        )
+        table = table.with_columns(pl.Series("node", list(map(str, release.names.tolist()))))
     with written_at_once(path) as temporary:
         if kind == "csv":
             table.write_csv(temporary)
@@ -49,8 +46,8 @@ def write_table(release: Release, path: Path, kind: Literal["csv", "parquet"]) -
 
 
 def write_graphml(release: Release, path: Path) -> None:
-    """Write the tree with noisy weights and labels; the names, as text, are the ids of the nodes."""
-    names = [str(name) for name in release.names.tolist()]
+    """Write the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
+    names = list(map(str, release.names.tolist()))
     if len(set(names)) < len(names):
         raise FileError(
             "two node names are the same as text, which GraphML cannot tell apart; rename them"
@@ -58,21 +55,16 @@ def write_graphml(release: Release, path: Path) -> None:
     for name in names:
         if _NOT_XML.search(name):
             raise FileError(
-                f"the node name {name!r} holds a character that XML does not admit; rename the node, or write CSV or "
-                "Parquet"
+                f"the node name {name!r} holds a character that XML does not admit; rename it, "
+                "or write CSV or Parquet"
             )
     with (
         written_at_once(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.write(_HEAD)
-        lines: list[str] = []
-        for line in _elements(release, [quoteattr(name) for name in names]):
-            lines.append(line)
-            if len(lines) == _CHUNK:
-                file.writelines(lines)
-                lines.clear()
-        file.writelines([*lines, _TAIL])
+        file.writelines(_elements(release, [quoteattr(name) for name in names]))
+        file.write(_TAIL)
 
 
 def _elements(release: Release, names: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The file format of a release: JSON with arrays as base64, so that a million nodes are compact and quick.
+"""The file format of a release: JSON with arrays as base64, compact and quick for a million nodes.
 
 ::
 
@@ -12,12 +12,13 @@
                            "min_cluster_size": k, "clusterer": name},
      "digest":     "sha256:..."}
 
-with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64 of little-endian bytes}``. The
-digest is taken of everything else as canonical JSON. It tells a damaged or carelessly edited file from a whole one; it
-is no signature, since whoever changes a file can compute it anew.
+with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
+little-endian bytes. The digest is taken of everything else as canonical JSON. It tells a damaged or
+carelessly edited file from a whole one; it is no signature, since whoever changes a file can
+compute it anew.
 
-Nothing in a file is executed, and nothing is allocated on the word of a file: a declared length must agree with the
-bytes that are there.
+Nothing in a file is executed, and nothing is allocated on the word of a file: a declared length
+must agree with the bytes that are there.
 """
 
 from __future__ import annotations
@@ -59,29 +60,26 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "clustering": ("labels", "cuts", "dbcvi", "shift", "scale", "min_cluster_size", "clusterer"),
 }
 _MAY_BE_NULL = ("graph", "clustering")
+_INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
 _SECTIONS = ("format", "version", "statement", "mechanism", *_FIELDS, "digest")
 
 
 class BrokenError(Exception):
-    """What is wrong with the file, still without its name."""
+    """Why a file is no release of ours, still without its name; InputError says what is invalid."""
 
 
 def encode(release: Release) -> bytes:
     """Return the file of a release: one section a line, the statement spread out for people."""
+    published, tree, whole = release.published, release.tree, release.topology
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "statement": release.statement.to_dict(),
         "nodes": _encode_nodes(release),
-        "mechanism": release.published.mechanism,
+        "mechanism": published.mechanism,
         "noise": release.weight_noise.to_dict(),
-        "tree": {
-            "sources": encode_array(release.tree.sources),
-            "targets": encode_array(release.tree.targets),
-            "edge_ids": encode_array(release.tree.edge_ids),
-            "noisy_weights": encode_array(release.tree.weights),
-        },
-        "graph": _encode_graph(release),
+        "tree": _encode_edges(tree, tree.weights, edge_ids=tree.edge_ids),
+        "graph": _encode_edges(whole, release.noisy_weights) if published.whole_graph else None,
         "clustering": _encode_clustering(release.clustering),
     }
     document["digest"] = _digest(document)
@@ -116,12 +114,8 @@ def decode(path: Path) -> Release:
 def _parsed(content: bytes) -> dict[str, Any]:
     """Return the document in a file after checking that it is one of ours, and whole."""
     try:
-        document = json.loads(
-            content,
-            object_pairs_hook=_no_repeats,
-            parse_constant=_finite_float,
-            parse_float=_finite_float,
-        )
+        numbers: dict[str, Any] = {"parse_constant": _finite_float, "parse_float": _finite_float}
+        document = json.loads(content, object_pairs_hook=_no_repeats, **numbers)
     except ValueError:
         raise BrokenError(
             "is not a release: it does not hold JSON of finite numbers, or was cut short"
@@ -131,42 +125,41 @@ def _parsed(content: bytes) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is int and version > VERSION:
         raise BrokenError(
-            f"is a release of version {version}, and this ptclust reads version {VERSION}; install a newer ptclust"
+            f"is a release of version {version}, and this ptclust reads version {VERSION}; install "
+            "a newer ptclust"
         )
     if type(version) is not int or version != VERSION:
-        raise BrokenError(f"is not a valid release: version must be {VERSION}")
+        raise InputError(f"version must be {VERSION}")
     _check_fields("the file", document, _SECTIONS)
     if document["digest"] != _digest(document):
         raise BrokenError(
-            "is damaged or was changed after it was written: its content does not match its digest; get the file again "
-            "from where it was published"
+            "is damaged or was changed after it was written: its content does not match its "
+            "digest; get the file again from where it was published"
         )
     return document
 
 
 def _release(document: dict[str, Any]) -> Release:
-    """Build the release; what the parts must be to each other is checked by the parts themselves."""
+    """Build the release; the parts themselves check how they fit together."""
     for section, wanted in _FIELDS.items():
         if document[section] is not None or section not in _MAY_BE_NULL:
             _check_fields(section, document[section], wanted)
     statement = PrivacyStatement.from_dict(document["statement"])
-    tree, graph, found = document["tree"], document["graph"], _clustering(document["clustering"])
+    found = _clustering(document)
     count = _count(document, found)
     names = _names(document["nodes"])
-    whole: tuple[Any, ...] = ()
-    if graph is not None:
-        weights = _floats("graph.noisy_weights", graph["noisy_weights"])
-        whole = _topology("graph", graph, count, names), weights
-    published = Published(
-        MECHANISMS.get(document["mechanism"]).name,
-        Noise.from_dict(document["noise"]),
-        Tree(
-            _topology("tree", tree, count, names),
-            _floats("tree.noisy_weights", tree["noisy_weights"]),
-            _whole_numbers("tree.edge_ids", tree["edge_ids"]),
-        ),
-        *whole,
-    )
+
+    def edges(section: str) -> tuple[Topology, NDArray[Any]]:
+        sources, targets = (
+            _array(document, section, name, _INTEGERS) for name in ("sources", "targets")
+        )
+        weights = _array(document, section, "noisy_weights", _FLOATS)
+        return Topology(sources, targets, n_nodes=count, names=names), weights
+
+    whole = () if document["graph"] is None else edges("graph")
+    tree = Tree(*edges("tree"), _array(document, "tree", "edge_ids", _INTEGERS))
+    mechanism = MECHANISMS.get(document["mechanism"]).name
+    published = Published(mechanism, Noise.from_dict(document["noise"]), tree, *whole)
     return Release(published=published, statement=statement, clustering=found)
 
 
@@ -174,30 +167,27 @@ def _count(document: dict[str, Any], found: Clustering | None) -> int:
     """Return the number of nodes, once labels or edges support it: arrays of that length are made."""
     count = document["nodes"]["count"]
     if type(count) is not int or count < 0:
-        raise BrokenError(
-            f"is not a valid release: nodes.count is {count!r} and must be a whole number"
-        )
+        raise InputError(f"nodes.count is {count!r} and must be a whole number")
     if found is None:
-        check_declared(
-            count, len(_whole_numbers("tree.sources", document["tree"]["sources"])), "it"
-        )
+        check_declared(count, len(_array(document, "tree", "sources", _INTEGERS)), "it")
     elif len(found.labels) != count:
-        raise BrokenError(
-            f"is not a valid release: nodes.count is {count}, and there are {len(found.labels)} labels"
-        )
+        raise InputError(f"nodes.count is {count}, and there are {len(found.labels)} labels")
     return count
 
 
-def _clustering(part: dict[str, Any] | None) -> Clustering | None:
+def _clustering(document: dict[str, Any]) -> Clustering | None:
+    part = document["clustering"]
     if part is None:
         return None
     for name in ("dbcvi", "shift", "scale"):
         if type(part[name]) not in (int, float):
-            raise BrokenError(f"is not a valid release: clustering.{name} must be a number")
-    cuts = part["cuts"]
+            raise InputError(f"clustering.{name} must be a number")
+    cuts = None
+    if part["cuts"] is not None:
+        cuts = Cuts(_array(document, "clustering", "cuts", _INTEGERS))
     return Clustering(
-        labels=_whole_numbers("clustering.labels", part["labels"]),
-        cuts=None if cuts is None else Cuts(_whole_numbers("clustering.cuts", cuts)),
+        labels=_array(document, "clustering", "labels", _INTEGERS),
+        cuts=cuts,
         **{name: part[name] for name in _FIELDS["clustering"][2:]},
     )
 
@@ -212,12 +202,6 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
     }
 
 
-def _topology(section: str, part: dict[str, Any], count: int, names: Any) -> Topology:
-    sources = _whole_numbers(f"{section}.sources", part["sources"])
-    targets = _whole_numbers(f"{section}.targets", part["targets"])
-    return Topology(sources, targets, n_nodes=count, names=names)
-
-
 def _encode_nodes(release: Release) -> dict[str, Any]:
     names, count = release.names.tolist(), release.n_nodes
     if release.names.dtype.kind in "iu" and np.array_equal(release.names, np.arange(count)):
@@ -227,9 +211,7 @@ def _encode_nodes(release: Release) -> dict[str, Any]:
     if as_text:
         plain = [str(name) for name in names]
         if len(set(plain)) < count:
-            raise FileError(
-                "two node names are the same when written as text, which the file needs; rename the nodes"
-            )
+            raise FileError("two node names are the same when written as text; rename the nodes")
     return {"count": count, "names": plain, "names_written_as_text": as_text}
 
 
@@ -243,28 +225,24 @@ def _plain_name(name: object) -> int | str | None:
 def _names(nodes: dict[str, Any]) -> NDArray[Any] | None:
     names, count = nodes["names"], nodes["count"]
     if type(nodes["names_written_as_text"]) is not bool:
-        raise BrokenError("is not a valid release: nodes.names_written_as_text must be a boolean")
+        raise InputError("nodes.names_written_as_text must be a boolean")
     if names is None:
         return None
     if not isinstance(names, list) or not {type(name) for name in names} <= {int, str}:
-        raise BrokenError(
-            "is not a valid release: nodes.names must be a list of texts and whole numbers"
-        )
+        raise InputError("nodes.names must be a list of texts and whole numbers")
     if len(names) != count:
-        raise BrokenError(f"is not a valid release: {len(names)} names for {count} nodes")
+        raise InputError(f"{len(names)} names for {count} nodes")
     if names and all(type(name) is int and abs(name) < 2**63 for name in names):
         return np.array(names, dtype=np.int64)
     return np.fromiter(names, dtype=object, count=count)
 
 
-def _encode_graph(release: Release) -> dict[str, Any] | None:
-    if not release.published.whole_graph:
-        return None
-    return {
-        "sources": encode_array(release.topology.sources),
-        "targets": encode_array(release.topology.targets),
-        "noisy_weights": encode_array(release.noisy_weights),
-    }
+def _encode_edges(
+    edges: Topology | Tree, noisy_weights: NDArray[Any], **more: NDArray[Any]
+) -> dict[str, Any]:
+    ends = {"sources": edges.sources, "targets": edges.targets}
+    parts = {**ends, **more, "noisy_weights": noisy_weights}
+    return {name: encode_array(part) for name, part in parts.items()}
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -296,47 +274,37 @@ def encode_array(array: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": dtype, "length": len(stored), "data": data}
 
 
-def _whole_numbers(where: str, entry: object) -> NDArray[Any]:
-    """Return an array of whole numbers."""
-    return _decode_array(where, entry, ("int32", "int64"))
-
-
-def _floats(where: str, entry: object) -> NDArray[Any]:
-    """Return an array of floats."""
-    return _decode_array(where, entry, ("float64",))
-
-
-def _decode_array(where: str, entry: object, dtypes: tuple[str, ...]) -> NDArray[Any]:
-    array = _check_fields(where, entry, ("dtype", "length", "data"))
+def _array(
+    document: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]
+) -> NDArray[Any]:
+    where = f"{section}.{name}"
+    array = _check_fields(where, document[section][name], ("dtype", "length", "data"))
     dtype, length, data = array["dtype"], array["length"], array["data"]
     if dtype not in dtypes:
-        raise BrokenError(f"is not a valid release: dtype of {where} must be {' or '.join(dtypes)}")
+        raise InputError(f"dtype of {where} must be {' or '.join(dtypes)}")
     if type(length) is not int or length < 0 or not isinstance(data, str):
-        raise BrokenError(f"is not a valid release: length or data of {where} is of the wrong type")
+        raise InputError(f"length or data of {where} is of the wrong type")
     stored = np.dtype(dtype).newbyteorder("<")
+    other_length = InputError(f"{where} does not hold the {length} numbers it declares")
     if len(data) != 4 * -(-length * stored.itemsize // 3):
-        raise BrokenError(
-            f"is not a valid release: {where} does not hold the {length} numbers it declares"
-        )
+        raise other_length
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise BrokenError(f"is not a valid release: data of {where} is not base64") from None
+        raise InputError(f"data of {where} is not base64") from None
     if len(content) != length * stored.itemsize:
-        raise BrokenError(
-            f"is not a valid release: {where} does not hold the {length} numbers it declares"
-        )
+        raise other_length
     return np.frombuffer(content, stored).astype(dtype, copy=sys.byteorder != "little")
 
 
 def _check_fields(where: str, value: object, names: tuple[str, ...]) -> dict[str, Any]:
     """Return an object with exactly these fields."""
     if not isinstance(value, dict):
-        raise BrokenError(f"is not a valid release: {where} must be an object")
+        raise InputError(f"{where} must be an object")
     for name in names:
         if name not in value:
-            raise BrokenError(f"is not a valid release: {where} lacks the field {name!r}")
+            raise InputError(f"{where} lacks the field {name!r}")
     for name in value:
         if name not in names:
-            raise BrokenError(f"is not a valid release: {where} has an unknown field {name!r}")
+            raise InputError(f"{where} has an unknown field {name!r}")
     return value

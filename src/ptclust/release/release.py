@@ -26,31 +26,18 @@ if TYPE_CHECKING:
     from ptclust.privacy.noise import Noise
     from ptclust.trees.tree import Tree
 
-__all__ = ["Release"]
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release:
     """Everything that is published of a private clustering; immutable.
 
-    Parameters
-    ----------
-    published : Published
-        What the mechanism gave out.
-    statement : PrivacyStatement
-        What is guaranteed.
-    clustering : Clustering, optional
-        The clusters, found by post-processing. Without them all nodes are unclustered, and
-        ``recluster`` finds clusters at no cost.
-
-    Raises
-    ------
-    InputError
-        If the parts do not fit together.
+    Without a clustering all nodes are unclustered, and ``recluster`` finds clusters at no cost.
+    InputError says which parts do not fit together.
 
     Notes
     -----
-    *Privacy.* A release holds published values only: whatever is computed from it is post-processing.
+    *Privacy.* A release holds published values only: whatever is computed from it is
+    post-processing.
 
     Examples
     --------
@@ -79,7 +66,7 @@ class Release:
 
     @property
     def tree(self) -> Tree:
-        """The published tree with its noisy weights as they were released, before shift and scale."""
+        """The published tree with its noisy weights as released, before shift and scale."""
         return self.published.tree
 
     @property
@@ -142,7 +129,7 @@ class Release:
         shift: float | None = None,
         scale: float | None = None,
     ) -> Release:
-        """Return the same published values with clusters by another clusterer. This costs no privacy.
+        """Return the same published values with clusters by another clusterer.
 
         Parameters
         ----------
@@ -175,12 +162,8 @@ class Release:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release as JSON, in the format that ``release_schema`` describes.
 
-        Names that are neither whole numbers nor text are written as text. The file appears complete or not at all.
-
-        Raises
-        ------
-        FileError
-            If there is a file of this name already and ``overwrite`` is not set, or the file cannot be written.
+        Names that are neither whole numbers nor text are written as text. The file appears complete
+        or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """
         from ptclust._files import written_at_once
         from ptclust.release.format import encode
@@ -188,21 +171,18 @@ class Release:
         file = Path(path)
         if file.exists() and not file.is_dir() and not overwrite:
             raise FileError(
-                f"{file} exists already, and a release has been paid for with privacy budget; choose another name, or "
-                "say overwrite=True if the one in that file is not wanted any more"
+                f"{file} exists already, and a release has been paid for with privacy budget; "
+                "choose another name, or say overwrite=True if that file is not wanted any more"
             )
         with written_at_once(file) as temporary:
             temporary.write_bytes(encode(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
-        """Read a release that ``save`` wrote, and check all of it.
+        """Read a release that ``save`` wrote, and check all of it; FileError says what is wrong.
 
-        Raises
-        ------
-        FileError
-            If the file cannot be read, is no release, is of a newer version, is damaged or was changed. The digest in
-            the file detects accidents and careless edits; it is no signature and proves nothing about the author.
+        The digest in the file detects accidents and careless edits; it is no signature and proves
+        nothing about the author.
         """
         from ptclust.release.format import decode
 
@@ -225,7 +205,7 @@ class Release:
         write_table(self, Path(path), "parquet")
 
     def to_graphml(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree as GraphML: nodes with their ``label``, edges with their noisy ``weight`` and ``edge_id``."""
+        """Write the tree as GraphML: a ``label`` a node, ``weight`` and ``edge_id`` an edge."""
         from ptclust.release.exports import write_graphml
 
         write_graphml(self, Path(path))
@@ -234,21 +214,22 @@ class Release:
         statement = self.statement
         private = "" if statement.private else ", NOT PRIVATE"
         return (
-            f"Release(n_nodes={self.n_nodes}, n_clusters={self.n_clusters}, epsilon={statement.epsilon:g}, "
-            f"delta={statement.delta:g}{private})"
+            f"Release(n_nodes={self.n_nodes}, n_clusters={self.n_clusters}, "
+            f"epsilon={statement.epsilon:g}, delta={statement.delta:g}{private})"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.published, self.statement, self.clustering)
 
 
-def _rebuilt(*parts: Any) -> Release:
-    published, statement, clustering = parts
-    return Release(published=published, statement=statement, clustering=clustering)
+def _rebuilt(
+    published: Published, statement: PrivacyStatement, found: Clustering | None
+) -> Release:
+    return Release(published=published, statement=statement, clustering=found)
 
 
 def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
-    """Return a clustering whose parts fit each other and the tree; InputError says what does not."""
+    """Return a clustering whose parts fit each other and the tree; InputError if they do not."""
     shift, scale, dbcvi = (
         _finite(name, getattr(clustering, name)) for name in ("shift", "scale", "dbcvi")
     )
@@ -264,8 +245,7 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     clustered = (tree.weights + shift) / scale
     if not np.all((clustered > 0) & (clustered <= 1)):
         raise InputError(
-            "shift and scale must bring all noisy weights of the tree into (0, 1]; add a larger shift, or "
-            "divide by a larger scale"
+            "shift and scale must bring all noisy weights of the tree into (0, 1]; make one larger"
         )
     labels = _integers("labels", clustering.labels)
     _check_labels(labels, tree)
@@ -291,8 +271,7 @@ def _check_labels(labels: NDArray[np.int64], tree: Tree) -> None:
     so_far = np.maximum.accumulate(np.concatenate([[-1], of_clusters]))
     if np.any(labels < -1) or np.any(of_clusters > so_far[:-1] + 1):
         raise InputError(
-            "labels must number the clusters 0, 1, 2, ... by first appearance, with -1 for unclustered "
-            "nodes"
+            "labels must number clusters 0, 1, 2, ... by first appearance; -1 for unclustered nodes"
         )
 
 
@@ -311,8 +290,8 @@ def _check_cuts(
         fits = fits and not np.any(labels < 0)
     if not fits or np.any(sizes < min_cluster_size):
         raise InputError(
-            "labels must tell apart the pieces that the cuts leave of the tree, with -1 for pieces of "
-            "fewer than min_cluster_size nodes"
+            "labels must tell apart the pieces that the cuts leave of the tree, with -1 for pieces "
+            "of fewer than min_cluster_size nodes"
         )
 
 

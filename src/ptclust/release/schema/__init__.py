@@ -6,14 +6,13 @@ import json
 from importlib import resources
 from typing import Any
 
-__all__ = ["release_schema"]
-
 
 def release_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of the files that ``Release.save`` writes.
 
-    The schema describes the shape of a file. ``Release.load`` also checks what a schema cannot say: that arrays are as
-    long as they claim, that the tree is one, that labels and guarantee are consistent, and the digest.
+    The schema describes the shape of a file. ``Release.load`` also checks what a schema cannot say:
+    that arrays are as long as they claim, that the tree is one, that labels and guarantee are
+    consistent, and the digest.
 
     Examples
     --------
