@@ -216,7 +216,6 @@ class Graph(WeightedGraph):
         Parameters
         ----------
         X : array_like of shape (n_points, n_features)
-            The points.
         metric : str
             A metric of ``scipy.spatial.distance.pdist``.
         n_neighbors : int, optional
@@ -225,9 +224,9 @@ class Graph(WeightedGraph):
 
         Notes
         -----
-        *Privacy.* The topology counts as public. That of all pairs says nothing, but which points
-        are nearest neighbours is computed from the points: do not publish a clustering of such a
-        graph as private unless its topology may be known.
+        *Privacy.* The topology counts as public. That of all pairs says nothing, but nearest
+        neighbours are computed from the points: do not publish a clustering of such a graph as
+        private unless its topology may be known.
 
         Examples
         --------

@@ -87,7 +87,7 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError):
-        raise FileError(f"{file} is no UTF-8 CSV file with the columns node and label") from None
+        raise FileError(f"{file} is no CSV file in UTF-8 of nodes and labels") from None
     return found
 
 

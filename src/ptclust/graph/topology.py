@@ -74,16 +74,12 @@ class Topology:
     Parameters
     ----------
     sources, targets : array_like of int
-        The two endpoints of every edge, as node numbers from 0.
+        The two endpoints of every edge, as node numbers from 0. No edge is a self-loop or twice
+        there.
     n_nodes : int, optional
         Number of nodes; by default as many as the names, or as the largest endpoint needs.
     names : iterable, optional
         One distinct hashable name per node. Without names, nodes are called by their numbers.
-
-    Raises
-    ------
-    GraphError
-        If an endpoint is out of range, an edge is a self-loop or there twice, or names do not fit.
 
     Examples
     --------

@@ -301,7 +301,7 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
     >>> from ptclust.graph import Graph
     >>> graph = Graph(range(7), range(1, 8), [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": Sensitivity(linf=1e-4)}
-    >>> planned = plan(graph.topology, **budget, tree="pamst")
+    >>> planned = plan(graph.topology, **budget, mechanism="pamst")
     >>> promise = recovery_promise(graph, [0, 0, 0, 0, 1, 1, 1, 1], planned.chosen)
     >>> round(promise.tree, 3), round(promise.recovery, 3)
     (1.0, 1.0)

@@ -65,7 +65,8 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
         number = "np.unique(labels, return_inverse=True)[1] numbers them"
         raise UsageError(f"labels must be whole numbers, not {array.dtype}; {number}")
     if array.min() < -1:
-        raise UsageError(f"labels must be at least 0, or -1 for unclustered, not {array.min()}")
+        least = f"but {array.min()} is among them"
+        raise UsageError(f"labels must be from 0, or -1 for an unclustered node, {least}")
     cluster = np.empty(n_nodes, dtype=np.int64)
     alone = array == -1
     found, cluster[~alone] = np.unique(array[~alone], return_inverse=True)

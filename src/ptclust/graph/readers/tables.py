@@ -89,8 +89,6 @@ def choose_ends(
 ) -> tuple[int, int]:
     """Return the positions of source and target, where a weight may be missing.
 
-    >>> choose_ends(["weight", "source", "target"], Columns(), "the file")
-    (1, 2)
     >>> choose_ends(["from", "to"], Columns(), "the file")
     (0, 1)
     """
