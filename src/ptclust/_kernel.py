@@ -3,10 +3,10 @@
 A kernel takes and returns plain numpy arrays and scalars, and releases the GIL, so that a progress
 display keeps moving. Only its first call on a machine pays for compilation.
 
-numba's own cache looks at one source file: after an edit of a kernel that another file calls, it would
-serve outdated machine code. Here the cache directory is named by a digest of all sources that end in
-kernels. Every compiled signature is one file, written under another name and then renamed: processes
-that compile at the same time cannot disturb each other.
+numba's own cache looks at one source file: after an edit of a kernel that another file calls, it
+would serve outdated machine code. Here the cache directory is named by a digest of all sources that
+end in kernels. Every compiled signature is one file, written under another name and then renamed:
+processes that compile at the same time cannot disturb each other.
 """
 
 from __future__ import annotations
@@ -139,10 +139,10 @@ class _Cache:
 
 
 class Sources:
-    """The files whose content may end in machine code, as they are when the first kernel is imported.
+    """The files whose content may end in machine code, as they are at the first kernel.
 
-    That is every module of the package that defines a kernel, and every module of the package that such
-    a one imports, as constants and types are compiled in.
+    That is every module of the package that defines a kernel, and every module of the package that
+    such a one imports, as constants and types are compiled in.
     """
 
     def __init__(self, package: Path) -> None:
@@ -198,8 +198,8 @@ def sources() -> Sources | None:
 def cache_directory() -> Path | None:
     """Return the directory of the machine code of these sources, or None if none can be written.
 
-    It lies in NUMBA_CACHE_DIR if that is set, else beside the package's byte code, else in the user's
-    cache directory.
+    It lies in NUMBA_CACHE_DIR if that is set, else beside the package's byte code, else in the
+    user's cache directory.
     """
     code = sources()
     user = AppDirs(appname=_PACKAGE.name, appauthor=False).user_cache_dir
@@ -218,8 +218,8 @@ def cache_directory() -> Path | None:
 def remove_old(directory: Path) -> None:
     """Remove the cache directories beside this one, but for the last used ones.
 
-    Only files that a cache writes are removed, so a directory with anything else in it stays. A process
-    that still uses one of them compiles again.
+    Only files that a cache writes are removed, so a directory with anything else in it stays. A
+    process that still uses one of them compiles again.
     """
     name = re.compile(re.escape(_PACKAGE.name) + r"-kernels-[0-9a-f]{16}")
     with contextlib.suppress(OSError):

@@ -39,9 +39,9 @@ __all__ = ["DBMSTClu", "PTClust"]
 
 
 class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters of any shape and unknown number, by cutting a minimum spanning tree where the density index DBCVI says.
+    """Clusters of any shape and unknown number: a minimum spanning tree, cut greedily by DBCVI.
 
-    Not private: for data that may be seen, or for the curator's own eyes. ``PTClust`` is its private sibling.
+    Not private: for data that may be seen, or for the curator. ``PTClust`` is its private sibling.
 
     Parameters
     ----------
@@ -55,18 +55,17 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_ : array of int
         The cluster of every node, numbered by first appearance.
     n_clusters_ : int
-        How many there are.
     dbcvi_ : float
         DBCVI of the partition.
     cuts_ : Cuts
         The edges cut, in order, with the DBCVI after each.
     tree_ : Tree
-        The tree that was cut; of points, the Euclidean minimum spanning tree of the distinct ones. A tree of private
-        weights is not pickled with the estimator.
+        The tree that was cut. A tree of private weights is not pickled with the estimator.
 
     References
     ----------
-    A. Morvan, K. Choromanski, C. Gouy-Pailler, J. Atif. Graph sketching-based massive data clustering. 2017.
+    A. Morvan, K. Choromanski, C. Gouy-Pailler, J. Atif. Graph sketching-based massive data
+    clustering. 2017.
 
     Examples
     --------
@@ -89,12 +88,8 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Cluster a graph, a tree, or the complete graph of Euclidean distances between points.
 
-        Identical points count as one node.
-
-        Parameters
-        ----------
-        X : Graph, Tree, scipy sparse matrix, networkx or igraph graph, or array of shape (n_points, n_dimensions)
-        y : ignored
+        ``X`` is a Graph, a Tree, a scipy sparse matrix, a networkx or igraph graph, or an array of
+        points of shape (n, d), of which identical ones count as one node.
         """
         if is_graph_like(X):
             self.tree_ = as_tree(X)
@@ -117,47 +112,49 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters of a graph, published under weight differential privacy (the paper's Algorithm 3, soundly calibrated).
+    """Clusters of a graph, published under weight differential privacy (the paper's Algorithm 3).
 
-    A spanning tree is drawn privately and its weights are released with noise, or all weights of the graph are. What
-    was released is then clustered, by the paper's DBMSTClu or in a way that accounts for the noise. After ``fit``
-    nothing on this object holds or reveals private weights: it can be pickled, printed and published.
+    A spanning tree is drawn privately and its weights are released with noise, or all weights of
+    the graph are; what was released is clustered. After ``fit`` nothing on this object holds or
+    reveals private weights: it can be pickled, printed and published.
 
     Parameters
     ----------
     epsilon : float
         The privacy budget. There is no default.
     delta : float, default 0
-        With 0 the guarantee is pure. A small positive value, far below one over the number of people, allows far less
-        noise: tree and weights then share a zCDP budget.
+        With 0 the guarantee is pure. A small positive value, far below one over the number of
+        people, allows far less noise: tree and weights then share a zCDP budget.
     sensitivity : Sensitivity
         By how much one privacy unit, a person say, can move the weights. There is no default.
     mechanism : str, default "auto"
-        "kruskal", "pamst", "gaussian", "laplace" or another that is registered; ``auto`` takes the one
-        under which the least clear clusters can be seen, from public numbers alone. ``pamst`` with
-        delta = 0 is the paper's pipeline.
+        "kruskal", "pamst", "gaussian", "laplace" or another that is registered; ``auto`` takes the
+        one under which the least clear clusters can be seen, from public numbers alone. ``pamst``
+        with delta = 0 is the paper's pipeline.
     clusterer : str, default "auto"
-        "dbmstclu", "levels", "contraction" or another that is registered; ``auto`` is ``contraction`` of
-        a released graph, ``dbmstclu`` on the paper's tree, PAMST, and ``levels`` on others.
-        ``release_.recluster`` tries another, at no cost.
+        "dbmstclu", "levels", "contraction" or another that is registered; ``auto`` is
+        ``contraction`` of a released graph, ``dbmstclu`` on the paper's tree, PAMST, and ``levels``
+        on others. ``release_.recluster`` tries another, at no cost.
     split : float, optional
-        Share of the budget for the tree, where tree and weights are released apart; by default both get the same noise.
+        Share of the budget for the tree, where tree and weights are released apart; by default both
+        get the same noise.
     calibration : {"sound", "published"}
-        ``published`` uses the paper's printed scales, warns, and states the larger epsilon that they truly spend.
+        ``published`` uses the paper's printed scales, warns, and states what they truly spend.
     clip : (low, high), optional
         Public bounds; weights outside are moved to the nearer one.
     weight_range : (low, high), optional
         Public bounds that all weights keep; one outside is an error.
     shift, scale : float, optional
-        tau and p of the paper, constants for DBMSTClu; by default they follow from the released weights.
+        tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
         Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
     privacy_unit : str, optional
         What one unit is, in words, for the statement: "one patient", "one visitor and day".
     random_state : int, optional
-        For experiments that can be repeated. Such a release is marked reproducible and is **not private**.
+        For experiments that can be repeated. Such a release is **not private**, and says so.
     ledger : Ledger or path, optional
-        A ledger that every ``fit`` is charged to before anything is drawn; BudgetError if it does not cover it.
+        A ledger that every ``fit`` is charged to before anything is drawn; BudgetError if it does
+        not cover it.
     dataset : str, optional
         The dataset of that ledger whose weights these are.
 
@@ -169,7 +166,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     dbcvi_ : float
         DBCVI on the released tree.
     release_ : Release
-        What is published: tree, noisy weights, labels, statement.
+        What is published; set as soon as it is paid for and drawn.
     plan_ : Plan
         All mechanisms, calibrated, and the one that was used.
 
@@ -180,15 +177,16 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    R. Pinot, A. Morvan, F. Yger, C. Gouy-Pailler, J. Atif. Graph-based clustering under differential privacy. UAI 2018.
+    R. Pinot, A. Morvan, F. Yger, C. Gouy-Pailler, J. Atif. Graph-based clustering under
+    differential privacy. UAI 2018.
 
     Examples
     --------
     >>> from ptclust import Graph, PTClust, Sensitivity
-    >>> graph = Graph([0, 1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6, 7], [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
+    >>> graph = Graph([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6], [0.1, 0.1, 0.1, 0.9, 0.1, 0.1])
     >>> model = PTClust(epsilon=1.0, delta=1e-6, sensitivity=Sensitivity(linf=1e-6)).fit(graph)
     >>> model.labels_
-    array([0, 0, 0, 0, 1, 1, 1, 1])
+    array([0, 0, 0, 0, 1, 1, 1])
     >>> model.release_.statement.epsilon
     1.0
     """
@@ -237,13 +235,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.dataset = dataset
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
-        """Publish the clusters of a graph; this spends the budget.
-
-        Parameters
-        ----------
-        X : Graph, scipy sparse matrix, networkx or igraph graph
-        y : ignored
-        """
+        """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends."""
         graph = as_graph(X)
         request = self._request()
         plan = make_plan(graph.topology, request.plan)

@@ -106,14 +106,15 @@ def publish(
     plan : Plan, optional
         That of ``request.plan``, if it was made before.
     keep : callable
-        Called with the release as soon as it is drawn, not clustered yet: it is paid for, so it is kept
-        before anything else can fail. When this returns, the payment is confirmed.
+        Called with the release as soon as it is drawn, not clustered yet: it is paid for, so it is
+        kept before anything else can fail. When this returns, the payment is confirmed.
     progress : callable
         Called with what is being done.
 
     Notes
     -----
-    *Privacy.* Only the mechanism sees private weights; everything after it works on what it published.
+    *Privacy.* Only the mechanism sees private weights; everything after it works on what it
+    published.
     """
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
@@ -181,42 +182,43 @@ def private_spanning_tree(
     graph : Graph
         A disconnected graph gets a tree for every component; components are public.
     mechanism : str
-        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian`` and
-        ``laplace`` perturb the whole graph. ``gaussian`` needs delta > 0.
+        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian``
+        and ``laplace`` perturb the whole graph. ``gaussian`` needs delta > 0.
     epsilon, delta : float
-        The budget. With delta = 0 the guarantee is pure; with delta > 0 it is reached by way of zCDP.
+        The budget. With delta = 0 the guarantee is pure; with delta > 0 it is reached by way of
+        zCDP.
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     calibration : {"sound", "published"}
         ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
         keeps the promise and wastes half of the budget or more.
     random_state : int, optional
-        For experiments that can be repeated. Such a tree is **not private**: who knows the seed knows
-        the noise.
+        For experiments that can be repeated. Such a tree is **not private**: who knows the seed
+        knows the noise.
     ledger : Ledger or path, optional
-        A ledger that the tree is charged to before anything is drawn; BudgetError if it does not cover
-        it.
+        A ledger that the tree is charged to before anything is drawn; BudgetError if it does not
+        cover it.
     dataset : str, optional
         The dataset of that ledger whose weights these are.
 
     Notes
     -----
-    *Privacy.* (epsilon, delta)-differentially private for neighbours within ``sensitivity``. ``pamst``
-    and ``kruskal`` are k adaptive steps of the Exponential mechanism, k being the number of edges of
-    the tree: each has a privacy loss of range beta, k beta = epsilon (pure) or k beta^2 / 8 = rho
-    (zCDP), the rounding of the sampler included.
+    *Privacy.* (epsilon, delta)-differentially private for neighbours within ``sensitivity``.
+    ``pamst`` and ``kruskal`` are k adaptive steps of the Exponential mechanism, k being the number
+    of edges of the tree: each has a privacy loss of range beta, k beta = epsilon (pure) or k beta^2
+    / 8 = rho (zCDP), the rounding of the sampler included.
 
     Examples
     --------
     >>> from ptclust import Graph, Sensitivity
     >>> graph = Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.9])
-    >>> private_spanning_tree(graph, mechanism="pamst", epsilon=1, sensitivity=Sensitivity(linf=0.01))
+    >>> private_spanning_tree(graph, epsilon=1, sensitivity=Sensitivity(linf=0.01))
     Tree(n_nodes=3, n_edges=2)
     """
     if not isinstance(graph, Graph):
         raise InputError(
-            f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, from_networkx, "
-            "from_igraph and from_dataframe make one"
+            f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, "
+            "from_networkx, from_igraph and from_dataframe make one"
         )
     chosen = MECHANISMS.get(mechanism)
     request = PlanRequest(
@@ -258,16 +260,16 @@ def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
     if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
         raise InputError(
             f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
-            f"{plan.n_components:,} components, and this graph has {counts[0]:,}, {counts[1]:,} and "
-            f"{counts[2]:,}; plan again for its topology"
+            f"{plan.n_components:,} components, and this graph has {counts[0]:,}, "
+            f"{counts[1]:,} and {counts[2]:,}; plan again for its topology"
         )
     bounds = plan.request.weight_range
     if bounds is not None and not clipped and not graph.is_within(*bounds):
         low, high = bounds
         raise WeightError(
             f"not all weights lie within the declared range of {low:g} to {high:g}; give "
-            f"clip=({low:g}, {high:g}) to move those outside to the nearer bound, or declare a range "
-            "that holds for any data"
+            f"clip=({low:g}, {high:g}) to move those outside to the nearer bound, or declare a "
+            "range that holds for any data"
         )
 
 
@@ -358,8 +360,8 @@ def as_graph(data: Any) -> Graph:
     library = _library(data)
     if library is None:
         raise InputError(
-            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse matrix, "
-            "or a networkx or igraph graph (Graph.from_points makes one of points)"
+            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse "
+            "matrix, or a networkx or igraph graph (Graph.from_points makes one of points)"
         )
     return convert[library](data)
 
@@ -371,7 +373,7 @@ def _library(data: Any) -> str | None:
 
 
 def tree_of_points(points: NDArray[np.float64]) -> tuple[Tree, NDArray[np.int64]]:
-    """Return the Euclidean minimum spanning tree of the distinct points, and the node of every point.
+    """Return the Euclidean spanning tree of the distinct points, and the node of every point.
 
     DBMSTClu has no use for a distance of zero, and identical points belong together: they share a
     node, which is named by the row of the first of them.

@@ -1,4 +1,4 @@
-"""The command line: one file a command, no logic. Results to files or stdout, all else to stderr."""
+"""The command line: one file a command, no logic. Results to files or stdout, else stderr."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import (
-    audit,
-    check,
-    cluster,
-    dbmstclu,
-    demo,
-    ledger,
-    plan,
-    recluster,
-)
+from ptclust.cli import audit, check, cluster, dbmstclu, demo, ledger, plan, recluster
 from ptclust.errors import PtclustError
 
 _INTERRUPTED = 130
@@ -28,14 +19,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("plan")(plan.plan)
-app.command("cluster")(cluster.cluster)
-app.command("recluster")(recluster.recluster)
-app.command("check")(check.check)
-app.command("dbmstclu")(dbmstclu.dbmstclu)
+for _command in (
+    demo.demo,
+    plan.plan,
+    cluster.cluster,
+    recluster.recluster,
+    check.check,
+    dbmstclu.dbmstclu,
+    audit.audit,
+):
+    app.command(_command.__name__)(_command)
 app.add_typer(ledger.ledger, name="ledger")
-app.command("audit")(audit.audit)
 
 
 def _show_version(wanted: bool) -> None:
@@ -53,9 +47,10 @@ def _main(
         ),
     ] = False,
 ) -> None:
-    """Cluster the nodes of a weighted graph, with its weights differentially private or without privacy.
+    """Cluster the nodes of a weighted graph, with its weights differentially private or without.
 
-    Exit codes: 0 ok, 1 internal error, 2 wrong usage, 3 bad input, 4 budget refused, 5 claim refuted, 130 interrupted.
+    Exit codes: 0 ok, 1 internal error, 2 wrong usage, 3 bad input, 4 budget refused, 5 claim
+    refuted, 130 interrupted.
     """
 
 

@@ -1,8 +1,8 @@
 """Options of the commands, in groups: a command takes a group as one typed object.
 
-``@command`` spreads the fields of the groups out into the options of the command line, and puts them
-together again for the function, so that an option is spelled once, and checked once by the request it
-becomes.
+``@command`` spreads the fields of the groups out into the options of the command line, and puts
+them together again for the function, so that an option is spelled once, and checked once by the
+request it becomes.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def write_labels(result: TreeClustering, path: Path | None) -> None:
 
 
 def write_json(result: TreeClustering, *, with_labels: bool) -> None:
-    """Write a summary to stdout: counts, index, cuts in order, and the labels if they go nowhere else."""
+    """Write counts, index and cuts to stdout, and the labels if they go nowhere else."""
     import json
 
     clustering = result.clustering

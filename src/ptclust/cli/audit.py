@@ -23,7 +23,8 @@ def audit(
 ) -> None:
     """Audit every privacy claim on synthetic graphs, and controls that are broken on purpose.
 
-    Exit code 5 if a claim is refuted, or if a control is not caught: then the audit itself cannot be trusted.
+    Exit code 5 if a claim is refuted, or if a control is not caught: then the audit itself cannot
+    be trusted.
     """
     from ptclust.audit import Effort, run_audit
     from ptclust.cli._terminal import progress_display, say

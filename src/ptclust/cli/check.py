@@ -30,10 +30,10 @@ def check(
     split: o.Split = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Say which of the paper's conditions clusters fulfil, which cluster breaks which, and what is promised.
+    """Say which of the paper's conditions clusters fulfil, which break which, what is promised.
 
-    [bold]For the curator only:[/bold] the answers are computed from the private weights and must not be
-    published.
+    [bold]For the curator only:[/bold] the answers are computed from the private weights and must
+    not be published.
     """
     import json
 

@@ -27,8 +27,8 @@ def cluster(
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 
-    Say at least one of --l1, --l2, --linf: by how much one privacy unit can move the weights. Every run
-    spends its budget anew, so an existing release is never overwritten.
+    Say at least one of --l1, --l2, --linf: by how much one privacy unit can move the weights. Every
+    run spends its budget anew, so an existing release is never overwritten.
     """
     import json
 
@@ -60,8 +60,8 @@ def cluster(
         except BaseException:
             if output.exists():
                 say(
-                    f"The published values are paid for and in {output}, not clustered. Cluster them "
-                    f"with `ptclust recluster {output} -o FILE`, which costs nothing."
+                    f"The published values are paid for and in {output}, not clustered. Cluster "
+                    f"them with `ptclust recluster {output} -o FILE`, which costs nothing."
                 )
             raise
         write_release(release, output, labels, plot, overwrite=True)
@@ -69,7 +69,7 @@ def cluster(
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
     say(release.statement.sentence)
     say(
-        f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {output}. Running again spends "
-        "the budget again; the release itself may be used as often as you like."
+        f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {output}. Running again "
+        "spends the budget again; the release itself may be used as often as you like."
     )
     show_account(request.payment)

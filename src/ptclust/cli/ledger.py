@@ -35,7 +35,7 @@ def init(
         Exact, typer.Option(help="Instead of epsilon: a total in zCDP.", metavar="NUMBER")
     ] = None,
 ) -> None:
-    """Add a dataset with its total budget, to a new ledger or to one that exists. A total is never changed."""
+    """Add a dataset with its total, to a new ledger or an existing one. A total never changes."""
     from ptclust.cli._terminal import say
     from ptclust.errors import UsageError
     from ptclust.ledger import Ledger
@@ -74,7 +74,7 @@ def history(
     ] = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Show every charge, with the id of the statement in its release; LOST where no release was handed over."""
+    """Show every charge with the id of its statement; LOST where no release was handed over."""
     import json
 
     from ptclust.ledger import Ledger
@@ -86,7 +86,8 @@ def history(
     for charge in charges:
         state = "released" if charge.released else "LOST    "
         typer.echo(
-            f"{charge.time}  {state}  {charge.statement_id}  {charge.dataset}: {charge.amount.shown(up=True)}"
+            f"{charge.time}  {state}  {charge.statement_id}  {charge.dataset}: "
+            + charge.amount.shown(up=True)
             + f"  ({charge.description})" * bool(charge.description)
         )
 

@@ -37,6 +37,6 @@ def recluster(
         found = found.recluster(clusterer, min_cluster_size=min_cluster_size)
         write_release(found, output, labels, plot)
     say(
-        f"{found.n_clusters:,} clusters of {found.n_nodes:,} nodes by {found.clusterer} in {output}. "
-        "Nothing was spent."
+        f"{found.n_clusters:,} clusters of {found.n_nodes:,} nodes by {found.clusterer} in "
+        f"{output}. Nothing was spent."
     )

@@ -107,8 +107,8 @@ class Mechanism(ABC):
     ) -> Calibration:
         """Return the calibration that spends no more than a budget.
 
-        The budget is pure or (epsilon, delta); a mechanism with `laws` takes rho of zCDP, too, if it is
-        approximate.
+        The budget is pure or (epsilon, delta); a mechanism with `laws` takes rho of zCDP, too, if
+        it is approximate.
 
         ``split`` is the share of the tree where tree and weights are released apart: 1 for a tree
         without weights; by default both get the same noise. ``largest_weight`` is a public bound on

@@ -1,8 +1,8 @@
 """The noise on published weights, as public numbers: its scale for a budget, and what it spends.
 
-Noise lives on the lattice of multiples of 2^k (``mechanisms.lattice`` adds it there). The rounding of the
-input to the lattice may add up to 2^k to the change of every value, so the scale grows by that little:
-below one in a million, by choice of k.
+Noise lives on the lattice of multiples of 2^k (``mechanisms.lattice`` adds it there). The rounding
+of the input to the lattice may add up to 2^k to the change of every value, so the scale grows by
+that little: below one in a million, by choice of k.
 """
 
 from __future__ import annotations

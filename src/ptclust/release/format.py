@@ -164,7 +164,7 @@ def _release(document: dict[str, Any]) -> Release:
 
 
 def _count(document: dict[str, Any], found: Clustering | None) -> int:
-    """Return the number of nodes, once labels or edges support it: arrays of that length are made."""
+    """Return the number of nodes, once labels or edges support it: arrays are made of it."""
     count = document["nodes"]["count"]
     if type(count) is not int or count < 0:
         raise InputError(f"nodes.count is {count!r} and must be a whole number")

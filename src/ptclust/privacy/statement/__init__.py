@@ -227,8 +227,8 @@ class PrivacyStatement:
     ) -> PrivacyStatement:
         """Return the statement of a release that spends a budget, its numbers rounded up.
 
-        An (epsilon, delta) budget is shared out as zCDP. ``requested`` is what was asked for when the
-        noise has the scales printed in the paper.
+        An (epsilon, delta) budget is shared out as zCDP. ``requested`` is what was asked for when
+        the noise has the scales printed in the paper.
         """
         zcdp = None if spent.kind == "pure" else spent.to_zcdp()
         return cls(
