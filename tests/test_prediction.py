@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,6 +24,9 @@ from ptclust.planning.planting import (
     weight_intervals,
 )
 from ptclust.report import draw_curve
+from tests.lazy import lazy
+
+nx = lazy("networkx")
 
 LINF = {"sensitivity": Sensitivity(linf=1e-3), "delta": 1e-6}
 #: A clusterer that answers in milliseconds; which one it is plays no part in most tests.

@@ -23,10 +23,12 @@ from ptclust.errors import (
     WeightError,
 )
 from ptclust.graph import Graph, convert
+from tests.lazy import lazy
 
-igraph = pytest.importorskip("igraph")
-nx = pytest.importorskip("networkx")
-pd = pytest.importorskip("pandas")
+igraph = lazy("igraph")
+nx = lazy("networkx")
+pd = lazy("pandas")
+
 
 SECRET = 0.123456789
 
