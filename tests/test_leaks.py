@@ -18,10 +18,7 @@ import warnings
 import weakref
 from typing import Any
 
-import igraph
-import networkx as nx
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import coo_array
@@ -42,6 +39,11 @@ from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Plan
 from ptclust.published import Published
+from tests.lazy import lazy
+
+igraph = lazy("igraph")
+nx = lazy("networkx")
+pd = lazy("pandas")
 
 #: Digits that nobody writes by chance.
 WEIGHTS = np.array([

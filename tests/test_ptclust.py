@@ -8,17 +8,11 @@ import pickle
 import warnings
 from collections import Counter
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-import igraph
-import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.integrate import quad
 from scipy.sparse import csr_array
-from scipy.stats import binomtest, chisquare, kstest
-from sklearn.base import clone
 
 import ptclust
 from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spanning_tree
@@ -29,7 +23,14 @@ from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
 from ptclust.privacy import Budget, RandomStream
 from tests.clustering import paper
-from tests.mechanisms.paper import pamst_distribution
+from tests.lazy import lazy
+from tests.trees.paper import pamst_distribution
+
+igraph = lazy("igraph")
+nx = lazy("networkx")
+pd = lazy("pandas")
+integrate = lazy("scipy.integrate")
+stats = lazy("scipy.stats")
 
 ALPHA = 1e-6
 NAMES = MECHANISMS.names
@@ -204,7 +205,7 @@ def p_value(found, exact) -> float:
     total = math.fsum(exact.values())
     assert total == pytest.approx(1, abs=1e-5)
     expected = [n * exact[t] / total for t in trees]
-    return float(chisquare([found[t] for t in trees], expected).pvalue)
+    return float(stats.chisquare([found[t] for t in trees], expected).pvalue)
 
 
 class TestNoise:
@@ -254,9 +255,9 @@ class TestNoise:
         law, scale = self.claimed(epsilon, **given)
         assert release.statement.mechanisms[-1].scale == pytest.approx(scale, rel=2e-6)
         for factor in (0.7, 1.0, 1.3):
-            accepted = kstest(np.abs(noise) / (factor * scale), law).pvalue > ALPHA
+            accepted = stats.kstest(np.abs(noise) / (factor * scale), law).pvalue > ALPHA
             assert accepted == (factor == 1.0)
-        assert binomtest(int((noise > 0).sum()), len(noise)).pvalue > ALPHA
+        assert stats.binomtest(int((noise > 0).sum()), len(noise)).pvalue > ALPHA
 
     def claimed(self, epsilon, *, mechanism, sensitivity, split=0.5, delta=0, calibration="sound"):
         """Section 4, from the budget to the law of the absolute noise and its scale."""
@@ -299,13 +300,12 @@ class TestNoise:
 
 def heaviest(i, weights, scale) -> float:
     """The probability that weight i is the largest after Laplace noise."""
-    from scipy.stats import laplace
 
     def density(x):
-        others = [laplace.cdf(x, w, scale) for j, w in enumerate(weights) if j != i]
-        return laplace.pdf(x, weights[i], scale) * math.prod(others)
+        others = [stats.laplace.cdf(x, w, scale) for j, w in enumerate(weights) if j != i]
+        return stats.laplace.pdf(x, weights[i], scale) * math.prod(others)
 
-    return float(quad(density, -12, 12, points=weights, limit=200)[0])
+    return float(integrate.quad(density, -12, 12, points=weights, limit=200)[0])
 
 
 class TestStatement:
@@ -390,6 +390,8 @@ class TestEstimator:
                 PTClust(**given)
 
     def test_follows_scikit_learn(self):
+        from sklearn.base import clone
+
         model = PTClust(**TINY, delta=1e-6, mechanism="kruskal", split=0.25, min_cluster_size=2)
         copy = clone(model.fit(path_graph()))
         assert copy.get_params() == model.get_params()
@@ -419,17 +421,19 @@ class TestEstimator:
             assert model.n_clusters_ == 2
             assert model.release_.n_nodes == 8
 
-    @pytest.mark.parametrize(
-        "thing",
-        [
-            np.zeros((5, 2)), [[0.0, 1.0], [2.0, 3.0]], pd.DataFrame({"x": [1.0]}), "edges.csv",
-            None, minimum_spanning_tree(path_graph()),
-        ],
-        ids=lambda thing: type(thing).__name__,
-    )  # fmt: skip
-    def test_points_and_other_things_are_refused_with_a_way_out(self, thing, spending):
+    THINGS: ClassVar = {
+        "array": lambda: np.zeros((5, 2)),
+        "list": lambda: [[0.0, 1.0], [2.0, 3.0]],
+        "table": lambda: pd.DataFrame({"x": [1.0]}),
+        "text": lambda: "edges.csv",
+        "nothing": lambda: None,
+        "tree": lambda: minimum_spanning_tree(path_graph()),
+    }
+
+    @pytest.mark.parametrize("what", THINGS)
+    def test_points_and_other_things_are_refused_with_a_remedy(self, what, spending):
         with pytest.raises(InputError, match=r"Graph\.from_points"):
-            PTClust(**TINY).fit(thing)
+            PTClust(**TINY).fit(self.THINGS[what]())
         assert spending == []
 
     @pytest.mark.parametrize("mechanism", NAMES)

@@ -24,10 +24,12 @@ from ptclust.errors import (
 )
 from ptclust.graph import Graph
 from ptclust.graph import graph as graph_module
+from tests.lazy import lazy
 
-igraph = pytest.importorskip("igraph")
-nx = pytest.importorskip("networkx")
-pd = pytest.importorskip("pandas")
+igraph = lazy("igraph")
+nx = lazy("networkx")
+pd = lazy("pandas")
+
 
 SECRET = 0.123456789
 

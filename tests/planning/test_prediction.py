@@ -6,7 +6,6 @@ import json
 import warnings
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,6 +27,9 @@ from ptclust.planning.planting import (
 from ptclust.planning.simulation import Simulation
 from ptclust.privacy import RandomStream
 from ptclust.report import draw_curve
+from tests.lazy import lazy
+
+nx = lazy("networkx")
 
 LINF = {"sensitivity": Sensitivity(linf=1e-3), "delta": 1e-6}
 #: A clusterer that answers in milliseconds; which one it is plays no part in most tests.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ptclust.errors import InputError
 from ptclust.privacy._numbers import at_most
 from ptclust.privacy.statement import MechanismUse, PrivacyStatement
+from ptclust.privacy.statement._words import at_most
 
 TREE = MechanismUse(
     name="PAMST",

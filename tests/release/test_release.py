@@ -8,8 +8,6 @@ from dataclasses import FrozenInstanceError, replace
 from functools import cache
 from itertools import pairwise
 
-import jsonschema
-import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
@@ -25,6 +23,10 @@ from ptclust.privacy.statement import MechanismUse, PrivacyStatement
 from ptclust.published import Published
 from ptclust.release import Release, release_schema
 from ptclust.trees import Tree
+from tests.lazy import lazy
+
+jsonschema = lazy("jsonschema")
+nx = lazy("networkx")
 
 STATEMENT = PrivacyStatement(
     variant="approximate",

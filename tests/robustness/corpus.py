@@ -7,13 +7,15 @@ import io
 from dataclasses import replace
 from functools import cache
 
-import networkx as nx
 import numpy as np
 import polars as pl
 from scipy.sparse import coo_array, csr_array, save_npz
 
 from ptclust import Graph, PTClust, Sensitivity
 from ptclust.release.format import encode
+from tests.lazy import lazy
+
+nx = lazy("networkx")
 
 SOURCES = [0, 1, 2, 3, 4, 5, 0, 1]
 TARGETS = [1, 2, 3, 4, 5, 0, 2, 3]

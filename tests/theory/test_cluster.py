@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,10 @@ from ptclust.errors import UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.theory import cluster_verdict, clusters_verdict, connected_in
 from ptclust.trees import Tree, minimum_spanning_tree
+from tests.lazy import lazy
 from tests.theory import literal
+
+nx = lazy("networkx")
 
 
 def subset(nodes, min_size=0):

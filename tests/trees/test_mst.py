@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,9 @@ from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph, Topology
 from ptclust.trees import Tree, minimum_spanning_tree
 from ptclust.trees import mst as kernel
+from tests.lazy import lazy
+
+nx = lazy("networkx")
 
 
 @st.composite
