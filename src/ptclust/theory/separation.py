@@ -202,7 +202,7 @@ def _check(
     if not (0 < theta_min <= theta_max < math.inf and 0 < theta_out < math.inf):
         # The values may come from raw weights, and a message is no place for them.
         raise UsageError(
-            "thetas must be positive and finite, theta_min no larger than theta_max; raise the shift"
+            "theta must be positive and finite, theta_min no larger than theta_max; raise the shift"
         )
 
 
