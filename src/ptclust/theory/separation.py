@@ -201,7 +201,9 @@ def _check(
         raise UsageError(f"noise_scale must be positive and finite, not {noise_scale!r}")
     if not (0 < theta_min <= theta_max < math.inf and 0 < theta_out < math.inf):
         # The values may come from raw weights, and a message is no place for them.
-        raise UsageError("theta_min must be positive, no larger than theta_max; raise the shift")
+        raise UsageError(
+            "theta must be positive and finite, theta_min no larger than theta_max; raise the shift"
+        )
 
 
 def laplace_order_moments(

@@ -95,7 +95,7 @@ class Tree(HasTopology):
         if self.n_edges != self.n_nodes - 1:
             n_trees = self.n_nodes - self.n_edges
             raise GraphError(
-                f"a linkage needs one connected tree, not a forest of {n_trees} components"
+                f"a linkage needs one connected tree, not {n_trees} components; take each"
             )
         if np.any(self.weights < 0):
             raise WeightError("a linkage matrix has no negative weights; add a constant to them")

@@ -91,7 +91,7 @@ def read_npz(path: Path) -> Edges:
     except (MemoryError, FileError):
         raise
     except _ObjectsError:
-        problem = "holds Python objects, which are not read; save names as strings or integers"
+        problem = "holds arrays of Python objects, not read; save names as strings or integers"
     except Exception:  # noqa: S110 - damaged bytes make zipfile and numpy raise nearly anything
         pass
     if problem:
