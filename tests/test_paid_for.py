@@ -17,7 +17,8 @@ from ptclust.errors import UsageError
 WEIGHTS = [0.1] * 30 + [0.9] + [0.1] * 30
 LABELS = [0] * 31 + [1] * 31
 N_NODES, N_EDGES = 62, 61
-#: So little noise that released weights are almost the true ones, and so much that some are negative.
+#: So little noise that released weights are almost the true ones, and so much that some are
+#: negative.
 LITTLE, MUCH = "1e-6", "10"
 
 

@@ -83,7 +83,8 @@ class TestPublished:
 
     @pytest.mark.parametrize("seed", range(6))
     def test_algorithm_3_line_by_line(self, seed):
-        # Line 1. Input: a weighted graph, epsilon, and the utility u = -|w(r) - min w|, of sensitivity 2 mu.
+        # Line 1. Input: a weighted graph, epsilon, and the utility u = -|w(r) - min w|, of
+        # sensitivity 2 mu.
         graph, epsilon = planted(14, seed), 1.5
         n = graph.n_nodes
         model = PTClust(
@@ -99,7 +100,8 @@ class TestPublished:
         chosen, release = model.plan_.chosen, model.release_
 
         # Line 2. T = PAMST(G, w, u_G, epsilon / 2): n - 1 choices by the Exponential mechanism with
-        # epsilon' = (epsilon / 2) / (n - 1), of probability proportional to exp(epsilon' u / (2 * (2 mu))).
+        # epsilon' = (epsilon / 2) / (n - 1), of probability proportional to exp(epsilon' u / (2 *
+        # (2 mu))).
         assert chosen.mechanism == "pamst"
         assert chosen.tree.n_steps == n - 1
         step = (epsilon / 2) / (n - 1)
@@ -108,7 +110,8 @@ class TestPublished:
         edges = MECHANISMS.get("pamst").draw_edges(graph, chosen.tree.exponent, stream)
         assert release.tree.edge_ids.tolist() == edges.tolist()
 
-        # Line 3. T' = M_w.r(T, w restricted to T, 2 mu / epsilon, tau, p): w' = (w + Y + tau) / p with Y from Laplace.
+        # Line 3. T' = M_w.r(T, w restricted to T, 2 mu / epsilon, tau, p): w' = (w + Y + tau) / p
+        # with Y from Laplace.
         assert (chosen.weights.distribution, chosen.weights.n_values) == ("laplace", n - 1)
         assert chosen.weights.scale == pytest.approx(2 * MU / epsilon, rel=1e-12)
         noisy = add_noise(graph.weights[edges], chosen.weights, stream=stream)

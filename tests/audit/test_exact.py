@@ -157,7 +157,8 @@ def test_steps_that_cannot_all_lose_the_most_are_tight_together(name, mechanism,
     assert 0.999 < ratio(name, mechanism, sensitivity, Budget.pure(1)) <= 1
 
 
-#: Some with several routes between two nodes, some with a cycle through all nodes, some with neither.
+#: Some with several routes between two nodes, some with a cycle through all nodes, some with
+#: neither.
 ROUTES = [
     GRAPHS["K3"],
     GRAPHS["K4"],

@@ -29,9 +29,9 @@ from ptclust.audit.mechanisms import (
 from ptclust.audit.statistical import DivergenceTester, EventTester
 from ptclust.errors import PtclustError
 from ptclust.mechanisms import MECHANISMS, Kruskal
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
 from ptclust.mechanisms.laws import GRAPHS
 from ptclust.planning import plan
+from ptclust.privacy.noise import gaussian_noise, laplace_noise
 
 UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
 PAIR = Pair(np.array([0.0]), np.array([1.0]))

@@ -21,7 +21,8 @@ from ptclust.privacy.noise import gaussian_noise, laplace_noise, noise_of_scale,
 
 ALPHA = 1e-6
 N_DRAWS = 20_000
-#: The names that add_noise sees. (With doctests, pytest may import a module twice: this is the one in use.)
+#: The names that add_noise sees. (With doctests, pytest may import a module twice: this is the one
+#: in use.)
 INSIDE = add_noise.__globals__
 CALIBRATE: dict[str, Any] = {"laplace": laplace_noise, "gaussian": gaussian_noise}
 
@@ -108,8 +109,9 @@ def test_a_published_scale_is_kept_and_its_price_told() -> None:
 def fine_grained_near_zero(outputs: NDArray[np.float64]) -> int:
     """Count outputs near 0 that are no multiple of 2^-53: unreachable from 1 in doubles, common from 0.
 
-    If 1 + noise is within 1/2 of 0, the noise lies in (-1.5, -0.5), so it is a multiple of 2^-53 and the sum is exact.
-    From 0 the output is the noise itself, with all its digits (after Mironov 2012).
+    If 1 + noise is within 1/2 of 0, the noise lies in (-1.5, -0.5), so it is a multiple of 2^-53
+    and the sum is exact. From 0 the output is the noise itself, with all its digits (after Mironov
+    2012).
     """
     near = outputs[np.abs(outputs) < 0.5]
     steps = near * 2.0**53
@@ -184,7 +186,8 @@ def test_no_values_no_noise(distribution: str) -> None:
 
 @pytest.mark.parametrize("value", [1e17, 1e300, -1.7e308, np.finfo(float).max, 5e-324])
 def test_magnitudes_far_from_the_lattice_are_rounded_not_refused(value: float) -> None:
-    # An error here would depend on the private value. The noise is added exactly and only the sum is rounded.
+    # An error here would depend on the private value. The noise is added exactly and only the sum
+    # is rounded.
     noisy = add_noise(np.full(9, value), noise_of_scale(1.0, 9))
     assert np.isfinite(noisy).all()
     np.testing.assert_allclose(noisy, value, rtol=1e-15, atol=60)

@@ -33,7 +33,8 @@ def shortest_path_tree(clocks, random):
 
 
 def smallest_tree(clocks, _random):
-    # scipy takes a stored zero for no edge; clocks are positive, and their order is that of the Gumbel keys
+    # scipy takes a stored zero for no edge; clocks are positive, and their order is that of the
+    # Gumbel keys
     found = minimum_spanning_tree(matrix(clocks)).tocoo()
     return tuple(sorted(NUMBER[frozenset(pair)] for pair in zip(found.row, found.col)))
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from ptclust.errors import InputError
 from ptclust.privacy._numbers import at_most
 from ptclust.privacy.statement import MechanismUse, PrivacyStatement
-from ptclust.privacy.statement._words import at_most
 
 TREE = MechanismUse(
     name="PAMST",
@@ -268,7 +267,8 @@ def test_the_sentence_is_made_from_the_fields():
     assert PrivacyStatement.from_dict(described).sentence == pure().sentence
 
 
-# The field names of schemas/deployments-schema.yaml in opendp/deployments-registry-data, commit 057e5d8.
+# The field names of schemas/deployments-schema.yaml in opendp/deployments-registry-data, commit
+# 057e5d8.
 REGISTRY = {
     "basic": "name data_curators description intended_use data_product_type data_product_region data_product_sector "
     "publication_date",

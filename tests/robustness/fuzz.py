@@ -1,8 +1,9 @@
 """Read thousands of spoiled files of every format, each call watched: `make fuzz`.
 
-A worker process a format reads the files under a limit of memory, and tells its parent of each. Only an error of
-ptclust, or success, may come out: no other exception, no warning, no word on stderr, no digits of a weight in the text
-of an error. A worker that dies or falls silent is replaced, and the file it was at counts as unhandled.
+A worker process a format reads the files under a limit of memory, and tells its parent of each.
+Only an error of ptclust, or success, may come out: no other exception, no warning, no word on
+stderr, no digits of a weight in the text of an error. A worker that dies or falls silent is
+replaced, and the file it was at counts as unhandled.
 
     python -m tests.robustness.fuzz --count 12000 --seed 0
 """

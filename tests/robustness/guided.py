@@ -1,6 +1,7 @@
 """Fuzzing guided by coverage, with atheris: `python -m tests.robustness.guided FORMAT [options of libFuzzer]`.
 
-It needs `pip install atheris`, which is no dependency: there are wheels for Linux and a few versions of Python only.
+It needs `pip install atheris`, which is no dependency: there are wheels for Linux and a few
+versions of Python only.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ import pytest
 from ptclust import Release
 
 ROOT = Path(__file__).parents[2]
-#: Runs a command and, the moment a named function is called, lets the process be interrupted before or after it.
+#: Runs a command and, the moment a named function is called, lets the process be interrupted before
+#: or after it.
 RUNNER = """
 import importlib, os, signal, sys
 when, module, name, *arguments = sys.argv[1:]
@@ -135,7 +136,8 @@ def test_ctrl_c_at_any_time(folder, seconds):
         check_whole(folder / "out" / "release.json")
 
 
-#: Writes everything a release can be written as, under limits on the size of a file, and tells what happened.
+#: Writes everything a release can be written as, under limits on the size of a file, and tells what
+#: happened.
 WRITERS = """
 import json, resource, signal, sys
 from pathlib import Path
