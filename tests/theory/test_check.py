@@ -57,8 +57,8 @@ class TestCheckClusters:
 
 
 class TestPromise:
-    @pytest.mark.parametrize("method", ["kruskal", "pamst", "gaussian"])
-    def test_what_is_promised_is_kept(self, method):
+    @pytest.mark.parametrize("mechanism", ["kruskal", "pamst", "gaussian"])
+    def test_what_is_promised_is_kept(self, mechanism):
         random = np.random.default_rng(5)
         planted = planted_graph("moons", 60, seed=3)
         graph, truth = planted.graph, planted.truth
@@ -66,13 +66,13 @@ class TestPromise:
         weights = np.where(within, random.uniform(0.15, 0.2, graph.n_edges), graph.weights)
         calm = ptclust.Graph(graph.sources, graph.targets, weights, n_nodes=60)
         budget = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": ptclust.Sensitivity(linf=2e-5)}
-        planned = ptclust.plan(calm.topology, tree=method, **budget)
+        planned = ptclust.plan(calm.topology, mechanism=mechanism, **budget)
         promise = recovery_promise(calm, truth, planned.chosen)
         assert promise.recovery > 0.5
-        assert (promise.tree is None) == (method == "gaussian")
+        assert (promise.tree is None) == (mechanism == "gaussian")
         kept = 0
         for seed in range(40):
-            model = ptclust.PTClust(tree=method, random_state=seed, **budget).fit(calm)
+            model = ptclust.PTClust(mechanism=mechanism, random_state=seed, **budget).fit(calm)
             kept += np.array_equal(model.labels_, truth if truth[0] == 0 else 1 - truth)
         assert kept / 40 >= promise.recovery - 3 * np.sqrt(0.25 / 40)
 
@@ -82,7 +82,7 @@ class TestPromise:
             planted.graph.topology,
             epsilon=0.1,
             sensitivity=ptclust.Sensitivity(linf=0.1),
-            tree="pamst",
+            mechanism="pamst",
         )
         promise = recovery_promise(planted.graph, planted.truth, planned.chosen)
         assert promise.recovery == 0.0
@@ -139,7 +139,7 @@ class TestCommand:
         assert code == 0
         document = json.loads(out)
         assert document["certified"]
-        assert {one["method"] for one in document["promises"]} == {"kruskal", "pamst", "laplace"}
+        assert {one["mechanism"] for one in document["promises"]} == {"kruskal", "pamst", "laplace"}
         assert document["theorem_d"]["corrected"] > 0.9
 
     def test_a_sensitivity_without_a_budget(self, run):
