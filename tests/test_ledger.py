@@ -19,15 +19,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from ptclust.mechanisms.exponential import published_tree
+from ptclust.planning.plan import plan
 from ptclust.trees.private import DRAW
 from sklearn.base import clone
 
 import ptclust.pipeline
 from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity
 from ptclust.errors import BudgetError, FileError, PrivacyWarning, PtclustError, UsageError
-from ptclust.mechanisms.exponential import published_tree
 from ptclust.pipeline import publish
-from ptclust.planning.plan import plan
 from ptclust.privacy.randomness import RandomStream
 from ptclust.trees import private_spanning_tree
 
@@ -143,7 +143,7 @@ class TestOrder:
             ledger=ledger,
             dataset="survey",
         )
-        with pytest.raises(UsageError, match="leave shift out"):
+        with pytest.raises(UsageError, match="budget of this run is spent"):
             model.fit(path_graph())
         assert [charge.released for charge in ledger.history()] == [False]
 

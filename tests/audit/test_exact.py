@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
+from ptclust.mechanisms.exponential import calibrate_tree, published_tree
 
 from ptclust.audit.search import (
     farthest,
@@ -15,8 +17,6 @@ from ptclust.audit.search import (
     worst_loss,
 )
 from ptclust.errors import UsageError
-from ptclust.mechanisms.exponential import calibrate_tree, published_tree
-from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
 from ptclust.privacy import Budget, Sensitivity
 from tests.trees import paper
 

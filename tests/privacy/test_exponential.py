@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from ptclust.errors import UsageError
-from ptclust.mechanisms._urn_kernel import exponent_of
 from ptclust.mechanisms.exponential import (
     GRID,
     STEP_SLACK,
@@ -19,6 +16,9 @@ from ptclust.mechanisms.exponential import (
     calibrate_tree,
     published_tree,
 )
+from ptclust.mechanisms._urn_kernel import exponent_of
+
+from ptclust.errors import UsageError
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 
 BOUNDS = st.floats(1e-250, 1e250)

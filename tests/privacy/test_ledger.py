@@ -18,10 +18,10 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ptclust.ledger.amounts import Amount, decimal, exactly_read, price
 
 from ptclust import Budget, Ledger
 from ptclust.errors import BudgetError, FileError, UsageError
-from ptclust.ledger.amounts import Amount, decimal, exactly_read, price
 from ptclust.privacy import _ledger_file as file
 
 PURE = Budget.pure(1)

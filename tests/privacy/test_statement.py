@@ -10,10 +10,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from ptclust.privacy.statement._words import at_most
 
 from ptclust.errors import InputError
 from ptclust.privacy.statement import MechanismUse, PrivacyStatement
-from ptclust.privacy.statement._words import at_most
 
 TREE = MechanismUse(
     name="PAMST",

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from ptclust.mechanisms.exponential import calibrate_tree, published_tree
 from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.pamst import pamst_edges
 
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.mechanisms.exponential import calibrate_tree, published_tree
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.theory import partitioning_probability, strong_homogeneity, theorem_d
 from tests.trees.paper import kruskal_distribution, pamst_distribution

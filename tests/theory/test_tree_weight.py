@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.trees.kruskal import kruskal_edges
 from ptclust.trees.pamst import pamst_edges
 
 from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
-from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
 from ptclust.theory import (
     drawn_tree_excess,

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptclust.mechanisms.exponential import calibrate_tree
+from ptclust.planning.plan import METHODS
 from ptclust.trees.private import DRAW
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace, norm
 
 from ptclust.errors import InputError, UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.mechanisms.exponential import calibrate_tree
-from ptclust.planning.plan import METHODS
 from ptclust.privacy import Budget, Sensitivity, gaussian_noise, laplace_noise
 from ptclust.trees import Tree, minimum_spanning_tree, private_spanning_tree
 from tests.trees import paper

@@ -178,7 +178,9 @@ def _count(document: dict[str, Any], found: Clustering | None) -> int:
             f"is not a valid release: nodes.count is {count!r} and must be a whole number"
         )
     if found is None:
-        check_declared(count, len(_whole_numbers("tree.sources", document["tree"]["sources"])), "it")
+        check_declared(
+            count, len(_whole_numbers("tree.sources", document["tree"]["sources"])), "it"
+        )
     elif len(found.labels) != count:
         raise BrokenError(
             f"is not a valid release: nodes.count is {count}, and there are {len(found.labels)} labels"
