@@ -1,4 +1,4 @@
-"""Fixtures for all rooms."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
