@@ -64,8 +64,8 @@ def _largest_size(topology: Topology) -> int:
     largest = int(np.bincount(topology.components).max(initial=0)) if topology.n_nodes else 0
     if largest < 4:
         raise InputError(
-            f"connected parts have at most {largest} node{'s' * (largest != 1)}; clusters are "
-            "planted on parts of at least 4"
+            "there is nothing to predict where connected parts have at most "
+            f"{largest} node{'s' * (largest != 1)}; clusters are planted on parts of at least 4"
         )
     return largest // 2
 
