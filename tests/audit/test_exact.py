@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
-from ptclust.mechanisms.exponential import calibrate_tree, published_tree
 
 from ptclust.audit.search import farthest, worst_divergence, worst_loss
 from ptclust.mechanisms import MECHANISMS

@@ -18,7 +18,6 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ptclust.ledger.amounts import Amount, decimal, exactly_read, price
 
 from ptclust import Budget, Ledger
 from ptclust.errors import BudgetError, FileError, UsageError

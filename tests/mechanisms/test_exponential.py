@@ -20,9 +20,6 @@ from ptclust.mechanisms.exponential import (
     calibrate_published_tree,
     calibrate_tree,
 )
-from ptclust.mechanisms._urn_kernel import exponent_of
-
-from ptclust.errors import UsageError
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 
 BOUNDS = st.floats(1e-250, 1e250)

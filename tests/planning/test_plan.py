@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptclust.mechanisms.exponential import STEP_SLACK
-from ptclust.planning.plan import METHODS, Candidate, Plan, plan
 
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph, Topology

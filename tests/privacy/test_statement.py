@@ -10,7 +10,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from ptclust.privacy.statement._words import at_most
 
 from ptclust.errors import InputError
 from ptclust.privacy._numbers import at_most
