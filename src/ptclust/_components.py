@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptclust._kernel import kernel
+from ptclust._kernel import inlined, kernel
 
 
-@kernel
+@inlined
 def find(parent: NDArray[Any], node: int) -> int:
     """Return the root of ``node``, halving the path on the way."""
     while parent[node] != node:
@@ -19,14 +19,17 @@ def find(parent: NDArray[Any], node: int) -> int:
     return node
 
 
-@kernel
+@inlined
 def union(parent: NDArray[Any], a: int, b: int) -> None:
     """Join the components of the roots ``a`` and ``b``: the larger index below the smaller.
 
     That is random enough for shallow trees, needs no rank array, and leaves every parent at most
     its child, so that one ascending sweep flattens all paths.
     """
-    parent[max(a, b)] = min(a, b)
+    if a < b:
+        parent[b] = a
+    else:
+        parent[a] = b
 
 
 @kernel
@@ -37,6 +40,12 @@ def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArr
         b = find(parent, targets[edge])
         if a != b:
             union(parent, a, b)
+    return number_roots(parent)
+
+
+@inlined
+def number_roots(parent: NDArray[Any]) -> int:
+    """Number the components of a union-find in place, by first appearance; return how many."""
     count = 0
     for node in range(len(parent)):
         if parent[node] == node:
@@ -73,21 +82,34 @@ class Adjacency(NamedTuple):
     edges: NDArray[np.int64]
 
 
-@kernel
 def adjacency(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> Adjacency:
     """Return the neighbours of every node and the edges to them, in the order of the edges."""
-    n_edges = len(sources)
-    indptr = np.zeros(n_nodes + 1, np.int64)
-    for edge in range(n_edges):
-        indptr[sources[edge] + 1] += 1
-        indptr[targets[edge] + 1] += 1
-    indptr = np.cumsum(indptr)
-    place = indptr[:-1].copy()
-    neighbours, edges = np.empty(2 * n_edges, sources.dtype), np.empty(2 * n_edges, np.int64)
-    for edge in range(n_edges):
+    size = 2 * len(sources)
+    near = Adjacency(
+        np.zeros(n_nodes + 1, np.int64), np.empty(size, sources.dtype), np.empty(size, np.int64)
+    )
+    fill_adjacency(sources, targets, *near)
+    return near
+
+
+@kernel
+def fill_adjacency(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[Any],
+    edges: NDArray[np.int64],
+) -> None:
+    """Write an adjacency into its arrays; ``indptr`` is zero on entry."""
+    for edge in range(len(sources)):
+        indptr[sources[edge]] += 1
+        indptr[targets[edge]] += 1
+    for node in range(1, len(indptr)):
+        indptr[node] += indptr[node - 1]
+    # From the ends of all lists to their beginnings.
+    for edge in range(len(sources) - 1, -1, -1):
         a, b = sources[edge], targets[edge]
-        neighbours[place[a]], edges[place[a]] = b, edge
-        place[a] += 1
-        neighbours[place[b]], edges[place[b]] = a, edge
-        place[b] += 1
-    return Adjacency(indptr, neighbours, edges)
+        indptr[b] -= 1
+        neighbours[indptr[b]], edges[indptr[b]] = a, edge
+        indptr[a] -= 1
+        neighbours[indptr[a]], edges[indptr[a]] = b, edge

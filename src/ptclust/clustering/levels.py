@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import kernel
+from ptclust._kernel import inlined, kernel
 from ptclust.errors import WeightError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ ENOUGH = 1e-7
 NOTHING = 1e-9
 
 
-@kernel
+@inlined
 def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
     """Return the log-density at this distance from the mean, less that at the mean."""
     if is_laplace:
@@ -167,16 +167,17 @@ def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
     return -distance * distance / (2 * variance)
 
 
-@kernel
+@inlined
 def log_constant(variance: float, is_laplace: bool) -> float:
     """Return the log-density at the mean."""
     return -0.5 * math.log((2 if is_laplace else 2 * math.pi) * variance)
 
 
-@kernel
+@inlined
 def one_round(
     values: NDArray[np.float64],
     counts: NDArray[np.float64],
+    total: float,
     share: float,
     low: float,
     high: float,
@@ -188,7 +189,6 @@ def one_round(
     Mean and variance by responsibility are the maximum for Gaussian noise. For Laplace noise the
     median would be; the mean is consistent as well, and moves smoothly.
     """
-    total = counts.sum()
     likelihood = total * log_constant(variance, is_laplace)
     n_low = sum_low = sum_high = square_low = square_high = 0.0
     log_low, log_high = np.log(share), np.log1p(-share)
@@ -196,7 +196,7 @@ def one_round(
         x, count = values[i], counts[i]
         a = log_low + log_kernel(x - low, variance, is_laplace)
         b = log_high + log_kernel(x - high, variance, is_laplace)
-        top = max(a, b)
+        top = a if a > b else b
         both = top + np.log(np.exp(a - top) + np.exp(b - top))
         likelihood += count * both
         of_low = count * np.exp(a - both)
@@ -226,9 +226,14 @@ def fit_two_levels(
 
     Every start is a share of the low level; levels that far apart explain what noise does not.
     """
-    total = counts.sum()
-    mean = (counts * values).sum() / total
-    spread = (counts * (values - mean) ** 2).sum() / total
+    total = mean = spread = 0.0
+    for i in range(len(values)):
+        total += counts[i]
+        mean += counts[i] * values[i]
+    mean /= total
+    for i in range(len(values)):
+        spread += counts[i] * (values[i] - mean) ** 2
+    spread /= total
     floor = max(noise_variance, LEAST_PART * spread)
     best = (-np.inf, 0.5, mean, mean, max(spread, floor))
     if spread == 0:
@@ -242,7 +247,7 @@ def fit_two_levels(
         before = likelihood = -np.inf
         for _ in range(ROUNDS):
             likelihood, new_share, low, high, new_variance = one_round(
-                values, counts, share, low, high, variance, is_laplace
+                values, counts, total, share, low, high, variance, is_laplace
             )
             if new_share < 0:
                 break

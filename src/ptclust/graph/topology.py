@@ -313,22 +313,18 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-@kernel
 def first_outside(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> int:
     """Return the first edge with an endpoint outside ``range(n_nodes)``, or -1."""
-    for edge in range(len(sources)):
-        if not (0 <= sources[edge] < n_nodes and 0 <= targets[edge] < n_nodes):
-            return edge
-    return -1
+    if all(len(a) == 0 or (a.min() >= 0 and a.max() < n_nodes) for a in (sources, targets)):
+        return -1
+    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n_nodes)
+    return int(np.argmax(outside))
 
 
-@kernel
 def first_self_loop(sources: NDArray[Any], targets: NDArray[Any]) -> int:
     """Return the first edge that joins a node to itself, or -1."""
-    for edge in range(len(sources)):
-        if sources[edge] == targets[edge]:
-            return edge
-    return -1
+    is_loop = sources == targets
+    return int(np.argmax(is_loop)) if is_loop.any() else -1
 
 
 @kernel
@@ -341,13 +337,14 @@ def group_by_smaller_endpoint(
     ``larger[start[v - 1]:start[v]]`` (from 0 for node 0).
     """
     for edge in range(len(sources)):
-        start[min(sources[edge], targets[edge]) + 1] += 1
+        a, b = sources[edge], targets[edge]
+        start[(a if a < b else b) + 1] += 1
     for node in range(1, len(start)):
         start[node] += start[node - 1]
     for edge in range(len(sources)):
         a, b = sources[edge], targets[edge]
-        node = min(a, b)
-        larger[start[node]] = max(a, b)
+        node = a if a < b else b
+        larger[start[node]] = b if a < b else a
         start[node] += 1
 
 

@@ -72,13 +72,32 @@ def minimum_spanning_edges(
             pivot = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
             buffer = np.empty_like(remaining)  # only the pages that are written cost memory
             light = buffer[: _collect_light(remaining, weights, pivot, buffer)]
-        light = light[np.argsort(weights[light])]
-        _order_ties(light, weights)
+        light = _sorted_by_weight(light, weights)
         n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
         if len(light) == len(remaining):
             break
         remaining = remaining[: _filter(remaining, sources, targets, weights, parent, pivot)]
     return np.sort(forest[:n_forest])
+
+
+def _sorted_by_weight(edges: _Array, weights: _Floats) -> _Array:
+    """Return the edges in the order of weight and then id.
+
+    numpy's fastest sort leaves equal weights in any order. Where there are some, the ids are sorted
+    once more, as integers that begin with the rank of the weight: together that is faster than a
+    stable sort.
+    """
+    values = weights[edges]
+    order = np.argsort(values)
+    edges, values = edges[order], values[order]
+    rises = values[1:] > values[:-1]
+    if not rises.all():
+        n_ids = np.int64(len(weights))
+        keys = edges.astype(np.int64)
+        keys[1:] += np.cumsum(rises) * n_ids
+        keys.sort()
+        edges = (keys % n_ids).astype(edges.dtype)
+    return edges
 
 
 @kernel
@@ -95,17 +114,6 @@ def _collect_light(remaining: _Array, weights: _Floats, pivot: int, light: _Arra
         light[count] = edge
         count += _is_light(edge, weights, pivot)
     return count
-
-
-@kernel
-def _order_ties(edges: _Array, weights: _Floats) -> None:
-    """Put edges of equal weight in the order of their ids: numpy's fastest sort is not stable."""
-    begin = 0
-    for i in range(1, len(edges) + 1):
-        if i == len(edges) or weights[edges[i]] != weights[edges[begin]]:
-            if i - begin > 1:
-                edges[begin:i].sort()
-            begin = i
 
 
 @kernel
