@@ -136,7 +136,7 @@ class TestWithBoth:
     def test_plan(self):
         made = plan(two_paths().topology, **TOY)
         assert made.chosen.mechanism == "toy"
-        assert made.clusterer().name == "toy"
+        assert made.choose_clusterer().name == "toy"
         assert "> toy " in made.to_text()
         document = made.to_dict()
         assert [each["mechanism"] for each in document["mechanisms"]] == ["toy"]

@@ -298,7 +298,7 @@ def ends_of(weights: Any) -> list[tuple[int, int, Any]]:
     return list(zip(SOURCES, TARGETS, weights))
 
 
-def networkx_graph(weights: Any) -> nx.Graph:
+def networkx_graph(weights: Any) -> Any:
     graph = nx.Graph()
     graph.add_weighted_edges_from(ends_of(weights))
     return graph
@@ -324,7 +324,7 @@ WRONG_CALLS: dict[str, Any] = {
     "too few": lambda: Graph(SOURCES, TARGETS, WEIGHTS[:5]),
     "a self-loop": lambda: Graph([0, *SOURCES[1:]], [0, *TARGETS[1:]], WEIGHTS),
     "parallel edges": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS]),
-    "a wrong merge": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="mean"),  # type: ignore[arg-type]
+    "a wrong merge": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="mean"),
     "similarities": lambda: Graph(SOURCES, TARGETS, WEIGHTS, similarity_cap=0.5),
     "networkx with text": lambda: fit(networkx_graph(with_weight(2, SPOILED))),
     "networkx without": lambda: fit(networkx_graph(with_weight(2, None))),
@@ -375,15 +375,15 @@ WRONG_CALLS: dict[str, Any] = {
     "seed": lambda: fit(random_state=-1),
     "a warning": lambda: fit(epsilon=1e-3, weight_range=(0, 1)),  # warnings are errors here
     "the published scales": lambda: fit(calibration="published"),
-    "plan of a graph": lambda: plan(private_graph(), **NOISY),  # type: ignore[arg-type]
+    "plan of a graph": lambda: plan(private_graph(), **NOISY),
     "another plan": lambda: carry_out(plan(Topology([0], [1]), **NOISY)),
     "private tree: mechanism": lambda: private_spanning_tree(
         private_graph(), **NOISY, mechanism="prim"
-    ),  # type: ignore[arg-type]
+    ),
     "private tree: budget": lambda: private_spanning_tree(
         private_graph(), epsilon=0, sensitivity=NOISY["sensitivity"]
     ),
-    "private tree: not a graph": lambda: private_spanning_tree(WEIGHTS, **NOISY),  # type: ignore[arg-type]
+    "private tree: not a graph": lambda: private_spanning_tree(WEIGHTS, **NOISY),
     "dbmstclu on negative weights": lambda: DBMSTClu().fit(Graph(SOURCES, TARGETS, -WEIGHTS)),
     "linkage of negative weights": lambda: minimum_spanning_tree(
         Graph(SOURCES, TARGETS, -WEIGHTS)
@@ -396,7 +396,7 @@ WRONG_CALLS: dict[str, Any] = {
         "kruskal", fit().release_.weight_noise, minimum_spanning_tree(private_graph())
     ),
     "a release of private weights": lambda: Release(
-        published=private_graph(),  # type: ignore[arg-type]
+        published=private_graph(),
         statement=fit().release_.statement,
     ),
     "a shift that does not suffice": lambda: fit(shift=-9.0, clusterer="dbmstclu"),

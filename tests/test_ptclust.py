@@ -17,14 +17,14 @@ from scipy.sparse import csr_array
 import ptclust
 from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spanning_tree
 from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Pamst
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
 from ptclust.privacy import Budget, RandomStream
 from tests.clustering import paper
 from tests.lazy import lazy
-from tests.trees.paper import pamst_distribution
+from tests.mechanisms.paper import pamst_distribution
 
 igraph = lazy("igraph")
 nx = lazy("networkx")
@@ -107,7 +107,7 @@ class TestPublished:
         step = (epsilon / 2) / (n - 1)
         assert chosen.tree.exponent == pytest.approx(step / (2 * 2 * MU), rel=1e-9)
         stream = RandomStream.seeded(seed)
-        edges = MECHANISMS.get("pamst").draw_edges(graph, chosen.tree.exponent, stream)
+        edges = Pamst().draw_edges(graph, chosen.tree.exponent, stream)
         assert release.tree.edge_ids.tolist() == edges.tolist()
 
         # Line 3. T' = M_w.r(T, w restricted to T, 2 mu / epsilon, tau, p): w' = (w + Y + tau) / p
@@ -387,7 +387,7 @@ class TestEstimator:
         without = {name for name, p in parameters.items() if p.default is p.empty}
         assert without == {"epsilon", "sensitivity"}
         with pytest.raises(TypeError):
-            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[misc]
+            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[call-arg]
         for given in ({"epsilon": 1}, {"sensitivity": Sensitivity(linf=1)}):
             with pytest.raises(TypeError):
                 PTClust(**given)
@@ -405,7 +405,7 @@ class TestEstimator:
         assert "Sensitivity(l1=None, l2=None, linf=1e-07)" in repr(model)
 
     def test_the_constructor_only_stores(self):
-        model = PTClust(epsilon=-1, sensitivity="wrong", mechanism="wrong", split=9)  # type: ignore[arg-type]
+        model = PTClust(epsilon=-1, sensitivity="wrong", mechanism="wrong", split=9)
         assert (model.epsilon, model.split) == (-1, 9)
 
     def test_every_kind_of_graph(self):

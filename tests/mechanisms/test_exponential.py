@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import Kruskal, Pamst
 from ptclust.mechanisms._urn_kernel import GRID, exponent_of
 from ptclust.mechanisms.exponential import (
     STEP_SLACK,
@@ -165,9 +165,8 @@ def test_an_exponent_beyond_all_use_is_lowered_and_the_sampler_still_works():
         assert 0 < 2 * step_range(tree, tiny) <= 1
         assert math.isfinite(tree.exponent * 2.0 ** (GRID + 28)), "as the sampler multiplies it"
         assert tree.exponent > 1e200
-        for name in ("kruskal", "pamst"):
-            draw = MECHANISMS.get(name).draw_edges
-            assert draw(graph, tree.exponent, RandomStream.secure()).tolist() == [1, 2]
+        for mechanism in (Kruskal(), Pamst()):
+            assert mechanism.draw_edges(graph, tree.exponent, RandomStream.secure()).tolist() == [1, 2]
 
 
 @settings(max_examples=50)

@@ -4,13 +4,14 @@ import math
 import random
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from ptclust.graph import Graph
-from ptclust.mechanisms import MECHANISMS, _urn_kernel, urn
+from ptclust.mechanisms import Kruskal, Pamst, _urn_kernel, urn
 from ptclust.privacy import RandomStream
 from tests.mechanisms import paper
 
@@ -50,7 +51,7 @@ GRAPHS = {
         2.0,
     ),
 }  # fmt: skip
-kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
+kruskal_edges, pamst_edges = Kruskal().draw_edges, Pamst().draw_edges
 SAMPLERS = {
     "pamst": (pamst_edges, paper.pamst_distribution),
     "kruskal": (kruskal_edges, paper.kruskal_distribution),
@@ -123,11 +124,11 @@ class TestMutantsAreRejected:
         found = draw_trees(sampler, graph, 200_000, exponent=1.05 * exponent)
         assert p_value(found, exact(n_nodes, edges, exponent)) < ALPHA
 
-    def test_a_fixed_root(self):
+    def test_a_fixed_root(self, monkeypatch):
         n_nodes, edges, exponent = GRAPHS["wheel of five"]
         distribution = paper.pamst_distribution(n_nodes, edges, exponent)
         source = random.Random(1)
-        source.randrange = lambda _: 0  # type: ignore[method-assign,assignment]
+        monkeypatch.setattr(source, "randrange", lambda _: 0)
         found = Counter(paper.pamst(n_nodes, edges, exponent, source) for _ in range(50_000))
         assert p_value(found, distribution) < ALPHA
 
@@ -171,7 +172,7 @@ def test_what_lies_beyond_the_window_keeps_its_probability(mechanism, window, mo
     """With the usual window the part beyond is hit once in 2^31 draws; with a narrow one, all the time."""
     for module in ("pamst", "kruskal"):
         monkeypatch.setattr(
-            f"ptclust.mechanisms.{module}.make_urn", lambda *a: urn.make_urn(*a, window=window)
+            f"ptclust.mechanisms.{module}.make_urn", partial(urn.make_urn, window=window)
         )
     sampler, exact = SAMPLERS[mechanism]
     n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,20 +47,20 @@ def king_graph(width: int) -> Topology:
     return topology_of(nx.strong_product(nx.path_graph(width), nx.path_graph(width)))
 
 
-def spider(n_legs: int, length: int) -> nx.Graph:
+def spider(n_legs: int, length: int) -> Any:
     graph = nx.Graph()
     for leg in range(n_legs):
         nx.add_path(graph, ["hub", *((leg, i) for i in range(length))])
     return graph
 
 
-def caterpillar(length: int, n_legs: int) -> nx.Graph:
+def caterpillar(length: int, n_legs: int) -> Any:
     graph = nx.path_graph(length)
     graph.add_edges_from((i, (i, leg)) for i in range(length) for leg in range(n_legs))
     return graph
 
 
-def dumbbell(n_leaves: int) -> nx.Graph:
+def dumbbell(n_leaves: int) -> Any:
     graph = nx.disjoint_union(nx.star_graph(n_leaves), nx.star_graph(n_leaves))
     nx.add_path(graph, [0, "a", "b", n_leaves + 1])
     return graph
@@ -561,9 +562,12 @@ class TestResult:
 
         shown = []
         save = Figure.savefig
-        monkeypatch.setattr(
-            Figure, "savefig", lambda self, *a, **k: (shown.append(self), save(self, *a, **k))
-        )
+
+        def keep(self, *arguments, **options):
+            shown.append(self)
+            save(self, *arguments, **options)
+
+        monkeypatch.setattr(Figure, "savefig", keep)
         draw_curve(made_up(0.5, 0.7, 1.0), path=tmp_path / "curve.png")
         axes = shown[0].axes[0]
         assert axes.get_xscale() == "log"

@@ -33,6 +33,10 @@ def dotted(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def is_forbidden(name: str) -> bool:
+    return any(name.startswith(f"{module}.") for module in FORBIDDEN_MODULES)
+
+
 def faults(source: str) -> list[str]:
     """What is forbidden in a module, with its line."""
     found = []
@@ -46,16 +50,14 @@ def faults(source: str) -> list[str]:
                     isinstance(keyword.value, ast.Constant) and not keyword.value.value
                 ):
                     found.append(f"{node.lineno}: {keyword.arg}=")
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        found += [
-            f"{node.lineno}: import {name}"
-            for name in names
-            if any(f"{name}.".startswith(f"{module}.") for module in FORBIDDEN_MODULES)
-        ]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            is_relative = isinstance(node, ast.ImportFrom) and (not node.module or node.level)
+            found += [
+                f"{node.lineno}: import {package}{alias.name}"
+                for alias in node.names
+                if not is_relative and is_forbidden(f"{package}{alias.name}.")
+            ]
         if isinstance(node, ast.Attribute) and node.attr in FORBIDDEN_HANDLERS:
             found.append(f"{node.lineno}: {node.attr}")
     return found

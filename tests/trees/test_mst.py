@@ -160,4 +160,4 @@ class TestTree:
 
     def test_unknown_backend(self):
         with pytest.raises(UsageError, match="polars"):
-            Tree(Topology([0], [1])).to_dataframe("excel")  # type: ignore[arg-type]
+            Tree(Topology([0], [1])).to_dataframe("excel")
