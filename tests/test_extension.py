@@ -24,7 +24,7 @@ KNOWN_CLUSTERERS = "contraction, levels, dbmstclu"
 
 
 class FromFirstNode(SpanningTreeMechanism):
-    """Prim's order from the first node of every component, one step of the Exponential mechanism an edge."""
+    """Prim's order from the first node of a component, one Exponential mechanism an edge."""
 
     name = "toy"
     title = "Exponential mechanism from the first node"

@@ -1,4 +1,4 @@
-"""Private weights stay private: in texts, files, pickles, exceptions, logs, and in what a fitted model holds."""
+"""Private weights stay private: in texts, files, pickles, exceptions, logs and fitted models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def digits(weight: float, count: int) -> str:
 
 
 def leaks(text: str, count: int = 5) -> list[str]:
-    """The weights whose first digits are in a text; noisy numbers may share five digits by chance, but not nine."""
+    """The weights whose first digits are in a text; noisy ones share five by chance, not nine."""
     return [digits(weight, count) for weight in WEIGHTS.tolist() if digits(weight, count) in text]
 
 
@@ -129,7 +129,7 @@ class TestTheDetectors:
 
 
 def private_parts(root: Any) -> list[str]:
-    """All that is private among what can be reached from an object, by the garbage collector's own references."""
+    """All that is private and reachable from an object by the garbage collector's references."""
     stops = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType, types.FrameType)
     found, seen, todo = [], {id(root)}, [root]
     keep = []  # so that ids stay unique
@@ -431,7 +431,7 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
 
 
 def test_logs_warnings_and_streams_stay_silent(caplog, capfd, tmp_path):
-    """Everything at DEBUG, but for the compiler of the kernels, which logs every line it compiles."""
+    """Everything at DEBUG but the compiler of the kernels, which logs every line it compiles."""
     caplog.set_level(logging.INFO, logger="numba")
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("curator").debug("hears everything")

@@ -62,7 +62,7 @@ def test_bounds_on_epsilon_hold_and_come_close():
 
 
 def test_learning_and_measuring_on_the_same_draws_would_deceive():
-    """Of many features that mean nothing, one looks as if it did: the tester must not be fooled by it."""
+    """Of many features that mean nothing, one looks as if it did: the tester is not fooled."""
     random = np.random.default_rng(1)
     deceived = 0
     for _ in range(20):
@@ -83,7 +83,7 @@ def test_many_names_do_not_hide_an_honest_event():
 
 
 def test_delta_is_taken_off():
-    """An event of probability delta that only one neighbour has is no contradiction, one of twice that is."""
+    """An event of probability delta under one neighbour only is no contradiction; twice that is."""
     n, delta = 60_000, 0.05
     for share, leaks in ((0.05, False), (0.1, True)):
         random = np.random.default_rng(2)

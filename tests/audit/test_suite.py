@@ -293,8 +293,8 @@ def test_the_command_writes_a_table_and_json(run, tmp_path):
     assert document["error_probability"] == suite.ERROR
     for finding in document["findings"]:
         assert set(finding) == {
-            "section", "mechanism", "setting", "neighbours", "unit", "claim", "delta", "found", "witness",
-            "expected", "ratio", "verdict", "as_expected",
+            "section", "mechanism", "setting", "neighbours", "unit", "claim", "delta", "found",
+            "witness", "expected", "ratio", "verdict", "as_expected",
         }  # fmt: skip
         assert finding["ratio"] == pytest.approx(finding["found"] / finding["claim"])
         assert finding["verdict"] in ("stands", "refuted")

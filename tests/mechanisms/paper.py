@@ -1,4 +1,4 @@
-"""Private spanning trees as in the paper: exact distributions by enumeration, PAMST step by step."""
+"""The paper's private spanning trees: exact distributions by enumeration, PAMST step by step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def softmax(weights, exponent):
 
 
 def pamst_distribution(n_nodes, edges, exponent):
-    """Algorithm 2: from a uniform root, each next edge among those that leave S, until S has all nodes."""
+    """Algorithm 2: from a uniform root, always an edge that leaves S, until S has all nodes."""
     states = defaultdict(float)
     for root in range(n_nodes):
         states[frozenset([root]), frozenset()] = 1.0 / n_nodes

@@ -107,7 +107,7 @@ def test_a_published_scale_is_kept_and_its_price_told() -> None:
 
 
 def fine_grained_near_zero(outputs: NDArray[np.float64]) -> int:
-    """Count outputs near 0 that are no multiple of 2^-53: unreachable from 1 in doubles, common from 0.
+    """Count outputs near 0 that are no multiple of 2^-53: none from 1 in doubles, many from 0.
 
     If 1 + noise is within 1/2 of 0, the noise lies in (-1.5, -0.5), so it is a multiple of 2^-53
     and the sum is exact. From 0 the output is the noise itself, with all its digits (after Mironov

@@ -39,7 +39,7 @@ def random_graph(n_nodes=50, n_more=100, seed=0) -> Graph:
 
 
 def assert_spans(tree: Tree, graph: Graph) -> None:
-    """Tree has checked that there is no cycle; as many edges as possible make it span every component."""
+    """Tree has checked that there is no cycle; so many edges make it span every component."""
     ids = tree.edge_ids
     assert tree.n_edges == graph.n_nodes - graph.topology.n_components
     assert tree.topology.components.tolist() == graph.topology.components.tolist()

@@ -1,4 +1,4 @@
-"""Plans: every scale a formula of public numbers, never above the budget, told before anything is spent."""
+"""Plans: scales are formulas of public numbers, never above the budget, known before spending."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ class TestAuto:
 
     @pytest.mark.parametrize(("delta", "mechanism"), [(0, "laplace"), (1e-6, "gaussian")])
     def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, mechanism):
-        """Gaussian noise has the larger scale and the smaller tails, so it depends on epsilon which is less."""
+        """Gaussian noise has the larger scale and the smaller tails: epsilon decides."""
         for topology in (path(30), complete(30)):
             made = plan(topology, epsilon=1, delta=delta, sensitivity=Sensitivity(l1=MU))
             assert made.chosen.tree is None

@@ -63,8 +63,9 @@ def test_numbers_are_taken_exactly() -> None:
 
 
 NO_NUMBERS = [
-    0, 0.0, -1, -0.5, math.nan, math.inf, -math.inf, 5e-324, 1e-310, True, None, "much", "1/0", "nan", "1e999999999",
-    Decimal("inf"), Decimal("1e-999999999"), 1j, [1], 10**400, Fraction(1, 10**400),
+    0, 0.0, -1, -0.5, math.nan, math.inf, -math.inf, 5e-324, 1e-310, True, None, "much", "1/0",
+    "nan", "1e999999999", Decimal("inf"), Decimal("1e-999999999"), 1j, [1], 10**400,
+    Fraction(1, 10**400),
 ]  # fmt: skip
 
 
@@ -146,7 +147,7 @@ def test_conversion_to_zcdp_is_sound_and_tight(epsilon: Any, delta: Any) -> None
 
 
 def _opendp_epsilon(rho: Fraction, delta: Fraction) -> float:
-    """Another way to OpenDP's conversion: a Gaussian of scale 1 at a distance that costs ``rho``."""
+    """OpenDP's conversion once more: a Gaussian of scale 1 at a distance that costs ``rho``."""
     import opendp.prelude as dp
 
     from ptclust.privacy._opendp import opendp_features

@@ -91,7 +91,7 @@ two_with_linf = st.sampled_from([("l1",), ("l2",), ("linf",), ("l1", "linf"), ("
 def test_a_change_reaches_the_spread_from_a_mean(
     norms: tuple[str, ...], bound: float, share: float, k: int
 ) -> None:
-    """One edge rises by the first number, k edges fall by the second: in the ball, and no bound is less."""
+    """One edge rises by the first, k edges fall by the second: no bound can be less."""
     sensitivity = Sensitivity(**dict(zip(norms, (bound, share * bound))))
     d1 = math.inf if sensitivity.l1 is None else sensitivity.l1
     d2 = math.inf if sensitivity.l2 is None else sensitivity.l2

@@ -1,4 +1,4 @@
-"""Valid files of every format, to be spoiled: small, and with weights whose digits nobody writes by chance."""
+"""Small valid files of every format, to be spoiled; no weight's digits occur by chance."""
 
 from __future__ import annotations
 
