@@ -1,4 +1,4 @@
-"""docs/proofs/samplers.md: PAMST is a shortest-path tree, Kruskal's version a minimum spanning tree."""
+"""docs/proofs/samplers.md: PAMST is a shortest-path tree, Kruskal a minimum spanning tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.mechanisms.paper import kruskal_distribution, pamst_distribution
 
 N_NODES, EXPONENT, DRAWS = 5, 2.0, 8_000  # no tree is expected fewer than 4.9 times
 EDGES = [
-    (0, 1, 0.1), (0, 2, 0.9), (0, 3, 0.4), (1, 2, 0.3), (1, 4, 1.2), (2, 3, 0.2), (2, 4, 0.7), (3, 4, 0.5),
+    (0, 1, 0.1), (0, 2, 0.9), (0, 3, 0.4), (1, 2, 0.3), (1, 4, 1.2), (2, 3, 0.2), (2, 4, 0.7),
+    (3, 4, 0.5),
 ]  # fmt: skip
 A, B = (np.array(ends) for ends in list(zip(*EDGES, strict=True))[:2])
 WEIGHTS = np.array([w for *_, w in EDGES])
