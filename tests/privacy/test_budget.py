@@ -149,9 +149,9 @@ def _opendp_epsilon(rho: Fraction, delta: Fraction) -> float:
     """Another way to OpenDP's conversion: a Gaussian of scale 1 at a distance that costs ``rho``."""
     import opendp.prelude as dp
 
-    from ptclust.privacy._opendp import _features
+    from ptclust.privacy._opendp import opendp_features
 
-    with _features("contrib"):
+    with opendp_features("contrib"):
         gaussian = dp.m.make_gaussian(
             dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), 1.0, k=-1074
         )
@@ -220,9 +220,9 @@ def test_a_broken_dictionary_is_refused(content: dict[str, Any]) -> None:
 def test_opendp_features_stay_as_they_were() -> None:
     from opendp.mod import GLOBAL_FEATURES
 
-    from ptclust.privacy._opendp import _features
+    from ptclust.privacy._opendp import opendp_features
 
     before = set(GLOBAL_FEATURES)
-    with _features("contrib", "honest-but-curious"):
+    with opendp_features("contrib", "honest-but-curious"):
         assert {"contrib", "honest-but-curious"} <= GLOBAL_FEATURES
     assert before == GLOBAL_FEATURES
