@@ -105,7 +105,7 @@ class NoiseAlone:
         return {"value": noisy, "digits": digits(noisy), LIKELIHOOD: ratio}
 
 
-@dataclass(frozen=True)
+@dataclass
 class ValuesRelease:
     """What a mechanism publishes: all of a release that sees private weights.
 
@@ -116,6 +116,9 @@ class ValuesRelease:
     plan: Plan
     pair: Pair
     secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._of_trees = self.tree_log_ratios()  # refuses at once what cannot be audited
 
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases under a seeded stream."""
@@ -137,8 +140,8 @@ class ValuesRelease:
             noisy = coarse(noisy, noise)
         code = in_tree @ (1 << np.arange(shape[1]))
         ratio = np.nansum(noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour), axis=1)
-        if (of_trees := self.tree_log_ratios()) is not None:
-            ratio += np.array([of_trees[each] for each in code.tolist()])
+        if self._of_trees is not None:
+            ratio += np.array([self._of_trees[each] for each in code.tolist()])
         return {
             "tree": code,
             **{f"weight of edge {edge}": noisy[:, edge] for edge in range(shape[1])},
