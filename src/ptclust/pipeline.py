@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, PrivacyWarning, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
-from ptclust.ledger import Payment
-from ptclust.mechanisms import MECHANISMS
+from ptclust.ledger import Ledger, Payment
+from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.planning.plan import Plan, PlanRequest, make_plan
-from ptclust.privacy import RandomStream
+from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan
+from ptclust.privacy import RandomStream, Sensitivity
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
-    from fractions import Fraction
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ptclust.ledger import Ledger
-    from ptclust.mechanisms import Calibration
-    from ptclust.planning.plan import CalibrationRule
-    from ptclust.privacy import Sensitivity
-
-    Progress = Callable[[str], None]
+Progress = Callable[[str], None]
 
 __all__ = [
     "GraphFile",
@@ -312,8 +304,7 @@ class TreeClustering:
 
     tree: Tree
     clustering: Clustering
-    n_edges: int
-    """Number of edges of the graph the tree spans."""
+    n_edges: int  # number of edges of the graph the tree spans
 
 
 def cluster_file(

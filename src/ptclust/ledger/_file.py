@@ -13,27 +13,22 @@ import os
 import secrets
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 from uuid import uuid4
 
 from ptclust._files import check_writable
 from ptclust.errors import FileError
 from ptclust.ledger.amounts import Account, Amount
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ptclust.privacy.budget import Kind
+from ptclust.privacy.budget import Kind
 
 APPLICATION_ID = 0x50544C47  # "PTLG": what file(1) and we know the file by
 VERSION = 1
-_PATIENCE_SECONDS = 120.0
-"""How long to wait for other processes; a charge takes milliseconds."""
-_NAP_SECONDS = 0.5
-"""SQLite waits this long at a time; between two waits Python can hear Ctrl-C."""
+_PATIENCE_SECONDS = 120.0  # how long to wait for other processes; a charge takes milliseconds
+_NAP_SECONDS = 0.5  # SQLite waits this long at a time; between two waits Python can hear Ctrl-C
 # EXTRA also syncs the directory after the journal is deleted: else a power cut could bring the
 # journal back, and with it undo a charge whose release is out.
 _SETTINGS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF")

@@ -7,21 +7,18 @@ covers, before any noise is drawn.
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from ptclust.errors import BudgetError, InputError, PrivacyWarning, PtclustError, UsageError
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.statement import _checks as check
-
-if TYPE_CHECKING:
-    import os
-    import sqlite3
-    from typing import Self
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1000
@@ -32,14 +29,11 @@ class Charge:
     """What one release cost its dataset."""
 
     dataset: str
-    statement_id: str
-    """The id of the privacy statement in the release."""
-    amount: Amount
-    """In the currency of the dataset's total."""
+    statement_id: str  # the id of the privacy statement in the release
+    amount: Amount  # in the currency of the dataset's total
     description: str
     time: str
-    released: bool
-    """Whether the release was handed over; if not, it failed, and its budget is lost."""
+    released: bool  # whether the release was handed over; if not, it failed, and its budget is lost
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain objects, ready for JSON."""

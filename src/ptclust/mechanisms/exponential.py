@@ -14,31 +14,27 @@ from __future__ import annotations
 import math
 import sys
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
 
 from ptclust.errors import UsageError
+from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms._urn_kernel import GRID
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, least_noise
+from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
 from ptclust.published import Published
 from ptclust.trees.tree import Tree
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology, WeightedGraph
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
-
-ALONE = Fraction(1)
-"""The share of a tree without weights: all of the budget."""
+ALONE = Fraction(1)  # the share of a tree without weights: all of the budget
 HALF = Fraction(1, 2)
 
 #: By how much the rounding of the sampler can widen the privacy loss of one step, in nats.
@@ -62,10 +58,8 @@ class TreeCalibration:
 
     exponent: float
     n_steps: int
-    spent: Budget | None
-    """None if there is nothing to draw."""
-    slack: float
-    """How much of the epsilon spent pays for the rounding of the sampler."""
+    spent: Budget | None  # None if there is nothing to draw
+    slack: float  # how much of the epsilon spent pays for the rounding of the sampler
 
     @property
     def noise(self) -> float:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ptclust.graph.topology import index_dtype
+from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import SpanningTreeMechanism
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.mechanisms.urn import make_urn
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import WeightedGraph
-    from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.randomness import RandomStream
 
 
 class Kruskal(SpanningTreeMechanism):

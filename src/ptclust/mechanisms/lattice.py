@@ -9,22 +9,16 @@ change of every value, so the scale grows by that little: below one in a million
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.privacy.noise import lattice_measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.privacy.noise import Noise
-    from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.noise import Noise, lattice_measurement
+from ptclust.privacy.randomness import RandomStream
 
 _CHUNK = 20_000  # 0.2 to 0.3 s of work: the longest that Ctrl-C waits
 

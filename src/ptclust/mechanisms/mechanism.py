@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ptclust._registry import Registry
 from ptclust.errors import UsageError
+from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.mechanisms.laws import SmallGraph, TreeLaw
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.noise import Noise
+from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
+from ptclust.published import Published
+from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from fractions import Fraction
-
-    from ptclust.graph.topology import Topology, WeightedGraph
     from ptclust.mechanisms.exponential import TreeCalibration
-    from ptclust.mechanisms.laws import SmallGraph, TreeLaw
-    from ptclust.privacy.budget import Budget
-    from ptclust.privacy.noise import Noise
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
-    from ptclust.published import Published
-    from ptclust.trees.tree import Tree
 
 Publishes = Literal["tree", "graph"]
 Variant = Literal["pure", "approximate"]
@@ -32,16 +31,13 @@ Variant = Literal["pure", "approximate"]
 class Calibration:
     """A mechanism calibrated to a budget, from public numbers alone."""
 
-    mechanism: str
-    """Its name."""
+    mechanism: str  # its name
     tree: TreeCalibration | None
     """How the tree is drawn; None if it is the minimum spanning tree of a perturbed graph."""
     weights: Noise
     """The noise on the weights: of the tree, or of the whole graph where that is perturbed."""
-    spent: Budget
-    """What the release as a whole costs."""
-    weights_spent: Budget | None
-    """What of it goes into the weights; None if a tree is drawn alone."""
+    spent: Budget  # what the release as a whole costs
+    weights_spent: Budget | None  # what of it goes into the weights; None if a tree is drawn alone
     visible_gap: float = 0.0
     """About how far apart weights within and across clusters have to be for clusters to be seen: a
     rule of thumb, set by the plan, which knows the clusterer."""
@@ -78,16 +74,11 @@ class Mechanism(ABC):
     by nothing else. CONTRIBUTING.md has an example of adding one.
     """
 
-    name: ClassVar[str]
-    """What options, plans and files call it."""
-    title: ClassVar[str]
-    """What people call it, in statements."""
-    reference: ClassVar[str]
-    """Where it and its guarantee are proved."""
-    proof: ClassVar[str]
-    """The section of docs/proofs that this implementation rests on."""
-    publishes: ClassVar[Publishes]
-    """Whether noisy weights of a tree or of all edges are published."""
+    name: ClassVar[str]  # what options, plans and files call it
+    title: ClassVar[str]  # what people call it, in statements
+    reference: ClassVar[str]  # where it and its guarantee are proved
+    proof: ClassVar[str]  # the section of docs/proofs that this implementation rests on
+    publishes: ClassVar[Publishes]  # whether noisy weights of a tree or of all edges are published
     variants: ClassVar[tuple[Variant, ...]]
     """The guarantees it can give; a pure one is an approximate one, too."""
     norm: ClassVar[Literal["l1", "l2", "linf"]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ptclust.graph.topology import index_dtype
+from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import (
     ALONE,
@@ -17,17 +19,10 @@ from ptclust.mechanisms.exponential import (
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Calibration
 from ptclust.mechanisms.urn import make_urn
+from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, noise_of_scale, spent_by
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology, WeightedGraph
-    from ptclust.privacy.budget import Budget
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.sensitivity import Sensitivity
 
 
 class Pamst(SpanningTreeMechanism):

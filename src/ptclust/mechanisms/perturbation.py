@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from fractions import Fraction
 
+from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
+from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import least_noise
+from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import MechanismUse
 from ptclust.published import Published
 from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from fractions import Fraction
-
-    from ptclust.graph.topology import Topology, WeightedGraph
-    from ptclust.privacy.budget import Budget
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
-    from ptclust.privacy.statement import MechanismUse
 
 
 class PerturbationMechanism(Mechanism):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Topology
 
 WORK = 4e8
 """About so many steps are made; small graphs need fewer, very large ones more for a single run."""

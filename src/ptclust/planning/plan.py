@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from ptclust._registry import AUTO
-from ptclust.clustering.clusterer import CLUSTERERS, ClusteringRequest
+from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.privacy._numbers import exact
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from ptclust.clustering.clusterer import Clusterer
-    from ptclust.mechanisms import Calibration, Mechanism
 
 __all__ = ["CalibrationRule", "Plan", "PlanRequest", "check_range", "make_plan", "plan"]
 

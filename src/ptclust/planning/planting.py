@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._components import adjacency
 from ptclust._kernel import kernel
 from ptclust.graph.topology import Topology, WeightedGraph
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 WITHIN = (0.1, 0.3)
 """Shares of the weight range within clusters: w_min and w_max of the paper's experiments."""
-ACROSS = (0.9, 1.0)
-"""The same across clusters, at full contrast."""
+ACROSS = (0.9, 1.0)  # the same across clusters, at full contrast
 _GROWTH, _DEPTH, _BRANCH = 0, 1, 2
-_SWEEPS = 64
-"""After as much work as this many sweeps of the whole graph, pieces stay as they are."""
+_SWEEPS = 64  # after as much work as this many sweeps of the whole graph, pieces stay as they are
 
 
 def connected_pieces(topology: Topology, size: int, random: np.random.Generator) -> Ints:

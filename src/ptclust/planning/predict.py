@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,16 +13,10 @@ from ptclust.clustering.clusterer import CLUSTERERS
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
 from ptclust.planning import effort as limits
-from ptclust.planning.plan import PlanRequest
+from ptclust.planning.plan import CalibrationRule, PlanRequest
 from ptclust.planning.result import Prediction
 from ptclust.planning.simulation import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from fractions import Fraction
-
-    from ptclust.planning.plan import CalibrationRule
-    from ptclust.privacy import Sensitivity
+from ptclust.privacy import Sensitivity
 
 
 def predict(

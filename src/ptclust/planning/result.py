@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptclust._tables import right_aligned
 from ptclust.planning.planting import weight_intervals
+from ptclust.privacy import Sensitivity
 
-if TYPE_CHECKING:
-    from ptclust.privacy import Sensitivity
-
-GOAL = 0.9
-"""Mean agreement from which on clusters count as visible."""
+GOAL = 0.9  # mean agreement from which on clusters count as visible
 
 
 @dataclass(frozen=True)
@@ -21,10 +18,8 @@ class Point:
     """Agreement with planted clusters at one epsilon."""
 
     epsilon: float
-    mechanism: str
-    """The mechanism that the plan chooses at this epsilon."""
-    clusterer: str
-    """How what it releases is clustered."""
+    mechanism: str  # the mechanism that the plan chooses at this epsilon
+    clusterer: str  # how what it releases is clustered
     ari: float
     """Mean adjusted Rand index over the repetitions: 1 for the planted clusters, 0 for chance."""
     margin: float | None
@@ -41,14 +36,11 @@ class Point:
 class Curve:
     """Agreement against epsilon for planted clusters of about one size."""
 
-    size: int
-    """What was asked for."""
+    size: int  # what was asked for
     typical_size: int
     """What the topology gave: half of all nodes are in planted clusters of at most so many."""
-    n_clusters: int
-    """How many were planted; the median over the repetitions."""
-    points: tuple[Point, ...]
-    """By epsilon."""
+    n_clusters: int  # how many were planted; the median over the repetitions
+    points: tuple[Point, ...]  # by epsilon
 
     @property
     def visible_from(self) -> float | None:
@@ -96,12 +88,9 @@ class Prediction:
     """As declared; None if none was, and weights were taken to lie in 0 to 1."""
     contrast: float
     repetitions: int
-    planned: float | None
-    """The epsilon that is to be spent."""
-    curves: tuple[Curve, ...]
-    """From the largest clusters to the smallest."""
-    left_out: tuple[str, ...]
-    """What was not tried, and why."""
+    planned: float | None  # the epsilon that is to be spent
+    curves: tuple[Curve, ...]  # from the largest clusters to the smallest
+    left_out: tuple[str, ...]  # what was not tried, and why
 
     @property
     def goal(self) -> float:

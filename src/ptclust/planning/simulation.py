@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._statistics import agreement, margin_of, seed_of
+from ptclust.graph.topology import Topology
 from ptclust.planning.effort import FINE, Effort
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
-from ptclust.planning.planting import MadeUpGraph, connected_pieces, planted_weights, typical_size
+from ptclust.planning.planting import (
+    Ints,
+    MadeUpGraph,
+    connected_pieces,
+    planted_weights,
+    typical_size,
+)
 from ptclust.planning.result import Curve, Point
 from ptclust.privacy.randomness import RandomStream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology
-    from ptclust.planning.planting import Ints
 
 
 @dataclass
@@ -28,8 +28,7 @@ class Simulation:
     """The pipeline on made-up weights over one topology; plans and controls are made once."""
 
     topology: Topology
-    request: PlanRequest
-    """Its epsilon is replaced by those that are tried."""
+    request: PlanRequest  # its epsilon is replaced by those that are tried
     contrast: float
     seed: int
     progress: Callable[[str], None]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 from xml.sax.saxutils import quoteattr
 
 from ptclust._files import written_at_once
 from ptclust.errors import FileError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ptclust.release.release import Release
+from ptclust.release.release import Release
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -29,9 +29,11 @@ import hashlib
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust.clustering.clusterer import Clustering, Cuts
 from ptclust.errors import FileError, InputError, UsageError
@@ -43,11 +45,6 @@ from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 FORMAT = "ptclust-release"
 VERSION = 1

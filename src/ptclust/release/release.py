@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import FileError, InputError
+from ptclust.graph.topology import Topology
 from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
-
-if TYPE_CHECKING:
-    import os
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology
-    from ptclust.privacy.noise import Noise
-    from ptclust.trees.tree import Tree
+from ptclust.trees.tree import Tree
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
