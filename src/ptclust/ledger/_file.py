@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from sqlite3 import Connection
 from typing import NamedTuple, NoReturn
 from uuid import uuid4
 
@@ -136,7 +137,7 @@ def _first_digest(ledger: str) -> str:
 
 
 @contextmanager
-def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+def transaction(path: Path, *, write: bool = False) -> Iterator[Connection]:
     """Yield a connection within a transaction: committed at the end, undone after any error.
 
     A writing transaction is alone from its first line to its last, across processes. When it has
@@ -145,7 +146,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connecti
     # Only SQLite opens the file: closing a second descriptor would drop the locks of this process.
     if not path.is_file():
         raise FileError(
-            f"there is no ledger {path}; make one by ptclust ledger init or Ledger.create"
+            f"there is no ledger {path}; make one: `ptclust ledger init`, Ledger.create"
         )
     try:
         with closing(_connect(path, "rw")) as connection:
@@ -158,7 +159,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connecti
         raise FileError(_in_words(path, error)) from error
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str) -> Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(address, uri=True, timeout=_NAP_SECONDS, isolation_level=None)
     try:
@@ -170,7 +171,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _patiently(connection: sqlite3.Connection, command: str) -> None:
+def _patiently(connection: Connection, command: str) -> None:
     """Carry out a command that has to wait for other processes."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
@@ -199,7 +200,7 @@ def _in_words(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> str:
     return f"the ledger {path} could not be used: {error}"
 
 
-def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
+def _check_kind_of_file(connection: Connection, path: Path) -> None:
     """Refuse a database that is no ledger, of another version, or with other tables."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
@@ -214,12 +215,7 @@ def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def append(
-    connection: sqlite3.Connection,
-    event: str,
-    dataset: str,
-    statement: str,
-    amount: Amount,
-    text: str,
+    connection: Connection, event: str, dataset: str, statement: str, amount: Amount, text: str = ""
 ) -> int:
     """Write an entry at the end of the log; return its number."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -232,24 +228,21 @@ def append(
     return int(number)
 
 
-def open_account(connection: sqlite3.Connection, dataset: str, opened: int, total: Amount) -> None:
+def open_account(connection: Connection, dataset: str, opened: int, total: Amount) -> None:
     """Write the account of a dataset of which nothing has been spent."""
-    connection.execute(
-        "INSERT INTO account VALUES (?, ?, ?, ?, ?, '0', '0', 0)",
-        (dataset, opened, total.kind, *total.written()),
-    )
+    values = (dataset, opened, total.kind, *total.written())
+    connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, '0', '0', 0)", values)
 
 
-def set_spent(connection: sqlite3.Connection, dataset: str, spent: Amount) -> None:
+def set_spent(connection: Connection, dataset: str, spent: Amount) -> None:
     """Write the new sum after one more charge."""
-    connection.execute(
-        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 "
-        "WHERE dataset = ?",
-        (*spent.written(), dataset),
+    sql = (
+        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 WHERE dataset = ?"
     )
+    connection.execute(sql, (*spent.written(), dataset))
 
 
-def accounts_of(connection: sqlite3.Connection) -> dict[str, Account]:
+def accounts_of(connection: Connection) -> dict[str, Account]:
     """Return the accounts by dataset, in the order in which they were opened."""
     rows = connection.execute(
         "SELECT dataset, kind, total, total_delta, spent, spent_delta, n_charges FROM account "
@@ -266,7 +259,7 @@ def refuse(path: Path, reason: str) -> NoReturn:
     raise FileError(f"the ledger {path} is refused, for {reason}; {_REPAIR}")
 
 
-def replay(connection: sqlite3.Connection, path: Path) -> int:
+def replay(connection: Connection, path: Path) -> int:
     """Return the number of entries of a ledger that agrees with itself; FileError otherwise."""
     problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if problems != [("ok",)]:

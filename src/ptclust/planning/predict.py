@@ -69,8 +69,6 @@ def predict(
         By default up to 16.
     random_state : int, default 0
         The same number gives the same prediction.
-    progress : callable
-        Called with what is being done.
 
     Returns
     -------
@@ -95,10 +93,8 @@ def predict(
     1.0
     """
     if not isinstance(topology, Topology):
-        raise InputError(
-            f"a prediction needs a Topology, not a {type(topology).__name__}: it looks at no "
-            "weight. Of a Graph take graph.topology"
-        )
+        kind = f"{type(topology).__name__}: it looks at no weight"
+        raise InputError(f"a prediction needs a Topology, not a {kind}; take graph.topology")
     request = PlanRequest(
         epsilon=1 if planned is None else planned,
         delta=delta,
@@ -156,17 +152,13 @@ def predict(
 def _check(contrast: float, repetitions: int | None, random_state: int) -> None:
     number = isinstance(contrast, (int, float, np.number)) and not isinstance(contrast, bool)
     if not number or not 0 < contrast <= 1:
-        raise UsageError(
-            f"contrast must lie above 0 and be at most 1, not {contrast!r}; 1 is that of the paper"
-        )
+        raise UsageError(f"contrast must be above 0 and at most 1 (the paper's), not {contrast!r}")
     for name, value, least in (("repetitions", repetitions, 1), ("random_state", random_state, 0)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if value is not None and (not whole or value < least):
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if random_state is None:
-        raise UsageError(
-            "random_state must be a whole number: a prediction needs no secret randomness"
-        )
+        raise UsageError("random_state must be a whole number: predictions need no secret noise")
 
 
 def _as_epsilons(epsilons: Sequence[float | Fraction]) -> tuple[float, ...]:

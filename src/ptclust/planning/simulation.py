@@ -107,14 +107,11 @@ class Simulation:
         controls: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
         for i, truth in enumerate(truths):
             random = np.random.default_rng(seed_of(self.seed, "weights", size, i))
-            weights = planted_weights(
-                self.topology, truth, self.weight_range, self.contrast, random
-            )
+            bounds, times = self.weight_range, f"repetition {i + 1} of {len(truths)}"
+            weights = planted_weights(self.topology, truth, bounds, self.contrast, random)
+            what = f"Predicting: clusters of {size:,} nodes, {times}, epsilon = "
             for epsilon in epsilons:
-                self.progress(
-                    f"Predicting: clusters of {size:,} nodes, repetition {i + 1} of {len(truths)}, "
-                    f"epsilon = {epsilon:g}"
-                )
+                self.progress(f"{what}{epsilon:g}")
                 labels = self.labels(weights, epsilon, size, i)
                 scores[epsilon].append(agreement(truth, labels))
                 if controlled:

@@ -198,12 +198,7 @@ class PrivacyStatement:
 
     @classmethod
     def of(
-        cls,
-        spent: Budget,
-        sensitivity: Sensitivity,
-        *,
-        requested: Budget | None = None,
-        **more: Any,
+        cls, spent: Budget, bounds: Sensitivity, *, requested: Budget | None = None, **fields: Any
     ) -> PrivacyStatement:
         """Return the statement of a release that spends a budget, its numbers rounded up.
 
