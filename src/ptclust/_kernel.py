@@ -47,11 +47,7 @@ def inlined(function: _F) -> _F:
 
 
 def merged(function: _F) -> _F:
-    """Compile ``function`` into its one caller.
-
-    A call might raise, as far as the compiler knows, and on a path that may raise numba keeps the
-    reference counts of the arguments.
-    """
+    """Compile ``function`` into its one caller: a call might raise, and counts references then."""
     return _compiled(function, forceinline=True)
 
 

@@ -21,7 +21,7 @@ from ptclust.mechanisms.mechanism import Calibration
 from ptclust.mechanisms.urn import make_urn
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, noise_of_scale, spent_by
-from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 
 
@@ -60,9 +60,7 @@ class Pamst(SpanningTreeMechanism):
             return Calibration(self.name, tree, noise, budget, budget)
         return Calibration(self.name, tree, noise, tree.spent + weights_spent, weights_spent)
 
-    def draw_edges(
-        self, graph: WeightedGraph, exponent: float, stream: RandomStream
-    ) -> NDArray[Any]:
+    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> NDArray[Any]:
         """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
         n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
         edge_dtype = index_dtype(graph.n_edges)

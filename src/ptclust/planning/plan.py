@@ -221,8 +221,7 @@ def plan(
     'laplace'
     """
     if not isinstance(topology, Topology):
-        kind = type(topology).__name__
-        raise InputError(f"a plan needs a Topology, not a {kind}; of a Graph take graph.topology")
+        raise InputError(f"a plan needs a Topology, no {type(topology).__name__}: graph.topology")
     request = PlanRequest(
         epsilon=epsilon,
         delta=delta,
@@ -292,7 +291,5 @@ def check_range(bounds: Bounds | None) -> Bounds | None:
     except (TypeError, ValueError):
         low, high = 0.0, 0.0
     if not -float("inf") < low < high < float("inf"):
-        raise UsageError(
-            f"weight bounds must be two finite numbers, the smaller first, not {bounds!r}"
-        )
+        raise UsageError(f"weight bounds must be finite, the smaller first, not {bounds!r}")
     return low, high

@@ -93,8 +93,10 @@ def predict(
     1.0
     """
     if not isinstance(topology, Topology):
-        kind = f"{type(topology).__name__}: it looks at no weight"
-        raise InputError(f"a prediction needs a Topology, not a {kind}; take graph.topology")
+        raise InputError(
+            f"a prediction needs a Topology, not a {type(topology).__name__}: it looks at no "
+            "weight. Of a Graph take graph.topology"
+        )
     request = PlanRequest(
         epsilon=1 if planned is None else planned,
         delta=delta,

@@ -46,15 +46,10 @@ def write_graphml(release: Release, path: Path) -> None:
     """Write the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
     names = list(map(str, release.names.tolist()))
     if len(set(names)) < len(names):
-        raise FileError(
-            "two node names are the same as text, which GraphML cannot tell apart; rename them"
-        )
-    for name in names:
-        if _NOT_XML.search(name):
-            raise FileError(
-                f"the node name {name!r} holds a character that XML does not admit; rename it, "
-                "or write CSV or Parquet"
-            )
+        raise FileError("two node names are the same as text, all that GraphML has; rename them")
+    if odd := next(filter(_NOT_XML.search, names), None):
+        remedy = "rename it, or write CSV or Parquet"
+        raise FileError(f"the node name {odd!r} has a character that XML does not admit; {remedy}")
     with (
         written_at_once(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
