@@ -20,21 +20,19 @@ underflows: rates are never added as floating-point numbers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
 from ptclust.privacy._chacha_kernel import coin_flips_all_zero, uniform53, uniform_below
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Stream = NDArray[np.uint32]
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Stream = NDArray[np.uint32]
 
 #: The sampler rounds exponents, in units of log 2, to multiples of 2^-GRID.
 GRID = 40

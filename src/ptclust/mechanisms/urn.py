@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def make_urn(
