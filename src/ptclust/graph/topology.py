@@ -15,6 +15,11 @@ from ptclust._components import label_components
 from ptclust._kernel import kernel
 from ptclust.errors import GraphError, WeightError
 
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
 _FRACTION = re.compile(r"\.\d{3}")
 
 Say = Callable[[Iterable[int]], str]
