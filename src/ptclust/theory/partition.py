@@ -178,10 +178,11 @@ def positive_weights(graph: Graph | WeightedTree, what: str) -> Floats:
     bad = np.flatnonzero(~(graph.weights > 0))
     if len(bad):
         a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
-        raise WeightError(
-            f"{what} needs positive weights, and the edge {a!r} - {b!r} has a weight of zero or "
-            f"less ({len(bad)} such weights in all); shift the weights, or merge such nodes"
+        edge = (
+            f"the edge {a!r} - {b!r} has a weight of zero or less ({len(bad)} such weights in all)"
         )
+        shift = "shift the weights, or merge such nodes"
+        raise WeightError(f"{what} needs positive weights, and {edge}; {shift}")
     return graph.weights
 
 
@@ -195,10 +196,9 @@ def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> Ints:
     """Return a set of nodes as ascending distinct numbers; raise UsageError if they are none."""
     array = np.asarray(nodes)
     if array.size and (array.ndim != 1 or not np.issubdtype(array.dtype, np.integer)):
-        raise UsageError(
-            f"{what} must be one-dimensional node numbers, not {array.ndim}-dimensional "
-            f"{array.dtype}; np.flatnonzero makes numbers of a mask, graph.names holds the names"
-        )
+        given = f"must be one-dimensional node numbers, not {array.ndim}-dimensional {array.dtype}"
+        use = "np.flatnonzero makes numbers of a mask, graph.names holds the names"
+        raise UsageError(f"{what} {given}; {use}")
     numbers = np.unique(array).astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= n_nodes)]
     if len(outside):
