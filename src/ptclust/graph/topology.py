@@ -122,11 +122,9 @@ class Topology:
         self._names = None if names is None else _as_names(names)
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
         if (edge := first_outside(sources, targets, self.n_nodes)) >= 0:
-            joins = (
-                f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are"
-            )
-            use = "renumber them, or use Graph.from_dataframe"
-            raise GraphError(f"{joins} numbered 0 to {self.n_nodes - 1}; {use}")
+            joins = f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}"
+            use = f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
+            raise GraphError(f"{joins}, but the nodes are {use}")
         dtype = index_dtype(self.n_nodes)
         self.sources = frozen(sources.astype(dtype))
         self.targets = frozen(targets.astype(dtype))

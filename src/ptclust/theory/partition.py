@@ -178,11 +178,9 @@ def positive_weights(graph: Graph | WeightedTree, what: str) -> Floats:
     bad = np.flatnonzero(~(graph.weights > 0))
     if len(bad):
         a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
-        edge = (
-            f"the edge {a!r} - {b!r} has a weight of zero or less ({len(bad)} such weights in all)"
-        )
-        shift = "shift the weights, or merge such nodes"
-        raise WeightError(f"{what} needs positive weights, and {edge}; {shift}")
+        edge = f"the edge {a!r} - {b!r} has a weight of zero or less"
+        shift = f"({len(bad)} such weights in all); shift the weights, or merge such nodes"
+        raise WeightError(f"{what} needs positive weights, and {edge} {shift}")
     return graph.weights
 
 

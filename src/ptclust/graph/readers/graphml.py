@@ -91,11 +91,9 @@ class _Reader:
             raise WeightError(f"{lacks}; {listed}")
         weights = [value for value in self.weights if value is not None]
         if len(weights) < len(self.weights):
-            line = self.lines[self.weights.index(None)]
+            where = f"at line {self.lines[self.weights.index(None)]} of {self.path}"
             such = f"({self.weights.count(None)} such edges in all); give every edge one"
-            raise WeightError(
-                f"the edge at line {line} of {self.path} has no {self.weight!r} {such}"
-            )
+            raise WeightError(f"the edge {where} has no {self.weight!r} {such}")
         return weights
 
     def _doctype(self, *_: object) -> None:
