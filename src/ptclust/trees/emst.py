@@ -93,8 +93,9 @@ def euclidean_spanning_edges(points: Floats) -> tuple[Ints, Ints, Floats, Ints]:
     >>> list(zip(sources.tolist(), targets.tolist(), weights.tolist(), pair_ids.tolist()))
     [(0, 1, 5.0, 0), (0, 2, 1.0, 1), (1, 3, 2.0, 4)]
     """
-    points, n_points = np.asarray(points, dtype=np.float64), len(points)
+    points = np.asarray(points, dtype=np.float64)
     _check_points(points)
+    n_points = len(points)
     squares, keys = _boruvka(points) if n_points > 1 else (np.empty(0), np.empty(0, np.int64))
     order = np.argsort(keys)
     sources, targets = np.divmod(keys[order], max(n_points, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,6 @@ from ptclust.graph.topology import (
     edge_number,
     frozen,
 )
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class Tree(HasTopology):
@@ -104,7 +101,7 @@ class Tree(HasTopology):
         _fill_linkage(self.sources, self.targets, self.weights, order, linkage)
         return linkage
 
-    def to_networkx(self) -> nx.Graph:
+    def to_networkx(self) -> Any:
         """Return a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
         graph = package("networkx", "Tree.to_networkx").Graph()
         names = self.names.tolist()
