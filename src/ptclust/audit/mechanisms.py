@@ -117,6 +117,14 @@ class ValuesRelease:
     pair: Pair
     secure: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        mechanism = self.plan.mechanism
+        if self.plan.chosen.tree is not None and not mechanism.laws(self.graph):
+            raise PtclustError(
+                f"the mechanism {mechanism.name!r} draws a tree and has no law to audit it by; "
+                "define its laws()"
+            )
+
     def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases under a seeded stream."""
         graph, mechanism = make_graph(self.graph, weights), self.plan.mechanism
@@ -151,17 +159,12 @@ class ValuesRelease:
         mechanism, tree = self.plan.mechanism, self.plan.chosen.tree
         if tree is None:
             return None
-        laws = mechanism.laws(self.graph)
-        if not laws:
-            raise PtclustError(
-                f"the mechanism {mechanism.name!r} draws a tree and has no law to audit it by; "
-                "define its laws()"
-            )
+        law = mechanism.laws(self.graph)[0]
         here, there = (
-            laws[0].log_probabilities(sampler_energies(weights, tree.exponent))
+            law.log_probabilities(sampler_energies(weights, tree.exponent))
             for weights in (self.pair.weights, self.pair.neighbour)
         )
-        codes = (sum(1 << edge for edge in each) for each in laws[0].trees)
+        codes = (sum(1 << edge for edge in each) for each in law.trees)
         return dict(zip(codes, (here - there).tolist(), strict=True))
 
 
