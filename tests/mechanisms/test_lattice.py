@@ -217,7 +217,7 @@ def test_a_failure_of_opendp_shows_no_value(monkeypatch: pytest.MonkeyPatch) -> 
 
         return measurement
 
-    monkeypatch.setitem(INSIDE, "_measurement", fail)
+    monkeypatch.setitem(INSIDE, "lattice_measurement", fail)
     with pytest.raises(PtclustError, match="Nothing was released") as refused:
         add_noise([SECRET], noise_of_scale(1.0, 1))
     assert "123" not in "".join(traceback.format_exception(refused.value))
