@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 
 from ptclust._kernel import inlined, kernel
 
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
 
 @inlined
-def find(parent: NDArray[Any], node: int) -> int:
+def find(parent: Array, node: int) -> int:
     """Return the root of ``node``, halving the path on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -20,7 +25,7 @@ def find(parent: NDArray[Any], node: int) -> int:
 
 
 @inlined
-def union(parent: NDArray[Any], a: int, b: int) -> None:
+def union(parent: Array, a: int, b: int) -> None:
     """Join the components of the roots ``a`` and ``b``: the larger index below the smaller.
 
     That is random enough for shallow trees, needs no rank array, and leaves every parent at most
@@ -33,7 +38,7 @@ def union(parent: NDArray[Any], a: int, b: int) -> None:
 
 
 @kernel
-def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]) -> int:
+def label_components(sources: Array, targets: Array, parent: Array) -> int:
     """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
@@ -44,7 +49,7 @@ def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArr
 
 
 @inlined
-def number_roots(parent: NDArray[Any]) -> int:
+def number_roots(parent: Array) -> int:
     """Number the components of a union-find in place, by first appearance; return how many."""
     count = 0
     for node in range(len(parent)):
@@ -57,7 +62,7 @@ def number_roots(parent: NDArray[Any]) -> int:
 
 
 @kernel
-def number_by_first_appearance(codes: NDArray[Any], new_code: NDArray[Any]) -> int:
+def number_by_first_appearance(codes: Array, new_code: Array) -> int:
     """Renumber ``codes`` in place as 0, 1, 2, ... in order of first appearance; negative ones stay.
 
     ``new_code`` has a place for every code and is filled with -1 on entry; on return it maps old
@@ -77,12 +82,12 @@ def number_by_first_appearance(codes: NDArray[Any], new_code: NDArray[Any]) -> i
 class Adjacency(NamedTuple):
     """The edges at every node; those at node v have the places indptr[v] to indptr[v + 1]."""
 
-    indptr: NDArray[np.int64]
-    neighbours: NDArray[Any]
-    edges: NDArray[np.int64]
+    indptr: Ints
+    neighbours: Array
+    edges: Ints
 
 
-def adjacency(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> Adjacency:
+def adjacency(sources: Array, targets: Array, n_nodes: int) -> Adjacency:
     """Return the neighbours of every node and the edges to them, in the order of the edges."""
     size = 2 * len(sources)
     near = Adjacency(
@@ -94,11 +99,7 @@ def adjacency(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> Adj
 
 @kernel
 def fill_adjacency(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[Any],
-    edges: NDArray[np.int64],
+    sources: Array, targets: Array, indptr: Ints, neighbours: Array, edges: Ints
 ) -> None:
     """Write an adjacency into its arrays; ``indptr`` is zero on entry."""
     for edge in range(len(sources)):

@@ -33,6 +33,7 @@ from ptclust.clustering.contraction._partition_kernel import (
     move_due_nodes,
     move_nodes,
     numbered,
+    search_on,
     search_partition,
     walk_down,
 )
@@ -81,15 +82,6 @@ def search_from_both(a, b, n, affinity, price):
     starts = single, contract_further(a, b, affinity, price, single)
     found = [search_partition(a, b, neighbours, affinity, price, start) for start in starts]
     return max(found, key=lambda one: one[1])
-
-
-def arguments(a, b, near, affinity, price):
-    """Return what ``climb`` and ``walk_down`` are given first."""
-    return a, b, near.indptr, near.neighbours, affinity[near.edges], affinity, price
-
-
-def buffers(n):
-    return np.empty(n, bool), np.empty(n)
 
 
 class TestGreedyContraction:
@@ -276,9 +268,7 @@ class TestSearch:
         neighbours, affinity = adjacency(a, b, 100), random.normal(-0.1, 1, len(a))
         start, n_clusters = connected_pieces(a, b, random.integers(0, 8, 100))
         first = agreement_within(a, b, affinity, start) - price * n_clusters
-        found, value = walk_down(
-            *arguments(a, b, neighbours, affinity, price), start, first, *buffers(100)
-        )
+        found, value = walk_down(search_on(a, b, neighbours, affinity, price), start, first)
         labels, best, best_value, n_better = start, start, first, 0
         while n_clusters > 2:
             target = n_clusters - 1 if n_clusters <= 16 else n_clusters * 4 // 5
@@ -298,9 +288,9 @@ class TestSearch:
     @pytest.mark.parametrize("seed", range(5))
     def test_where_a_climb_ends_another_finds_nothing(self, seed):
         a, b, random = random_graph(seed)
-        args = arguments(a, b, adjacency(a, b, 300), random.normal(-0.1, 1, len(a)), 2.0)
-        labels, value = climb(*args, np.arange(300), *buffers(300))
-        again, same = climb(*args, labels, *buffers(300))
+        on = search_on(a, b, adjacency(a, b, 300), random.normal(-0.1, 1, len(a)), 2.0)
+        labels, value = climb(on, np.arange(300))
+        again, same = climb(on, labels)
         assert again.tolist() == labels.tolist()
         assert same == value
 
@@ -310,8 +300,7 @@ class TestSearch:
         affinity = random.normal(0.1, 1, len(a))
         start, _ = connected_pieces(a, b, random.integers(0, 5, 300))
         before = agreement_within(a, b, affinity, start) - 2.0 * (start.max() + 1)
-        args = arguments(a, b, adjacency(a, b, 300), affinity, 2.0)
-        labels, value = climb(*args, start, *buffers(300))
+        labels, value = climb(search_on(a, b, adjacency(a, b, 300), affinity, 2.0), start)
         assert value >= before
         assert value == pytest.approx(
             agreement_within(a, b, affinity, labels) - 2.0 * (labels.max() + 1)

@@ -8,7 +8,7 @@ scale and shape are public, so many weights together still show the two levels.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from ptclust._kernel import inlined, kernel
 from ptclust.errors import WeightError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from ptclust._components import Array, Ints, Reals
     from ptclust.privacy.noise import Noise
-
-__all__ = ["APART", "Levels", "NoisyWeights", "affinities", "two_levels"]
 
 APART = 4.0
 """Levels closer than this many standard deviations of the true weights are but a spread.
@@ -41,7 +40,7 @@ _DROWNED = 1e100
 class NoisyWeights(NamedTuple):
     """Released weights and what is known of their noise."""
 
-    values: NDArray[np.float64]
+    values: Reals
     deviation: float
     """Standard deviation of the noise."""
     is_laplace: bool
@@ -52,11 +51,6 @@ class NoisyWeights(NamedTuple):
         """Return the weights from 0 to about 1, so that no square overflows and none vanishes.
 
         No cluster depends on shift or unit. The unit is a power of two, so that it rounds nothing.
-
-        >>> from ptclust.privacy.noise import Noise
-        >>> noise = Noise("laplace", scale=1e9, granularity=0, n_values=2)
-        >>> NoisyWeights.of([-2.0, 6.0], noise).values
-        array([0. , 0.5])
         """
         values = np.array(weights, dtype=np.float64)
         if not np.isfinite(values).all():
@@ -76,10 +70,6 @@ class NoisyWeights(NamedTuple):
 
         Far is further from the middle 98 % than half of what those span: beyond 4.6 deviations of
         Gaussian noise.
-
-        >>> weights = NoisyWeights(np.append(np.linspace(0, 1, 201), 1e9), 0.1, is_laplace=False)
-        >>> round(float(weights.without_outliers().values.max()), 1)
-        1.5
         """
         if not len(self.values):
             return self
@@ -89,7 +79,7 @@ class NoisyWeights(NamedTuple):
         reach = (high - low) / 2
         return self._replace(values=np.clip(self.values, low - reach, high + reach))
 
-    def at(self, edges: NDArray[np.int64]) -> NoisyWeights:
+    def at(self, edges: Ints) -> NoisyWeights:
         """Return those of some edges."""
         return self._replace(values=self.values[edges])
 
@@ -133,13 +123,8 @@ def two_levels(weights: NoisyWeights) -> Levels:
     return Levels(*found)
 
 
-def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
-    """Return the log-likelihood ratio of every weight for the low level against the high one.
-
-    >>> levels = Levels(log_likelihood=0.0, share=0.5, low=0.0, high=1.0, variance=1.0)
-    >>> affinities(NoisyWeights(np.array([0.0, 0.5, 2.0]), 1.0, is_laplace=False), levels)
-    array([ 0.5,  0. , -1.5])
-    """
+def affinities(weights: NoisyWeights, levels: Levels) -> Reals:
+    """Return the log-likelihood ratio of every weight for the low level against the high one."""
     values = weights.values
     if weights.is_laplace:
         scale = math.sqrt(levels.variance / 2)
@@ -175,8 +160,8 @@ def log_constant(variance: float, is_laplace: bool) -> float:
 
 @inlined
 def one_round(
-    values: NDArray[np.float64],
-    counts: NDArray[np.float64],
+    values: Reals,
+    counts: Reals,
     total: float,
     share: float,
     low: float,
@@ -216,11 +201,7 @@ def one_round(
 
 @kernel
 def fit_two_levels(
-    values: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    noise_variance: float,
-    is_laplace: bool,
-    starts: NDArray[Any],
+    values: Reals, counts: Reals, noise_variance: float, is_laplace: bool, starts: Array
 ) -> tuple[float, float, float, float, float]:
     """Return the largest log-likelihood from all starts, share of the low level, levels, variance.
 

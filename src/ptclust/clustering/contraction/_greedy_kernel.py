@@ -16,7 +16,7 @@ and all arrays keep the size they start with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ptclust._components import find, number_by_first_appearance
 from ptclust._kernel import inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from ptclust._components import Array, Ints, Reals
 
 #: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed).
 MULTIPLIER = -7046029254386353131
@@ -46,7 +46,7 @@ def pair(a: int, b: int, n_nodes: int) -> int:
 
 
 @kernel
-def slot_of(keys: NDArray[np.int64], key: int) -> int:
+def slot_of(keys: Ints, key: int) -> int:
     """Return where the key is, or where it would go."""
     mask = len(keys) - 1
     slot = home(key, mask)
@@ -56,7 +56,7 @@ def slot_of(keys: NDArray[np.int64], key: int) -> int:
 
 
 @kernel
-def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) -> None:
+def take_out(keys: Ints, values: Reals, slot: int) -> None:
     """Empty a slot and close the gap: what follows moves up unless that is before its home."""
     mask = len(keys) - 1
     gap = slot
@@ -72,7 +72,7 @@ def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) ->
 
 
 @inlined
-def kth_smallest(values: NDArray[np.float64], n_values: int, k: int) -> float:
+def kth_smallest(values: Reals, n_values: int, k: int) -> float:
     """Return the value that sorting would put at k, by Hoare's selection; ``values`` is permuted.
 
     ``np.partition`` does the same, but takes 5 s to compile.
@@ -103,9 +103,7 @@ def precedes(sum_a: float, key_a: int, sum_b: float, key_b: int) -> bool:
 
 
 @inlined
-def rise(
-    sums: NDArray[np.float64], pairs: NDArray[np.int64], i: int, total: float, key: int
-) -> None:
+def rise(sums: Reals, pairs: Ints, i: int, total: float, key: int) -> None:
     """Put an entry at the end of the heap, i, and move it up to where it belongs."""
     while i > 0:
         above = (i - 1) >> 1
@@ -117,7 +115,7 @@ def rise(
 
 
 @inlined
-def sink(sums: NDArray[np.float64], pairs: NDArray[np.int64], n_heap: int) -> None:
+def sink(sums: Reals, pairs: Ints, n_heap: int) -> None:
     """Put the entry behind the end of the heap first, and move it down to where it belongs."""
     total, key = sums[n_heap], pairs[n_heap]
     i, child = 0, 1
@@ -133,14 +131,7 @@ def sink(sums: NDArray[np.float64], pairs: NDArray[np.int64], n_heap: int) -> No
 
 
 @kernel
-def fill(
-    sums: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    values: NDArray[np.float64],
-    floor: float,
-    price: float,
-) -> int:
+def fill(sums: Reals, pairs: Ints, keys: Ints, values: Reals, floor: float, price: float) -> int:
     """Make a heap of all sums down to the floor that are worth a joint cluster; return its size."""
     n_heap = 0
     for slot in range(len(keys)):
@@ -151,13 +142,7 @@ def fill(
 
 
 @inlined
-def next_floor(
-    keys: NDArray[np.int64],
-    values: NDArray[np.float64],
-    price: float,
-    portion: int,
-    waiting: NDArray[np.float64],
-) -> float:
+def next_floor(keys: Ints, values: Reals, price: float, portion: int, waiting: Reals) -> float:
     """Return the least of the largest sums: of one in so many of those worth a joint cluster."""
     n_waiting = 0
     for slot in range(len(keys)):
@@ -174,12 +159,7 @@ def next_floor(
 
 @inlined
 def list_neighbours(
-    keys: NDArray[np.int64],
-    n_nodes: int,
-    first: NDArray[np.int64],
-    length: NDArray[np.int64],
-    following: NDArray[np.int64],
-    neighbour: NDArray[np.int64],
+    keys: Ints, n_nodes: int, first: Ints, length: Ints, following: Ints, neighbour: Ints
 ) -> None:
     """Write first cell and length of every node's list; of every cell, the next and whom it names.
 
@@ -214,12 +194,8 @@ def list_neighbours(
 
 @kernel
 def contract_greedily(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    n_nodes: int,
-    price: float,
-) -> tuple[NDArray[np.int64], int]:
+    sources: Array, targets: Array, affinity: Reals, n_nodes: int, price: float
+) -> tuple[Ints, int]:
     """Join the pair of clusters with the largest sum until none exceeds minus the price.
 
     Of equal sums the pair with the smaller nodes comes first. Returns the cluster of every node,

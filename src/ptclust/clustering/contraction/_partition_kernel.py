@@ -8,7 +8,7 @@ their place. The best partition on the way is kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ptclust._kernel import inlined, kernel
 from ptclust.clustering.contraction._greedy_kernel import contract_greedily
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from ptclust._components import Array, Flags, Ints, Reals
 
 #: A gain below this, in units of log-likelihood, is rounding.
 GAIN = 1e-9
@@ -40,8 +40,22 @@ FEW_CLUSTERS = 16
 UNAFFORDABLE = 1e300
 
 
+class Search(NamedTuple):
+    """What a search looks at: edges, neighbours of every node, affinities, and the price."""
+
+    sources: Ints
+    targets: Ints
+    indptr: Ints
+    indices: Ints  # neighbours
+    data: Reals  # affinities to them
+    affinity: Reals  # of the edges
+    price: float
+    is_due: Flags  # a buffer with a place for every node, as shared
+    shared: Reals
+
+
 @kernel
-def numbered(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def numbered(labels: Ints) -> tuple[Ints, int]:
     """Return labels 0, 1, 2, ... by first appearance, and how many there are."""
     new, number = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for node in range(len(labels)):
@@ -50,9 +64,7 @@ def numbered(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
 
 
 @kernel
-def connected_pieces(
-    sources: NDArray[Any], targets: NDArray[Any], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], int]:
+def connected_pieces(sources: Array, targets: Array, labels: Ints) -> tuple[Ints, int]:
     """Return the connected pieces of all clusters, numbered, and how many there are."""
     parent = np.empty(len(labels), np.int64)
     for node in range(len(labels)):
@@ -65,52 +77,25 @@ def connected_pieces(
     return parent, number_roots(parent)
 
 
-def induced_edges(
-    near: Adjacency, members: NDArray[np.int64], number: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def induced_edges(near: Adjacency, members: Ints, number: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the edges between members, and their ends by place in ``members``.
 
     ``number`` has a place for every node and is -1 throughout, before and after.
     """
-    size = int((near.indptr[members + 1] - near.indptr[members]).sum())
-    found = np.empty((3, size), np.int64)
-    edges, a, b = found[:, : list_induced_edges(*near, members, number, *found)].copy()
-    return edges, a, b
+    degree = near.indptr[members + 1] - near.indptr[members]
+    first = np.repeat(np.arange(len(members)), degree)
+    # A node's places follow each other, and begin after those of the members before it.
+    skipped = near.indptr[members] - (np.cumsum(degree) - degree)
+    places = np.arange(len(first)) + skipped[first]
+    number[members] = np.arange(len(members))
+    second = number[near.neighbours[places]]
+    number[members] = -1
+    once = np.flatnonzero(second > first)
+    return near.edges[places[once]], first[once], second[once]
 
 
 @kernel
-def list_induced_edges(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    members: NDArray[np.int64],
-    number: NDArray[np.int64],
-    found: NDArray[np.int64],
-    a: NDArray[np.int64],
-    b: NDArray[np.int64],
-) -> int:
-    """Write what ``induced_edges`` returns; return how many there are."""
-    for i in range(len(members)):
-        number[members[i]] = i
-    count = 0
-    for i in range(len(members)):
-        for place in range(indptr[members[i]], indptr[members[i] + 1]):
-            other = number[neighbours[place]]
-            if other > i:
-                found[count], a[count], b[count] = edges[place], i, other
-                count += 1
-    for i in range(len(members)):
-        number[members[i]] = -1
-    return count
-
-
-@kernel
-def agreement_within(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-) -> float:
+def agreement_within(sources: Array, targets: Array, affinity: Reals, labels: Ints) -> float:
     """Return the sum of the affinities of all edges within clusters."""
     total = 0.0
     for edge in range(len(sources)):
@@ -119,26 +104,18 @@ def agreement_within(
     return total
 
 
-def move_nodes(
-    near: Adjacency, affinity: NDArray[np.float64], labels: NDArray[np.int64], price: float
-) -> int:
+def move_nodes(near: Adjacency, affinity: Reals, labels: Ints, price: float) -> int:
     """Move nodes to a neighbour's cluster, or to one of their own, while that gains.
 
     ``labels``, below the number of nodes, are changed in place. Returns how many moves were made.
     """
+    indptr, indices, edges = near
     is_due, shared = np.ones(len(labels), np.bool_), np.empty(len(labels))
-    data = affinity[near.edges]
-    return move_due_nodes(near.indptr, near.neighbours, data, labels, price, is_due, shared)
+    return move_due_nodes(indptr, indices, affinity[edges], labels, price, is_due, shared)
 
 
 @inlined
-def choose(
-    candidates: NDArray[np.int64],
-    n_candidates: int,
-    sums: NDArray[np.float64],
-    is_alone: bool,
-    price: float,
-) -> int:
+def choose(candidates: Ints, n_candidates: int, sums: Reals, is_alone: bool, price: float) -> int:
     """Return the best cluster of those gathered: the first, where the node is, unless it gains.
 
     -1 is a new cluster, which costs the price; a node that is alone saves it by leaving.
@@ -155,13 +132,13 @@ def choose(
 
 @kernel
 def move_due_nodes(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    data: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    indptr: Ints,
+    indices: Ints,
+    data: Reals,
+    labels: Ints,
     price: float,
-    is_due: NDArray[np.bool_],
-    shared: NDArray[np.float64],
+    is_due: Flags,
+    shared: Reals,
 ) -> int:
     """Let nodes move that are due; return how many times one did.
 
@@ -241,13 +218,8 @@ def move_due_nodes(
 
 @inlined
 def join_down(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    n_clusters: int,
-    target: int,
-) -> NDArray[np.int64]:
+    sources: Array, targets: Array, affinity: Reals, labels: Ints, n_clusters: int, target: int
+) -> Ints:
     """Join the least clearly separated adjacent clusters until ``target`` or none such are left.
 
     How clearly is the sum of affinities between, over the root of their number: in units of its
@@ -290,11 +262,8 @@ def join_down(
 
 @kernel
 def between_clusters(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    sources: Array, targets: Array, affinity: Reals, labels: Ints
+) -> tuple[Ints, Ints, Reals]:
     """Return the clusters that edges across join, and the affinities of these edges."""
     count = 0
     for edge in range(len(sources)):
@@ -311,12 +280,8 @@ def between_clusters(
 
 
 def contract_further(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    price: float,
-    labels: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    sources: Array, targets: Array, affinity: Reals, price: float, labels: Ints
+) -> Ints:
     """Return the partition in which greedy contraction ends that has come as far as ``labels``.
 
     The price only says when to stop: what was contracted at a lower one stays so. The clusters are
@@ -328,13 +293,7 @@ def contract_further(
 
 @inlined
 def move_clusters(
-    a: NDArray[np.int64],
-    b: NDArray[np.int64],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    price: float,
-    is_due: NDArray[np.bool_],
-    shared: NDArray[np.float64],
+    a: Ints, b: Ints, affinity: Reals, labels: Ints, price: float, is_due: Flags, shared: Reals
 ) -> int:
     """Do what ``move_nodes`` does, for nodes that have no adjacency yet."""
     indptr = np.empty(len(labels) + 1, np.int64)
@@ -350,19 +309,9 @@ def move_clusters(
 
 
 @inlined
-def climb(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    data: NDArray[np.float64],
-    affinity: NDArray[np.float64],
-    price: float,
-    labels: NDArray[np.int64],
-    is_due: NDArray[np.bool_],
-    shared: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], float]:
+def climb(on: Search, labels: Ints) -> tuple[Ints, float]:
     """Let nodes and clusters move and join until nothing gains; return partition and value."""
+    sources, targets, indptr, indices, data, affinity, price, is_due, shared = on
     best, best_value = labels, -np.inf
     for _ in range(TURNS):
         moved = np.empty(len(labels), np.int64)
@@ -387,24 +336,13 @@ def climb(
 
 
 @inlined
-def walk_down(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    data: NDArray[np.float64],
-    affinity: NDArray[np.float64],
-    price: float,
-    best: NDArray[np.int64],
-    best_value: float,
-    is_due: NDArray[np.bool_],
-    shared: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], float]:
+def walk_down(on: Search, best: Ints, best_value: float) -> tuple[Ints, float]:
     """Join clusters one after the other; return the best partition on the way and its value.
 
     Nodes that have settled at no price settle elsewhere at this one only if they share less than
     minus the price with their cluster, or a neighbour moves.
     """
+    sources, targets, indptr, indices, data, affinity, price, is_due, shared = on
     labels, n_clusters = numbered(best)
     while 2 < n_clusters <= MOST_CLUSTERS:
         target = n_clusters - 1 if n_clusters <= FEW_CLUSTERS else n_clusters * 4 // 5
@@ -436,37 +374,37 @@ def walk_down(
 
 @kernel
 def climb_and_walk_down(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    data: NDArray[np.float64],
-    affinity: NDArray[np.float64],
+    sources: Ints,
+    targets: Ints,
+    indptr: Ints,
+    indices: Ints,
+    data: Reals,
+    affinity: Reals,
     price: float,
-    start: NDArray[np.int64],
-    is_due: NDArray[np.bool_],
-    shared: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], float]:
-    """Do what ``search_partition`` says; ``is_due`` and ``shared`` are buffers."""
-    labels, value = climb(
-        sources, targets, indptr, indices, data, affinity, price, start, is_due, shared
-    )
-    return walk_down(
-        sources, targets, indptr, indices, data, affinity, price, labels, value, is_due, shared
+    is_due: Flags,
+    shared: Reals,
+    start: Ints,
+) -> tuple[Ints, float]:
+    """Do what ``search_partition`` says; to pass a ``Search`` from Python takes much longer."""
+    on = Search(sources, targets, indptr, indices, data, affinity, price, is_due, shared)
+    labels, value = climb(on, start)
+    return walk_down(on, labels, value)
+
+
+def search_on(
+    sources: Ints, targets: Ints, near: Adjacency, affinity: Reals, price: float
+) -> Search:
+    """Return what a search looks at."""
+    n_nodes = len(near.indptr) - 1
+    is_due, shared = np.empty(n_nodes, np.bool_), np.empty(n_nodes)
+    data = affinity[near.edges]
+    return Search(
+        sources, targets, near.indptr, near.neighbours, data, affinity, price, is_due, shared
     )
 
 
 def search_partition(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    near: Adjacency,
-    affinity: NDArray[np.float64],
-    price: float,
-    start: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], float]:
+    sources: Ints, targets: Ints, near: Adjacency, affinity: Reals, price: float, start: Ints
+) -> tuple[Ints, float]:
     """Return a partition into connected clusters, numbered by first appearance, and its value."""
-    indptr, indices, edges = near
-    is_due, shared = np.empty(len(start), np.bool_), np.empty(len(start))
-    return climb_and_walk_down(
-        sources, targets, indptr, indices, affinity[edges], affinity, price, start, is_due, shared
-    )
+    return climb_and_walk_down(*search_on(sources, targets, near, affinity, price), start)
