@@ -85,13 +85,17 @@ def _number_strings(sources: pl.Series, targets: pl.Series) -> tuple[Array, Arra
     Several times faster than a polars Categorical, which numbers one string at a time.
     """
     for seed in count():
-        keys = _interleaved(*(ids.hash(seed).to_numpy() for ids in (sources, targets)))
+        keys = _interleaved(_hashes(sources, seed), _hashes(targets, seed))
         codes, firsts = _first_appearances(keys)
         a, b = codes[0::2].copy(), codes[1::2].copy()
         names = _picked(sources, targets, firsts)
         if names.gather(a).equals(sources) and names.gather(b).equals(targets):
             return a, b, names
     raise AssertionError("unreachable")
+
+
+def _hashes(strings: pl.Series, seed: int) -> _Keys:
+    return strings.hash(seed).to_numpy()
 
 
 def _picked(sources: pl.Series, targets: pl.Series, positions: Ints) -> pl.Series:
