@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 from numpy.random import Generator
 
+from ptclust._types import Floats, Ints
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
-from ptclust.graph.topology import Floats, Ints
 
 Family = Literal["circles", "moons", "blobs", "chains", "multiscale", "blocks"]
 PAPER: tuple[Family, ...] = ("circles", "moons")  # the families of the paper's experiments

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptclust._types import Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, PrivacyWarning, WeightError
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
@@ -319,7 +319,7 @@ def _library(data: Any) -> str | None:
     return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
 
 
-def tree_of_points(points: NDArray[np.float64]) -> tuple[Tree, NDArray[np.int64]]:
+def tree_of_points(points: Floats) -> tuple[Tree, Ints]:
     """Return the Euclidean spanning tree of the distinct points, and the node of every point.
 
     DBMSTClu has no use for a distance of zero: identical points share a node, named by the row of

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ptclust._types import Floats
 from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
 from ptclust.audit.statistical import Outcomes
-from ptclust.graph.topology import Floats
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest
 from ptclust.privacy import Noise, RandomStream

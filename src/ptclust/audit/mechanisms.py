@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ptclust._types import Floats, Ints
 from ptclust.audit.search import farthest
 from ptclust.audit.statistical import LIKELIHOOD, Outcomes
 from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import Graph
-from ptclust.graph.topology import Floats, Ints
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.laws import SmallGraph
 from ptclust.mechanisms.urn import sampler_energies

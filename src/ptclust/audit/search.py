@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from ptclust.graph.topology import Bools
-from ptclust.graph.topology import Floats as Vector
+from ptclust._types import Bools
+from ptclust._types import Floats as Vector
 from ptclust.mechanisms.laws import TreeLaw
 from ptclust.mechanisms.urn import sampler_energies
 from ptclust.privacy import Sensitivity

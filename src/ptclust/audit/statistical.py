@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptclust._statistics import clopper_pearson
-from ptclust.graph.topology import Bools, Floats, Ints
+from ptclust._types import Bools, Floats, Ints
 
 Values = NDArray[np.generic]
 # What was seen in every draw, by feature: floats have an order, whole numbers are names.

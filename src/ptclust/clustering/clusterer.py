@@ -16,7 +16,7 @@ from ptclust.clustering.normalise import Reweighted, check_constants, normalisat
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from ptclust._components import Array, Ints, Reals
+    from ptclust._types import Array, Floats, Ints
     from ptclust.privacy.noise import Noise
 
 Publishes = Literal["tree", "graph"]
@@ -29,7 +29,7 @@ class Cuts:
 
     edge_ids: Array
     """Ids, in the graph, of the edges that were cut."""
-    dbcvi: Reals | None = None
+    dbcvi: Floats | None = None
     """DBCVI right after each cut, if the clusterer computes it."""
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Published(Protocol):
         """The topology whose edges have noisy weights: the graph's, or the tree's."""
 
     @property
-    def noisy_weights(self) -> Reals:
+    def noisy_weights(self) -> Floats:
         """The noisy weight of every edge of ``topology``."""
 
     @property

@@ -13,7 +13,7 @@ from ptclust.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ptclust._components import Array, Ints, Reals
+    from ptclust._types import Array, Floats, Ints
 
 __all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separation", "validity"]
 
@@ -38,7 +38,7 @@ class WeightedTree(HasEdges, Protocol):
     """What clustering sees of a tree, whether its weights are raw or published."""
 
     @property
-    def weights(self) -> Reals:
+    def weights(self) -> Floats:
         """Weight of every edge."""
 
     @property
@@ -50,7 +50,7 @@ class WeightedTree(HasEdges, Protocol):
         """Names of the nodes."""
 
 
-def dispersion(tree: WeightedTree, labels: ArrayLike) -> Reals:
+def dispersion(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return DISP of every cluster: its heaviest edge, 0 if it has none.
 
     Clusters are numbered 0, 1, 2, ...; nodes labelled -1 belong to none.
@@ -69,7 +69,7 @@ def dispersion(tree: WeightedTree, labels: ArrayLike) -> Reals:
     return heaviest
 
 
-def separation(tree: WeightedTree, labels: ArrayLike) -> Reals:
+def separation(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return SEP of every cluster: the lightest edge that leaves it, 1 if none does.
 
     >>> from ptclust.graph import Topology
@@ -87,7 +87,7 @@ def separation(tree: WeightedTree, labels: ArrayLike) -> Reals:
     return np.where(np.isinf(lightest), 1.0, lightest)
 
 
-def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> Reals:
+def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return V_C of every cluster: (SEP - DISP) / max(SEP, DISP), between -1 and 1.
 
     >>> from ptclust.graph import Topology

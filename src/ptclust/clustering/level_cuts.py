@@ -23,7 +23,7 @@ from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, t
 from ptclust.clustering.normalise import Reweighted, shifted
 
 if TYPE_CHECKING:
-    from ptclust._components import Flags, Ints, Reals
+    from ptclust._types import Bools, Floats, Ints
     from ptclust.clustering.clusterer import Published
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.clustering.dbmstclu._kernel import RootedForest
@@ -129,7 +129,7 @@ def _at_least_as_even(sides: Ints) -> Ints:
     return n_as_even
 
 
-def _price(sides: Ints, levels: Levels) -> Reals:
+def _price(sides: Ints, levels: Levels) -> Floats:
     """Return the logarithm of how rare heavy edges are among cuts at least as even.
 
     The levels say how many edges are heavy. If all of those are even cuts, one in so many of r
@@ -137,7 +137,7 @@ def _price(sides: Ints, levels: Levels) -> Reals:
     many cuts by chance.
     """
     n_heavy = max((1 - levels.share) * len(sides), 1.0)
-    price: Reals = np.maximum(np.log(_at_least_as_even(sides) / n_heavy), 0.0)
+    price: Floats = np.maximum(np.log(_at_least_as_even(sides) / n_heavy), 0.0)
     return price
 
 
@@ -161,7 +161,7 @@ def _levels_of(weights: NoisyWeights) -> Levels | None:
     return None
 
 
-def _stands_out(weights: NoisyWeights, sides: Ints, n_nodes: int) -> Flags:
+def _stands_out(weights: NoisyWeights, sides: Ints, n_nodes: int) -> Bools:
     """Return which edges of a piece are heavier than chance makes them.
 
     Every edge may be cut by chance with a probability of its own, in proportion to 1 / r if r edges
@@ -172,11 +172,11 @@ def _stands_out(weights: NoisyWeights, sides: Ints, n_nodes: int) -> Flags:
         return np.zeros(n_edges, dtype=bool)
     part = 1.0 / _at_least_as_even(sides)
     allowed = _FALSE * (n_edges + 1) / n_nodes * part / part.sum()
-    heavy: Flags = _surprise(weights) > -np.log(allowed)
+    heavy: Bools = _surprise(weights) > -np.log(allowed)
     return heavy
 
 
-def _surprise(weights: NoisyWeights) -> Reals:
+def _surprise(weights: NoisyWeights) -> Floats:
     """Return minus the log-probability of a weight as large as each, given all smaller ones.
 
     The smaller ones are taken for one level with an exponential tail, seen through the noise; level
@@ -221,16 +221,16 @@ def _one_level_with_tail(weights: NoisyWeights) -> float:
     return best
 
 
-def _gaussian_with_tail(x: Reals, width: float, tail: float) -> Reals:
+def _gaussian_with_tail(x: Floats, width: float, tail: float) -> Floats:
     """Return the log-density of Gaussian noise plus an exponential variable of mean ``tail``."""
     from scipy.special import log_ndtr
 
     ratio = width / tail
-    density: Reals = ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio) - math.log(tail)
+    density: Floats = ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio) - math.log(tail)
     return density
 
 
-def _laplace_with_tail(x: Reals, width: float, tail: float) -> Reals:
+def _laplace_with_tail(x: Floats, width: float, tail: float) -> Floats:
     """Return the log-density of Laplace noise plus an exponential variable of mean ``tail``.
 
     By convolution: exp(x / b) / (2 (b + t)) below 0, and above
@@ -245,17 +245,17 @@ def _laplace_with_tail(x: Reals, width: float, tail: float) -> Reals:
     return np.where(x < 0, below, np.log(np.maximum(above, 1e-300)))
 
 
-def _gaussian_exceeds(x: Reals, width: float, tail: Reals) -> Reals:
+def _gaussian_exceeds(x: Floats, width: float, tail: Floats) -> Floats:
     """Return the log-probability that Gaussian noise plus an exponential variable exceeds x."""
     from scipy.special import log_ndtr
 
     ratio = width / tail
     by_tail = ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio)
-    exceeds: Reals = np.logaddexp(log_ndtr(-x / width), by_tail)
+    exceeds: Floats = np.logaddexp(log_ndtr(-x / width), by_tail)
     return np.minimum(exceeds, 0.0)
 
 
-def _laplace_exceeds(x: Reals, width: float, tail: Reals) -> Reals:
+def _laplace_exceeds(x: Floats, width: float, tail: Floats) -> Floats:
     """Return the log-probability that Laplace noise plus an exponential variable exceeds x.
 
     The integral of the density of ``_laplace_with_tail``, and one minus it below 0.
@@ -282,7 +282,7 @@ def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> Clustering:
 
 
 @kernel
-def smaller_sides(forest: RootedForest, is_cut: Flags) -> Ints:
+def smaller_sides(forest: RootedForest, is_cut: Bools) -> Ints:
     """Return the nodes on the smaller side of every edge, within its piece; 0 for a cut edge.
 
     Parents come before their children, so two sweeps suffice: up for what is below, down for the

@@ -18,7 +18,7 @@ from ptclust.errors import WeightError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ptclust._components import Array, Ints, Reals
+    from ptclust._types import Array, Floats, Ints
     from ptclust.privacy.noise import Noise
 
 APART = 4.0
@@ -40,7 +40,7 @@ _DROWNED = 1e100
 class NoisyWeights(NamedTuple):
     """Released weights and what is known of their noise."""
 
-    values: Reals
+    values: Floats
     deviation: float
     """Standard deviation of the noise."""
     is_laplace: bool
@@ -123,7 +123,7 @@ def two_levels(weights: NoisyWeights) -> Levels:
     return Levels(*found)
 
 
-def affinities(weights: NoisyWeights, levels: Levels) -> Reals:
+def affinities(weights: NoisyWeights, levels: Levels) -> Floats:
     """Return the log-likelihood ratio of every weight for the low level against the high one."""
     values = weights.values
     if weights.is_laplace:
@@ -160,8 +160,8 @@ def log_constant(variance: float, is_laplace: bool) -> float:
 
 @inlined
 def one_round(
-    values: Reals,
-    counts: Reals,
+    values: Floats,
+    counts: Floats,
     total: float,
     share: float,
     low: float,
@@ -201,7 +201,7 @@ def one_round(
 
 @kernel
 def fit_two_levels(
-    values: Reals, counts: Reals, noise_variance: float, is_laplace: bool, starts: Array
+    values: Floats, counts: Floats, noise_variance: float, is_laplace: bool, starts: Array
 ) -> tuple[float, float, float, float, float]:
     """Return the largest log-likelihood from all starts, share of the low level, levels, variance.
 

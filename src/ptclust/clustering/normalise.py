@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from ptclust._components import Reals
+    from ptclust._types import Floats
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.privacy.noise import Noise
 
@@ -20,7 +20,7 @@ class Normalisation(NamedTuple):
     shift: float
     scale: float
 
-    def apply(self, noisy_weights: Reals) -> Reals:
+    def apply(self, noisy_weights: Floats) -> Floats:
         """Return the weights to cluster."""
         return (noisy_weights + self.shift) / self.scale
 
@@ -28,7 +28,7 @@ class Normalisation(NamedTuple):
 class Reweighted:
     """A tree with other weights."""
 
-    def __init__(self, tree: WeightedTree, weights: Reals) -> None:
+    def __init__(self, tree: WeightedTree, weights: Floats) -> None:
         self.n_nodes = tree.n_nodes
         self.sources, self.targets = tree.sources, tree.targets
         self.weights = weights
@@ -49,7 +49,7 @@ def _is_finite(value: object) -> bool:
 
 
 def normalisation(
-    noisy_weights: Reals, noise: float, shift: float | None = None, scale: float | None = None
+    noisy_weights: Floats, noise: float, shift: float | None = None, scale: float | None = None
 ) -> Normalisation:
     """Return shift and scale that bring released weights into (0, 1], or those given.
 
@@ -89,7 +89,7 @@ def normalisation(
     return Normalisation(shift, scale)
 
 
-def shifted(weights: Reals, noise: Noise) -> Reals:
+def shifted(weights: Floats, noise: Noise) -> Floats:
     """Return weights shifted so that the smallest is at least one deviation of the noise."""
     if not len(weights):
         return weights

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._types import Floats
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.topology import (
-    Floats,
     Say,
     Topology,
     WeightedGraph,

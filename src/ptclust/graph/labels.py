@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ptclust._types import Ints
 from ptclust.errors import FileError, InputError
-from ptclust.graph.topology import Ints, Topology
+from ptclust.graph.topology import Topology
 
 _UNCLUSTERED = "-1"
 

@@ -9,16 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, WeightError
-
-Array = NDArray[Any]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # Turns edge numbers into words: [3] into "edge 3", or into "line 5 of edges.csv".
 Say = Callable[[Iterable[int]], str]

@@ -17,10 +17,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from numpy.typing import NDArray
-
+from ptclust._types import Array
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms._urn_kernel import GRID
@@ -140,7 +139,7 @@ class SpanningTreeMechanism(Mechanism):
     proof = "docs/proofs/private-trees.md"
 
     @abstractmethod
-    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> NDArray[Any]:
+    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of the edges of a spanning forest.
 
         Every step chooses an edge r with probability proportional to exp(-exponent * w(r)).

@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ptclust._types import Floats
 from ptclust.errors import PtclustError, UsageError, WeightError
 from ptclust.privacy.noise import Noise, lattice_measurement
 from ptclust.privacy.randomness import RandomStream as Stream
 
-Floats = NDArray[np.float64]
 _CHUNK = 20_000  # 0.2 to 0.3 s of work: the longest that Ctrl-C waits
 
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ptclust._types import Floats
+
 Order = tuple[int, ...]
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptclust._types import Array
 from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import (
@@ -60,7 +59,7 @@ class Pamst(SpanningTreeMechanism):
             return Calibration(self.name, tree, noise, budget, budget)
         return Calibration(self.name, tree, noise, tree.spent + weights_spent, weights_spent)
 
-    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> NDArray[Any]:
+    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
         n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
         edge_dtype = index_dtype(graph.n_edges)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptclust._components import adjacency
 from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
 from ptclust.graph.topology import Topology, WeightedGraph
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bounds = tuple[float, float]
 Random = np.random.Generator
 
@@ -47,7 +45,7 @@ def connected_pieces(topology: Topology, size: int, random: Random) -> Ints:
 
 @kernel
 def _grow(
-    start: Ints, near: NDArray[Any], root: int, piece: Ints, mark: int, found: Ints, chance: Floats
+    start: Ints, near: Array, root: int, piece: Ints, mark: int, found: Ints, chance: Floats
 ) -> int:
     """Move what is connected to ``root`` within its piece to the piece ``mark``; return how much.
 
@@ -75,7 +73,7 @@ def _grow(
 @kernel
 def _walk(
     start: Ints,
-    near: NDArray[Any],
+    near: Array,
     root: int,
     piece: Ints,
     mark: int,

@@ -6,19 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptclust._statistics import agreement, margin_of, seed_of
+from ptclust._types import Floats, Ints
 from ptclust.graph.topology import Topology
 from ptclust.planning.effort import FINE, Effort
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
-from ptclust.planning.planting import (
-    Ints,
-    MadeUpGraph,
-    connected_pieces,
-    planted_weights,
-    typical_size,
-)
+from ptclust.planning.planting import MadeUpGraph, connected_pieces, planted_weights, typical_size
 from ptclust.planning.result import Curve, Point
 from ptclust.privacy.randomness import RandomStream
 
@@ -68,7 +62,7 @@ class Simulation:
         random = np.random.default_rng(seed_of(self.seed, "pieces", size, repetition))
         return connected_pieces(self.topology, size, random)
 
-    def labels(self, weights: NDArray[np.float64], epsilon: float, *key: object) -> Ints:
+    def labels(self, weights: Floats, epsilon: float, *key: object) -> Ints:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
         planned, graph = self.plan(epsilon), MadeUpGraph(self.topology, weights)
         with RandomStream.seeded(seed_of(self.seed, "noise", epsilon, *key)) as stream:

@@ -15,15 +15,15 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptclust._types import Floats
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Number, exact_positive, exponent_below, float_up, root_up
 from ptclust.privacy._opendp import opendp_features
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity
 
-FloatArray = NDArray[np.float64]
+FloatArray = Floats
 
 Distribution = Literal["laplace", "gaussian"]
 

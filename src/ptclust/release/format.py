@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptclust._types import Array
 from ptclust.clustering.clusterer import Clustering, Cuts
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
@@ -46,7 +46,6 @@ from ptclust.published import Published
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
-Array = NDArray[Any]
 FORMAT = "ptclust-release"
 VERSION = 1
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
+from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import FileError, InputError
 from ptclust.graph.topology import Topology
@@ -22,8 +22,6 @@ from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
 from ptclust.trees.tree import Tree
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -73,7 +71,7 @@ class Release:
         return self.published.topology
 
     @property
-    def noisy_weights(self) -> NDArray[np.float64]:
+    def noisy_weights(self) -> Floats:
         """The noisy weight of every edge of ``topology``."""
         return self.published.noisy_weights
 
@@ -98,7 +96,7 @@ class Release:
         return 0.0 if self.clustering is None else self.clustering.dbcvi
 
     @property
-    def names(self) -> NDArray[Any]:
+    def names(self) -> Array:
         """The names of the nodes, in node order."""
         return self.tree.names
 

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ptclust._files import written_at_once
 from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.planning.result import Curve, Prediction
 
-_Array = NDArray[Any]
-_Floats = NDArray[np.float64]
+_Array = Array
+_Floats = Floats
 
 #: Okabe and Ito's colours, which all kinds of colour vision can distinguish.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
@@ -107,7 +108,7 @@ class Panel:
     sources: _Array
     targets: _Array
     weights: _Floats  # from 0 to 1; shown as the colour of an edge
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
 
 
 def draw_panels(points: _Floats, panels: Sequence[Panel], *, path: Path, title: str) -> None:

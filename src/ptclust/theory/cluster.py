@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
+from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
-from ptclust.graph.topology import Array, Floats, Ints
 from ptclust.theory.partition import (
     Extremes,
     Partition,

@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
+from ptclust._types import Array, Bools, Floats
 from ptclust.clustering import WeightedTree
 from ptclust.errors import UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.graph.topology import Array, Bools, Floats
 from ptclust.theory.partition import (
     Extremes,
     VerdictByCluster,

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.graph.topology import Array, Bools, Floats, Ints
 
 _LISTED = 10
 

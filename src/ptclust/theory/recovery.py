@@ -33,13 +33,13 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import find, label_components, union
 from ptclust._kernel import kernel
+from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree, dbcvi, dbmstclu
 from ptclust.clustering.dbcvi import cluster_validity, validity
 from ptclust.clustering.dbmstclu import check_weights, rooted
 from ptclust.clustering.dbmstclu._kernel import RootedForest
 from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.errors import GraphError
-from ptclust.graph.topology import Array, Bools, Floats, Ints
 from ptclust.theory.partition import Partition, as_partition, has_partitioning_topology, is_cut
 
 # By how much, in units of N * DBCVI, a condition has to hold: DBMSTClu compares on a grid of

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._types import Floats
 from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
-from ptclust.graph.topology import Floats
 from ptclust.privacy import Noise
 from ptclust.theory.partition import as_partition
 from ptclust.trees import Tree

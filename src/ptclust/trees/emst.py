@@ -27,8 +27,9 @@ import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
+from ptclust._types import Floats, Ints
 from ptclust.errors import InputError
-from ptclust.graph.topology import Floats, Ints, Topology
+from ptclust.graph.topology import Topology
 from ptclust.trees.tree import Tree
 
 LEAF_SIZE = 32  # no leaf holds more points than this; affects speed, never the result

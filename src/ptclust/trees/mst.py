@@ -9,7 +9,8 @@ import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
-from ptclust.graph.topology import Array, Floats, WeightedGraph, index_dtype
+from ptclust._types import Array, Floats
+from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.trees.tree import Tree
 
 CHUNK_PER_NODE = 1.25  # edges sorted at a time, per node; most others are never sorted

@@ -12,16 +12,9 @@ from ptclust._components import find, union
 from ptclust._kernel import kernel
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._types import Array, Floats
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph.topology import (
-    Array,
-    Floats,
-    HasTopology,
-    Topology,
-    as_weights,
-    edge_number,
-    frozen,
-)
+from ptclust.graph.topology import HasTopology, Topology, as_weights, edge_number, frozen
 
 
 class Tree(HasTopology):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from ptclust._components import Ints
+    from ptclust._types import Ints
     from ptclust.clustering.clusterer import Published, Publishes
     from ptclust.privacy.noise import Noise
 

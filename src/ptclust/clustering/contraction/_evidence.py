@@ -22,7 +22,7 @@ from ptclust.clustering.levels import APART
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ptclust._components import Ints, Reals
+    from ptclust._types import Floats, Ints
     from ptclust.clustering.levels import NoisyWeights
 
 # Times the affinities are permuted over the edges, at most; and the fewest for a clear answer.
@@ -66,7 +66,7 @@ class Evidence(NamedTuple):
     """A graph, how far every edge supports a common cluster of its ends, and what clusters cost."""
 
     graph: Edges
-    affinity: Reals
+    affinity: Floats
     penalty: float = _PENALTIES[0]
     """How many times log binom(n, K) is taken off."""
 
@@ -294,8 +294,8 @@ class _Blocks(NamedTuple):
     n_clusters: int
     first: Ints
     second: Ints
-    across: Reals
-    within: Reals
+    across: Floats
+    within: Floats
 
     @classmethod
     def of(cls, sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> _Blocks:
@@ -311,7 +311,7 @@ class _Blocks(NamedTuple):
         within[:, first[is_within]] = sums[:, is_within]
         return cls(n_clusters, first[~is_within], second[~is_within], sums[:, ~is_within], within)
 
-    def separation(self, weights: NoisyWeights) -> Reals:
+    def separation(self, weights: NoisyWeights) -> Floats:
         """Return by how many deviations of true weights edges across exceed those within, by pair.
 
         Those within are of the cluster with the heavier ones. The deviation is the least that the
@@ -325,5 +325,5 @@ class _Blocks(NamedTuple):
         explained = noise * (1 + _SURE * np.sqrt((kurtosis - 1) / freedom))
         variance = (squares + all_squares.sum(axis=0)) / freedom - explained
         with np.errstate(divide="ignore", invalid="ignore"):
-            deviations: Reals = gap / np.sqrt(np.maximum(variance, 0.0))
+            deviations: Floats = gap / np.sqrt(np.maximum(variance, 0.0))
         return np.where(gap > 0, deviations, 0.0)

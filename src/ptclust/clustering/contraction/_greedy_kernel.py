@@ -24,7 +24,7 @@ from ptclust._components import find, number_by_first_appearance
 from ptclust._kernel import inlined, kernel
 
 if TYPE_CHECKING:
-    from ptclust._components import Array, Ints, Reals
+    from ptclust._types import Array, Floats, Ints
 
 #: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed).
 MULTIPLIER = -7046029254386353131
@@ -56,7 +56,7 @@ def slot_of(keys: Ints, key: int) -> int:
 
 
 @kernel
-def take_out(keys: Ints, values: Reals, slot: int) -> None:
+def take_out(keys: Ints, values: Floats, slot: int) -> None:
     """Empty a slot and close the gap: what follows moves up unless that is before its home."""
     mask = len(keys) - 1
     gap = slot
@@ -72,7 +72,7 @@ def take_out(keys: Ints, values: Reals, slot: int) -> None:
 
 
 @inlined
-def kth_smallest(values: Reals, n_values: int, k: int) -> float:
+def kth_smallest(values: Floats, n_values: int, k: int) -> float:
     """Return the value that sorting would put at k, by Hoare's selection; ``values`` is permuted.
 
     ``np.partition`` does the same, but takes 5 s to compile.
@@ -103,7 +103,7 @@ def precedes(sum_a: float, key_a: int, sum_b: float, key_b: int) -> bool:
 
 
 @inlined
-def rise(sums: Reals, pairs: Ints, i: int, total: float, key: int) -> None:
+def rise(sums: Floats, pairs: Ints, i: int, total: float, key: int) -> None:
     """Put an entry at the end of the heap, i, and move it up to where it belongs."""
     while i > 0:
         above = (i - 1) >> 1
@@ -115,7 +115,7 @@ def rise(sums: Reals, pairs: Ints, i: int, total: float, key: int) -> None:
 
 
 @inlined
-def sink(sums: Reals, pairs: Ints, n_heap: int) -> None:
+def sink(sums: Floats, pairs: Ints, n_heap: int) -> None:
     """Put the entry behind the end of the heap first, and move it down to where it belongs."""
     total, key = sums[n_heap], pairs[n_heap]
     i, child = 0, 1
@@ -131,7 +131,7 @@ def sink(sums: Reals, pairs: Ints, n_heap: int) -> None:
 
 
 @kernel
-def fill(sums: Reals, pairs: Ints, keys: Ints, values: Reals, floor: float, price: float) -> int:
+def fill(sums: Floats, pairs: Ints, keys: Ints, values: Floats, floor: float, price: float) -> int:
     """Make a heap of all sums down to the floor that are worth a joint cluster; return its size."""
     n_heap = 0
     for slot in range(len(keys)):
@@ -142,7 +142,7 @@ def fill(sums: Reals, pairs: Ints, keys: Ints, values: Reals, floor: float, pric
 
 
 @inlined
-def next_floor(keys: Ints, values: Reals, price: float, portion: int, waiting: Reals) -> float:
+def next_floor(keys: Ints, values: Floats, price: float, portion: int, waiting: Floats) -> float:
     """Return the least of the largest sums: of one in so many of those worth a joint cluster."""
     n_waiting = 0
     for slot in range(len(keys)):
@@ -194,7 +194,7 @@ def list_neighbours(
 
 @kernel
 def contract_greedily(
-    sources: Array, targets: Array, affinity: Reals, n_nodes: int, price: float
+    sources: Array, targets: Array, affinity: Floats, n_nodes: int, price: float
 ) -> tuple[Ints, int]:
     """Join the pair of clusters with the largest sum until none exceeds minus the price.
 

@@ -24,7 +24,7 @@ from ptclust._kernel import inlined, kernel
 from ptclust.clustering.contraction._greedy_kernel import contract_greedily
 
 if TYPE_CHECKING:
-    from ptclust._components import Array, Flags, Ints, Reals
+    from ptclust._types import Array, Bools, Floats, Ints
 
 #: A gain below this, in units of log-likelihood, is rounding.
 GAIN = 1e-9
@@ -47,11 +47,11 @@ class Search(NamedTuple):
     targets: Ints
     indptr: Ints
     indices: Ints  # neighbours
-    data: Reals  # affinities to them
-    affinity: Reals  # of the edges
+    data: Floats  # affinities to them
+    affinity: Floats  # of the edges
     price: float
-    is_due: Flags  # a buffer with a place for every node, as shared
-    shared: Reals
+    is_due: Bools  # a buffer with a place for every node, as shared
+    shared: Floats
 
 
 @kernel
@@ -95,7 +95,7 @@ def induced_edges(near: Adjacency, members: Ints, number: Ints) -> tuple[Ints, I
 
 
 @kernel
-def agreement_within(sources: Array, targets: Array, affinity: Reals, labels: Ints) -> float:
+def agreement_within(sources: Array, targets: Array, affinity: Floats, labels: Ints) -> float:
     """Return the sum of the affinities of all edges within clusters."""
     total = 0.0
     for edge in range(len(sources)):
@@ -104,7 +104,7 @@ def agreement_within(sources: Array, targets: Array, affinity: Reals, labels: In
     return total
 
 
-def move_nodes(near: Adjacency, affinity: Reals, labels: Ints, price: float) -> int:
+def move_nodes(near: Adjacency, affinity: Floats, labels: Ints, price: float) -> int:
     """Move nodes to a neighbour's cluster, or to one of their own, while that gains.
 
     ``labels``, below the number of nodes, are changed in place. Returns how many moves were made.
@@ -115,7 +115,7 @@ def move_nodes(near: Adjacency, affinity: Reals, labels: Ints, price: float) -> 
 
 
 @inlined
-def choose(candidates: Ints, n_candidates: int, sums: Reals, is_alone: bool, price: float) -> int:
+def choose(candidates: Ints, n_candidates: int, sums: Floats, is_alone: bool, price: float) -> int:
     """Return the best cluster of those gathered: the first, where the node is, unless it gains.
 
     -1 is a new cluster, which costs the price; a node that is alone saves it by leaving.
@@ -134,11 +134,11 @@ def choose(candidates: Ints, n_candidates: int, sums: Reals, is_alone: bool, pri
 def move_due_nodes(
     indptr: Ints,
     indices: Ints,
-    data: Reals,
+    data: Floats,
     labels: Ints,
     price: float,
-    is_due: Flags,
-    shared: Reals,
+    is_due: Bools,
+    shared: Floats,
 ) -> int:
     """Let nodes move that are due; return how many times one did.
 
@@ -218,7 +218,7 @@ def move_due_nodes(
 
 @inlined
 def join_down(
-    sources: Array, targets: Array, affinity: Reals, labels: Ints, n_clusters: int, target: int
+    sources: Array, targets: Array, affinity: Floats, labels: Ints, n_clusters: int, target: int
 ) -> Ints:
     """Join the least clearly separated adjacent clusters until ``target`` or none such are left.
 
@@ -262,8 +262,8 @@ def join_down(
 
 @kernel
 def between_clusters(
-    sources: Array, targets: Array, affinity: Reals, labels: Ints
-) -> tuple[Ints, Ints, Reals]:
+    sources: Array, targets: Array, affinity: Floats, labels: Ints
+) -> tuple[Ints, Ints, Floats]:
     """Return the clusters that edges across join, and the affinities of these edges."""
     count = 0
     for edge in range(len(sources)):
@@ -280,7 +280,7 @@ def between_clusters(
 
 
 def contract_further(
-    sources: Array, targets: Array, affinity: Reals, price: float, labels: Ints
+    sources: Array, targets: Array, affinity: Floats, price: float, labels: Ints
 ) -> Ints:
     """Return the partition in which greedy contraction ends that has come as far as ``labels``.
 
@@ -293,7 +293,7 @@ def contract_further(
 
 @inlined
 def move_clusters(
-    a: Ints, b: Ints, affinity: Reals, labels: Ints, price: float, is_due: Flags, shared: Reals
+    a: Ints, b: Ints, affinity: Floats, labels: Ints, price: float, is_due: Bools, shared: Floats
 ) -> int:
     """Do what ``move_nodes`` does, for nodes that have no adjacency yet."""
     indptr = np.empty(len(labels) + 1, np.int64)
@@ -378,11 +378,11 @@ def climb_and_walk_down(
     targets: Ints,
     indptr: Ints,
     indices: Ints,
-    data: Reals,
-    affinity: Reals,
+    data: Floats,
+    affinity: Floats,
     price: float,
-    is_due: Flags,
-    shared: Reals,
+    is_due: Bools,
+    shared: Floats,
     start: Ints,
 ) -> tuple[Ints, float]:
     """Do what ``search_partition`` says; to pass a ``Search`` from Python takes much longer."""
@@ -392,7 +392,7 @@ def climb_and_walk_down(
 
 
 def search_on(
-    sources: Ints, targets: Ints, near: Adjacency, affinity: Reals, price: float
+    sources: Ints, targets: Ints, near: Adjacency, affinity: Floats, price: float
 ) -> Search:
     """Return what a search looks at."""
     n_nodes = len(near.indptr) - 1
@@ -404,7 +404,7 @@ def search_on(
 
 
 def search_partition(
-    sources: Ints, targets: Ints, near: Adjacency, affinity: Reals, price: float, start: Ints
+    sources: Ints, targets: Ints, near: Adjacency, affinity: Floats, price: float, start: Ints
 ) -> tuple[Ints, float]:
     """Return a partition into connected clusters, numbered by first appearance, and its value."""
     return climb_and_walk_down(*search_on(sources, targets, near, affinity, price), start)

@@ -25,7 +25,7 @@ from ptclust.errors import WeightError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ptclust._components import Flags, Ints
+    from ptclust._types import Bools, Ints
     from ptclust.clustering.clusterer import Published, Publishes
 
 __all__ = ["DBMSTCluClusterer", "check_weights", "dbmstclu", "label_pieces", "rooted"]
@@ -204,7 +204,7 @@ def _search_trees(n_nodes: int) -> SearchTrees:
     )
 
 
-def label_pieces(tree: WeightedTree, is_cut: Flags) -> Ints:
+def label_pieces(tree: WeightedTree, is_cut: Bools) -> Ints:
     """Number the pieces that cuts leave by first appearance."""
     labels = np.arange(tree.n_nodes)
     label_components(tree.sources[~is_cut], tree.targets[~is_cut], labels)

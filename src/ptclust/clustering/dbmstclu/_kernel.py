@@ -38,7 +38,8 @@ from ptclust.clustering.dbmstclu._search_kernel import (
 )
 
 if TYPE_CHECKING:
-    from ptclust._components import Adjacency, Array, Ints, Reals
+    from ptclust._components import Adjacency
+    from ptclust._types import Array, Floats, Ints
 
 
 class Policy(NamedTuple):
@@ -62,23 +63,23 @@ class RootedForest(NamedTuple):
     node: Array  # which node of the tree this is
     parent: Array  # preorder number of the parent, -1 for a root
     edge: Array  # position in the tree of the edge to the parent, -1 for a root
-    weight: Reals  # weight of that edge
+    weight: Floats  # weight of that edge
 
 
 class State(NamedTuple):
     """Where the algorithm stands, kept between calls: a long run can report and be interrupted."""
 
     members: Array  # nodes, every component a slice of it in preorder
-    cut_at: Reals  # lightest cut edge incident to a node
+    cut_at: Floats  # lightest cut edge incident to a node
     size: Array  # nodes at and below a node, within its component
-    dispersion: Reals  # heaviest edge below a node
-    separation: Reals  # lightest cut edge incident to a node at or below it
-    heaviest_after: Reals  # heaviest edge above a member from here to the end
-    lightest_after: Reals  # lightest cut edge incident to a member from here on
-    validity: Reals  # V_C of the component whose topmost node this is
+    dispersion: Floats  # heaviest edge below a node
+    separation: Floats  # lightest cut edge incident to a node at or below it
+    heaviest_after: Floats  # heaviest edge above a member from here to the end
+    lightest_after: Floats  # lightest cut edge incident to a member from here on
+    validity: Floats  # V_C of the component whose topmost node this is
     heap: Ints  # rows: gain, edge, begin of slice, end of slice, node to cut off
     cuts: Array  # edges cut so far, in order
-    gains: Reals  # what each of them added to N * DBCVI
+    gains: Floats  # what each of them added to N * DBCVI
     counts: Ints  # length of the heap, number of cuts
     buffer: Array  # for whatever needs it for a moment
     policy: Policy
@@ -356,7 +357,7 @@ def make_cuts(
 
 
 @kernel
-def running_sum(first: float, terms: Reals, sums: Reals) -> None:
+def running_sum(first: float, terms: Floats, sums: Floats) -> None:
     """Write ``first`` plus the first i + 1 terms into ``sums[i]``, by Neumaier's summation."""
     total, lost = first, 0.0
     for i in range(len(terms)):

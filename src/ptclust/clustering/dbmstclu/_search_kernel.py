@@ -54,7 +54,7 @@ from ptclust._kernel import kernel
 from ptclust.clustering.dbcvi import validity
 
 if TYPE_CHECKING:
-    from ptclust._components import Array, Ints, Reals
+    from ptclust._types import Array, Floats, Ints
 
 #: Gains (N times the change of DBCVI) are compared on a grid of this step; equal there is equal.
 GAIN_STEP = 2.0**-24
@@ -92,12 +92,12 @@ class SearchTrees(NamedTuple):
     """
 
     whole: Array  # what is known of a leaf or branch in whole numbers
-    real: Reals  # and in others
+    real: Floats  # and in others
     free: Array  # branches not in use
     root: Array  # search tree of the component with this topmost node, -1 if it has none
     counts: Ints  # number of free branches, work done so far
     todo: Ints  # a stack: ``best_cut`` begins in the middle, all others at 0
-    ahead: Reals  # lightest cut and heaviest edge before a branch on the stack
+    ahead: Floats  # lightest cut and heaviest edge before a branch on the stack
 
 
 @kernel
@@ -299,7 +299,7 @@ def pieces(x: int, p: int, trees: SearchTrees) -> tuple[int, float, float, float
 
 
 @kernel
-def last_with(x: int, column: Reals, value: float, trees: SearchTrees) -> int:
+def last_with(x: int, column: Floats, value: float, trees: SearchTrees) -> int:
     """Return the last leaf of the tree x that has this value in the column."""
     while trees.whole[x, COUNT] > 1:
         right = index(trees.whole[x, RIGHT])

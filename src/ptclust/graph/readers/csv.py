@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ptclust._types import Array
 from ptclust.errors import FileError, GraphError, WeightError
 from ptclust.graph._bounds import open_plain
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.ids import Numbered, number_texts
 from ptclust.graph.readers.tables import Columns, choose_columns, choose_ends, ends_are_named
-from ptclust.graph.topology import Array, is_number, numbered, shown
+from ptclust.graph.topology import is_number, numbered, shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptclust._kernel import inlined, kernel
-from ptclust.graph.topology import Array, Ints, as_objects, index_dtype
+from ptclust._types import Array, Ints
+from ptclust.graph.topology import as_objects, index_dtype
 
 if TYPE_CHECKING:
     import polars as pl

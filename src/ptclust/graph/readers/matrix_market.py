@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptclust._types import Array
 from ptclust.errors import FileError, WeightError
 from ptclust.graph._bounds import check_declared, open_plain
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.npz import edges_of_matrix
-from ptclust.graph.topology import Array, numbered
+from ptclust.graph.topology import numbered
 
 _ENTRY = np.dtype([("row", np.int64), ("column", np.int64), ("value", np.float64)])
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ptclust._types import Array
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import check_declared, check_expansion
 from ptclust.graph.graph import Edges
-from ptclust.graph.topology import Array, Say, edge_number, numbered
+from ptclust.graph.topology import Say, edge_number, numbered
 
 _ENDS = ("sources", "targets", "weights")
 _OF_MATRIX = ("format", "shape", "data", "row", "col", "indptr", "indices")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust._types import Bools
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import check_rows
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.ids import Numbered, number_hashables, number_integers, number_strings
-from ptclust.graph.topology import Bools, Say, numbered
+from ptclust.graph.topology import Say, numbered
 
 if TYPE_CHECKING:
     import polars as pl
