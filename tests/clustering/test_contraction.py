@@ -90,7 +90,7 @@ class TestGreedyContraction:
     def test_equals_the_obvious_way(self, graph):
         n, edges, affinity, price = graph
         affinity = [x + 2.0 ** -(i + 4) for i, x in enumerate(affinity)]  # no two sums are equal
-        labels, _ = contract_greedily(*arrays(edges, affinity), n, price)
+        labels, _ = contract_greedily(*arrays(edges, affinity), n, price)  # type: ignore[call-arg]
         expected = partitions.greedy_contraction(n, edges, affinity, price)
         assert as_sets(labels) == {frozenset(part) for part in expected}
 
@@ -111,7 +111,7 @@ class TestGreedyContraction:
         for affinity in (halves, halves + random.normal(0, 1, len(a))):
             with monkeypatch.context() as patch:
                 patch.setattr("ptclust.clustering.contraction._greedy_kernel.PORTIONS", (1,))
-                at_once, _ = contract_greedily.py_func(a, b, affinity, 200, price)
+                at_once, _ = contract_greedily.py_func(a, b, affinity, 200, price)  # type: ignore[attr-defined]
             assert contract_greedily(a, b, affinity, 200, price)[0].tolist() == at_once.tolist()
             assert 1 < len(as_sets(at_once)) < 200
 
@@ -134,7 +134,7 @@ class TestGreedyContraction:
         a, b, affinity = arrays([(2, 3), (1, 2), (0, 1)], [1.0, 1.0, 1.0])
         blocked = arrays([(2, 3), (1, 2), (0, 1), (0, 2), (1, 3)], [1.0, 1.0, 1.0, -9.0, -9.0])
         assert len(as_sets(contract_greedily(a, b, affinity, 4, 0.0)[0])) == 1
-        assert as_sets(contract_greedily(*blocked, 4, 0.0)[0]) == {
+        assert as_sets(contract_greedily(*blocked, 4, 0.0)[0]) == {  # type: ignore[call-arg]
             frozenset({0, 1}),
             frozenset({2, 3}),
         }
@@ -321,9 +321,11 @@ class TestSearch:
         evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
         values = [evidence.value_of(labels) for labels in _evidence._local_maxima(evidence)]
         made = []
-        search = _evidence.search_partition
+        search = _evidence.search_partition  # type: ignore[attr-defined]
         monkeypatch.setattr(
-            _evidence, "search_partition", lambda *args: made.append(1) or search(*args)
+            _evidence,
+            "search_partition",
+            lambda *args: made.append(1) or search(*args),  # type: ignore[func-returns-value]
         )
         for enough in (-math.inf, *values, math.inf):
             made.clear()
@@ -571,7 +573,7 @@ class TestPenalty:
         monkeypatch.setattr(
             _evidence,
             "best_partition",
-            lambda one: (seen.append(one), (np.zeros(600, np.int64), 0))[1],
+            lambda one: (seen.append(one), (np.zeros(600, np.int64), 0))[1],  # type: ignore[func-returns-value]
         )
         select_penalty(evidence)
         n_edges = len(evidence.affinity)

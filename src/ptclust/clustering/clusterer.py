@@ -227,7 +227,7 @@ def _takes_constants(clusterer: Clusterer) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteringRequest:
-    """How published values are to be clustered; checked when it is made, before anything is spent."""
+    """How published values are to be clustered; checked when made, before anything is spent."""
 
     clusterer: str = AUTO
     min_cluster_size: int = 1

@@ -76,8 +76,8 @@ def normalisation(
         shift = least_shift(smallest, noise)
     if smallest + shift <= 0:
         raise UsageError(
-            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift out, or "
-            f"give at least {-smallest:g} and a little more"
+            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift "
+            f"out, or give at least {-smallest:g} and a little more"
         )
     if scale is None:
         scale = largest + shift
