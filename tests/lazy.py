@@ -1,4 +1,4 @@
-"""Packages that take long to import, imported by the test that first uses one and not when tests are collected."""
+"""Packages that take long to import: imported by the first test that uses one."""
 
 from __future__ import annotations
 

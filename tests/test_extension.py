@@ -24,7 +24,7 @@ KNOWN_CLUSTERERS = "contraction, levels, dbmstclu"
 
 
 class FromFirstNode(SpanningTreeMechanism):
-    """Prim's order from the first node of every component, one step of the Exponential mechanism an edge."""
+    """Prim's order from the first node of a component, one Exponential mechanism an edge."""
 
     name = "toy"
     title = "Exponential mechanism from the first node"
@@ -136,7 +136,7 @@ class TestWithBoth:
     def test_plan(self):
         made = plan(two_paths().topology, **TOY)
         assert made.chosen.mechanism == "toy"
-        assert made.clusterer().name == "toy"
+        assert made.choose_clusterer().name == "toy"
         assert "> toy " in made.to_text()
         document = made.to_dict()
         assert [each["mechanism"] for each in document["mechanisms"]] == ["toy"]

@@ -46,7 +46,7 @@ print(_kernel.cache_directory())
 
 @pytest.fixture
 def package(tmp_path):
-    """A package with two kernels, one calling the other from another file, and a constant in a third."""
+    """A package with two kernels, one calling the other across files, and a constant in a third."""
     root = tmp_path / "site" / "tiny"
     root.mkdir(parents=True)
     shutil.copy(_kernel.__file__, root / "_kernel.py")
@@ -130,7 +130,8 @@ def test_other_files_leave_the_cache_alone(package):
 
 @pytest.mark.long
 def test_an_edit_while_running_is_not_stored(package):
-    edit = "import pathlib, tiny.outer as o; p = pathlib.Path(o.__file__); p.write_text(p.read_text() + '#')\n"
+    edit = "import pathlib, tiny.outer as o; p = pathlib.Path(o.__file__)\n"
+    edit += "p.write_text(p.read_text() + '#')\n"
     values, directory = finish(start(package, edit + RUN))
     assert values[0] == "3"
     assert list(Path(directory).iterdir()) == []

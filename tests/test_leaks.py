@@ -1,4 +1,4 @@
-"""Private weights stay private: in texts, files, pickles, exceptions, logs, and in what a fitted model holds."""
+"""Private weights stay private: in texts, files, pickles, exceptions, logs and fitted models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def digits(weight: float, count: int) -> str:
 
 
 def leaks(text: str, count: int = 5) -> list[str]:
-    """The weights whose first digits are in a text; noisy numbers may share five digits by chance, but not nine."""
+    """The weights whose first digits are in a text; noisy ones share five by chance, not nine."""
     return [digits(weight, count) for weight in WEIGHTS.tolist() if digits(weight, count) in text]
 
 
@@ -129,7 +129,7 @@ class TestTheDetectors:
 
 
 def private_parts(root: Any) -> list[str]:
-    """All that is private among what can be reached from an object, by the garbage collector's own references."""
+    """All that is private and reachable from an object by the garbage collector's references."""
     stops = (types.ModuleType, type, types.BuiltinFunctionType, types.CodeType, types.FrameType)
     found, seen, todo = [], {id(root)}, [root]
     keep = []  # so that ids stay unique
@@ -298,7 +298,7 @@ def ends_of(weights: Any) -> list[tuple[int, int, Any]]:
     return list(zip(SOURCES, TARGETS, weights))
 
 
-def networkx_graph(weights: Any) -> nx.Graph:
+def networkx_graph(weights: Any) -> Any:
     graph = nx.Graph()
     graph.add_weighted_edges_from(ends_of(weights))
     return graph
@@ -324,7 +324,7 @@ WRONG_CALLS: dict[str, Any] = {
     "too few": lambda: Graph(SOURCES, TARGETS, WEIGHTS[:5]),
     "a self-loop": lambda: Graph([0, *SOURCES[1:]], [0, *TARGETS[1:]], WEIGHTS),
     "parallel edges": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS]),
-    "a wrong merge": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="mean"),  # type: ignore[arg-type]
+    "a wrong merge": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="mean"),
     "similarities": lambda: Graph(SOURCES, TARGETS, WEIGHTS, similarity_cap=0.5),
     "networkx with text": lambda: fit(networkx_graph(with_weight(2, SPOILED))),
     "networkx without": lambda: fit(networkx_graph(with_weight(2, None))),
@@ -375,15 +375,15 @@ WRONG_CALLS: dict[str, Any] = {
     "seed": lambda: fit(random_state=-1),
     "a warning": lambda: fit(epsilon=1e-3, weight_range=(0, 1)),  # warnings are errors here
     "the published scales": lambda: fit(calibration="published"),
-    "plan of a graph": lambda: plan(private_graph(), **NOISY),  # type: ignore[arg-type]
+    "plan of a graph": lambda: plan(private_graph(), **NOISY),
     "another plan": lambda: carry_out(plan(Topology([0], [1]), **NOISY)),
     "private tree: mechanism": lambda: private_spanning_tree(
         private_graph(), **NOISY, mechanism="prim"
-    ),  # type: ignore[arg-type]
+    ),
     "private tree: budget": lambda: private_spanning_tree(
         private_graph(), epsilon=0, sensitivity=NOISY["sensitivity"]
     ),
-    "private tree: not a graph": lambda: private_spanning_tree(WEIGHTS, **NOISY),  # type: ignore[arg-type]
+    "private tree: not a graph": lambda: private_spanning_tree(WEIGHTS, **NOISY),
     "dbmstclu on negative weights": lambda: DBMSTClu().fit(Graph(SOURCES, TARGETS, -WEIGHTS)),
     "linkage of negative weights": lambda: minimum_spanning_tree(
         Graph(SOURCES, TARGETS, -WEIGHTS)
@@ -396,7 +396,7 @@ WRONG_CALLS: dict[str, Any] = {
         "kruskal", fit().release_.weight_noise, minimum_spanning_tree(private_graph())
     ),
     "a release of private weights": lambda: Release(
-        published=private_graph(),  # type: ignore[arg-type]
+        published=private_graph(),
         statement=fit().release_.statement,
     ),
     "a shift that does not suffice": lambda: fit(shift=-9.0, clusterer="dbmstclu"),
@@ -431,7 +431,7 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
 
 
 def test_logs_warnings_and_streams_stay_silent(caplog, capfd, tmp_path):
-    """Everything at DEBUG, but for the compiler of the kernels, which logs every line it compiles."""
+    """Everything at DEBUG but the compiler of the kernels, which logs every line it compiles."""
     caplog.set_level(logging.INFO, logger="numba")
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("curator").debug("hears everything")

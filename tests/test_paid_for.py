@@ -1,4 +1,4 @@
-"""What was paid for is never lost: whatever becomes of the clustering, the published values are kept."""
+"""What was paid for is never lost: published values are kept whatever the clustering does."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cluster(linf: str, *options: str) -> list[str]:
 
 
 def check_kept(run, err: str) -> Release:
-    """The release is on the disk, unclustered and whole; the ledger knows; and clusters cost nothing."""
+    """The release is on the disk, unclustered, whole; the ledger knows; clusters cost nothing."""
     assert "The published values are paid for and in release.json, not clustered" in err
     assert "`ptclust recluster release.json -o FILE`" in err
     assert "Traceback" not in err

@@ -1,4 +1,4 @@
-"""PTClust from end to end: Algorithm 3, its noise, its statement, and what it refuses before anything is spent."""
+"""PTClust from end to end: Algorithm 3, its noise, its statement, its refusals before spending."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from scipy.sparse import csr_array
 import ptclust
 from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spanning_tree
 from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Pamst
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
 from ptclust.privacy import Budget, RandomStream
 from tests.clustering import paper
 from tests.lazy import lazy
-from tests.trees.paper import pamst_distribution
+from tests.mechanisms.paper import pamst_distribution
 
 igraph = lazy("igraph")
 nx = lazy("networkx")
@@ -79,7 +79,7 @@ def clustered_weights(release: ptclust.Release) -> np.ndarray:
 
 
 class TestPublished:
-    """``calibration="published"`` is the paper's Algorithm 3, PTClust(G, w, u_G, epsilon, tau, p), line by line."""
+    """``calibration="published"``: the paper's Algorithm 3, PTClust(G, w, u_G, epsilon, tau, p)."""
 
     @pytest.mark.parametrize("seed", range(6))
     def test_algorithm_3_line_by_line(self, seed):
@@ -107,7 +107,7 @@ class TestPublished:
         step = (epsilon / 2) / (n - 1)
         assert chosen.tree.exponent == pytest.approx(step / (2 * 2 * MU), rel=1e-9)
         stream = RandomStream.seeded(seed)
-        edges = MECHANISMS.get("pamst").draw_edges(graph, chosen.tree.exponent, stream)
+        edges = Pamst().draw_edges(graph, chosen.tree.exponent, stream)
         assert release.tree.edge_ids.tolist() == edges.tolist()
 
         # Line 3. T' = M_w.r(T, w restricted to T, 2 mu / epsilon, tau, p): w' = (w + Y + tau) / p
@@ -130,7 +130,7 @@ class TestPublished:
         assert model.dbcvi_ == pytest.approx(float(trace[-1]))
 
     def test_the_tree_is_drawn_with_the_published_exponent(self):
-        """Chi-square on triangles: the exponent of the paper is accepted, twice and half of it are not."""
+        """Chi-square on triangles: the paper's exponent is accepted, twice and half are not."""
         copies, exponent, weights = 1000, 1.5, [0.1, 0.5, 1.0]
         graph = copies_of_a_triangle(copies, weights)
         epsilon = (
@@ -286,7 +286,7 @@ class TestNoise:
         assert len(np.unique(one)) == len(one)
 
     def test_perturbed_trees_are_those_of_the_noisy_graph(self):
-        """On triangles the edge left out is the heaviest after noise; the probability is an integral."""
+        """On triangles the edge left out is the heaviest after noise: an integral."""
         copies, weights, scale = 1000, [0.0, 0.5, 1.0], 0.6
         graph = copies_of_a_triangle(copies, weights)
         model = PTClust(epsilon=1.0, sensitivity=Sensitivity(l1=scale), mechanism="laplace")
@@ -387,7 +387,7 @@ class TestEstimator:
         without = {name for name, p in parameters.items() if p.default is p.empty}
         assert without == {"epsilon", "sensitivity"}
         with pytest.raises(TypeError):
-            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[misc]
+            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[call-arg]
         for given in ({"epsilon": 1}, {"sensitivity": Sensitivity(linf=1)}):
             with pytest.raises(TypeError):
                 PTClust(**given)
@@ -405,7 +405,7 @@ class TestEstimator:
         assert "Sensitivity(l1=None, l2=None, linf=1e-07)" in repr(model)
 
     def test_the_constructor_only_stores(self):
-        model = PTClust(epsilon=-1, sensitivity="wrong", mechanism="wrong", split=9)  # type: ignore[arg-type]
+        model = PTClust(epsilon=-1, sensitivity="wrong", mechanism="wrong", split=9)
         assert (model.epsilon, model.split) == (-1, 9)
 
     def test_every_kind_of_graph(self):
@@ -570,7 +570,7 @@ class TestNormalisation:
         assert one.labels_.tolist() == two.labels_.tolist()
 
     def test_weights_far_below_zero_are_lifted_above_it(self):
-        """Where one standard deviation of the noise is lost in rounding, one step of the floats must do."""
+        """Where the noise is lost in rounding, one step of the floats must do."""
         graph = path_graph([-1e18, 1.0, 2.0, 3.0])
         release = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e-3)).fit(graph).release_
         assert clustered_weights(release).min() > 0

@@ -45,7 +45,9 @@ class Registry(Generic[T]):
     def register(self, member: T) -> None:
         """Add an object; UsageError if its name is taken."""
         if member.name == AUTO or member.name in self._members:
-            raise UsageError(f"the {self._kind} {member.name!r} is there already; rename this one")
+            raise UsageError(
+                f"there is a {self._kind} {member.name!r} already; choose another name"
+            )
         self._members[member.name] = member
 
     def unregister(self, name: str) -> None:

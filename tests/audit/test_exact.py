@@ -47,7 +47,7 @@ def test_distributions_are_those_of_the_textbook(name, mechanism, seed, spread):
 
 
 def test_a_known_root_is_one_of_the_roots():
-    """PAMST is the mean of PAMST from every root; node 0 stands for any after the nodes are renamed."""
+    """PAMST is the mean of PAMST from every root; node 0 is any node once they are renamed."""
     n, edges = 4, GRAPHS["square with a diagonal"].edges
     energies = np.array([0.3, -1.0, 0.7, 2.0, -0.2])
     law = law_of("pamst", GRAPHS["square with a diagonal"])
@@ -182,7 +182,7 @@ TOGETHER = [
 
 
 def extreme(sensitivity, k):
-    """Return by how much one edge rises and k others fall, at most, for the largest sum of the two."""
+    """Return by how much one edge rises and k others fall where the sum of the two is largest."""
     rises = np.linspace(0, min(sensitivity.to_dict().values()), 2001)
     falls = [np.full(2001, rises[-1])]
     if sensitivity.l1 is not None:
@@ -242,7 +242,7 @@ def test_published_exponents_spend_what_they_say_and_no_less():
 
 @pytest.mark.parametrize(("name", "k"), [("K3", 2), ("K4", 3)])
 def test_an_optimistic_count_is_found_out(name, k):
-    """As if the largest change were one of the tree's own: sqrt(k (k - 1)) in place of sqrt(k (k + 1))."""
+    """As if the largest change were one of the tree's own: sqrt(k (k - 1)), not sqrt(k (k + 1))."""
     factor = math.sqrt((k + 1) / (k - 1))
     found = ratio(name, "kruskal", Sensitivity(l2=MU), Budget.pure(1), factor)
     assert found == pytest.approx(factor, rel=1e-3)

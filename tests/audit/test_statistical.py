@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,14 +41,15 @@ def test_clopper_pearson_solves_its_equations(n, data, error):
     assert 0 <= low <= k / n <= high <= 1
 
 
-def laplace(random, n, epsilon):
+def laplace(random, n, epsilon) -> tuple[Any, Any]:
     """Draws of a Laplace mechanism that spends just epsilon, under either neighbour."""
-    outcomes = []
-    for value in (0.0, 1.0):
+
+    def draw(value):
         noisy = value + random.laplace(0, 1 / epsilon, n)
         ratio = epsilon * (np.abs(noisy - 1) - np.abs(noisy))
-        outcomes.append({"value": noisy, LIKELIHOOD: ratio, "side": (noisy > 0.5).astype(int)})
-    return outcomes
+        return {"value": noisy, LIKELIHOOD: ratio, "side": (noisy > 0.5).astype(int)}
+
+    return draw(0.0), draw(1.0)
 
 
 def test_bounds_on_epsilon_hold_and_come_close():
@@ -60,7 +62,7 @@ def test_bounds_on_epsilon_hold_and_come_close():
 
 
 def test_learning_and_measuring_on_the_same_draws_would_deceive():
-    """Of many features that mean nothing, one looks as if it did: the tester must not be fooled by it."""
+    """Of many features that mean nothing, one looks as if it did: the tester is not fooled."""
     random = np.random.default_rng(1)
     deceived = 0
     for _ in range(20):
@@ -81,7 +83,7 @@ def test_many_names_do_not_hide_an_honest_event():
 
 
 def test_delta_is_taken_off():
-    """An event of probability delta that only one neighbour has is no contradiction, one of twice that is."""
+    """An event of probability delta under one neighbour only is no contradiction; twice that is."""
     n, delta = 60_000, 0.05
     for share, leaks in ((0.05, False), (0.1, True)):
         random = np.random.default_rng(2)
@@ -95,8 +97,8 @@ def test_the_order_of_neighbours_does_not_matter():
     n, random = 3000, np.random.default_rng(3)
     first = {"seen": np.zeros(n, dtype=int)}
     second = {"seen": (random.random(n) < 0.5).astype(int)}  # 1 is seen under one neighbour only
-    for pair in ((first, second), (second, first)):
-        assert EventTester().bound(*pair, 1e-4).value > 3
+    for one, other in ((first, second), (second, first)):
+        assert EventTester().bound(one, other, 1e-4).value > 3
 
 
 def test_what_is_not_there_is_in_no_cut():
@@ -108,9 +110,10 @@ def test_what_is_not_there_is_in_no_cut():
     assert EventTester().bound(nothing, nothing, 0.1).value == 0
 
 
-def gaussian(random, n, rho):
+def gaussian(random, n, rho) -> tuple[Any, Any]:
     mu = math.sqrt(2 * rho)
-    return [{LIKELIHOOD: -mu * (random.normal(v, 1, n) - mu / 2)} for v in (0.0, mu)]
+    first, second = (random.normal(v, 1, n) for v in (0.0, mu))
+    return {LIKELIHOOD: -mu * (first - mu / 2)}, {LIKELIHOOD: -mu * (second - mu / 2)}
 
 
 def test_bounds_on_rho_hold_and_come_close():

@@ -12,7 +12,7 @@ import pytest
 import ptclust
 from ptclust import Sensitivity, cli
 from ptclust._statistics import seed_of
-from ptclust.audit import AuditReport, Effort, Finding, run_audit, suite
+from ptclust.audit import AuditReport, Effort, Finding, controls, run_audit, suite
 from ptclust.audit.controls import (
     UnsafeNumpyNoise,
     UnsafeReusedStream,
@@ -28,7 +28,8 @@ from ptclust.audit.mechanisms import (
 )
 from ptclust.audit.statistical import DivergenceTester, EventTester
 from ptclust.errors import PtclustError
-from ptclust.mechanisms import MECHANISMS, Kruskal
+from ptclust.mechanisms import MECHANISMS, Kruskal, exponential
+from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.mechanisms.laws import GRAPHS
 from ptclust.planning import plan
 from ptclust.privacy.noise import gaussian_noise, laplace_noise
@@ -125,19 +126,15 @@ def test_whole_releases_and_draws_stand():
 
 
 def test_a_release_with_half_the_noise_is_refuted(monkeypatch):
-    real = suite.plan
-
     def careless(*arguments, **options):
-        plan = real(*arguments, **options)
-        weights = replace(plan.chosen.weights, scale=plan.chosen.weights.scale / 2)
-        return replace(plan, chosen=replace(plan.chosen, weights=weights))
+        made = plan(*arguments, **options)
+        weights = replace(made.chosen.weights, scale=made.chosen.weights.scale / 2)
+        return replace(made, chosen=replace(made.chosen, weights=weights))
 
     monkeypatch.setattr(suite, "plan", careless)
     effort = replace(TINY, draws=4000)
-    (audit,) = [
-        a for a in suite.audits(effort, 0) if a.title == "laplace, Laplace noise on the graph, l1 <= 0.015625"
-        and a.n_bounds == 1
-    ][:1]  # fmt: skip
+    title = "laplace, Laplace noise on the graph, l1 <= 0.015625"
+    audit = next(a for a in suite.audits(effort, 0) if a.title == title and a.n_bounds == 1)
     (finding,) = audit.run(ERROR)
     assert finding.section == suite.DRAWN
     assert finding.verdict == "refuted"
@@ -200,9 +197,13 @@ def test_pairs_are_neighbours_at_the_end_of_the_ball():
 def test_the_error_is_shared_among_all_bounds_and_every_audit_is_announced(monkeypatch):
     errors, heard = [], []
 
+    def run(error):
+        errors.append(error)
+        return [FINDING]
+
     def fake(effort, seed):
         for number in range(4):
-            yield suite.Audit(f"a{number}", 2, lambda error: errors.append(error) or [FINDING])
+            yield suite.Audit(f"a{number}", 2, run)
 
     monkeypatch.setattr(suite, "audits", fake)
     report = run_audit(TINY, "x", progress=heard.append)
@@ -254,7 +255,8 @@ def test_what_a_report_says():
     assert not report.passed
     assert report.problems == (
         "claim refuted: Laplace (K3; linf <= 1): epsilon = 1 claimed, 1.2 found; tree (0, 1)",
-        "control not caught, so the audit itself cannot be trusted: a control (K3; linf <= 1): epsilon = 1 claimed, "
+        "control not caught, so the audit itself cannot be trusted: "
+        "a control (K3; linf <= 1): epsilon = 1 claimed, "
         "0.5 found",
     )
     assert "**refuted**" in report.to_markdown()
@@ -291,8 +293,8 @@ def test_the_command_writes_a_table_and_json(run, tmp_path):
     assert document["error_probability"] == suite.ERROR
     for finding in document["findings"]:
         assert set(finding) == {
-            "section", "mechanism", "setting", "neighbours", "unit", "claim", "delta", "found", "witness",
-            "expected", "ratio", "verdict", "as_expected",
+            "section", "mechanism", "setting", "neighbours", "unit", "claim", "delta", "found",
+            "witness", "expected", "ratio", "verdict", "as_expected",
         }  # fmt: skip
         assert finding["ratio"] == pytest.approx(finding["found"] / finding["claim"])
         assert finding["verdict"] in ("stands", "refuted")
@@ -309,12 +311,11 @@ def test_json_goes_to_stdout(run):
 
 
 def test_a_broken_calibration_ends_with_exit_code_5(run, monkeypatch):
-    real = suite.calibrate_tree
-
     def doubled(*arguments):
-        return replace(real(*arguments), exponent=2 * real(*arguments).exponent)
+        tree = calibrate_tree(*arguments)
+        return replace(tree, exponent=2 * tree.exponent)
 
-    monkeypatch.setattr(suite, "calibrate_tree", doubled)
+    monkeypatch.setattr(exponential, "calibrate_tree", doubled)
     code, out, err = run("audit", "--quick")
     assert code == 5
     assert "claim refuted: Kruskal (K3; linf <= 0.015625): epsilon = 1 claimed, 2 found" in err
@@ -322,7 +323,7 @@ def test_a_broken_calibration_ends_with_exit_code_5(run, monkeypatch):
 
 
 def test_a_control_that_is_not_caught_ends_with_exit_code_5(run, monkeypatch):
-    monkeypatch.setattr(suite.unsafe, "TOO_LITTLE", -0.05)
+    monkeypatch.setattr(controls, "TOO_LITTLE", -0.05)
     code, _, err = run("audit", "--quick")
     assert code == 5
     assert "control not caught, so the audit itself cannot be trusted: Kruskal, exponent" in err
@@ -335,8 +336,10 @@ def test_the_whole_quick_audit():
     tight = [
         finding.ratio
         for finding in report.findings
-        if finding.section == suite.EXACT and finding.unit == "epsilon" and finding.neighbours == "linf <= 0.015625"
-        and finding.mechanism in ("PAMST, root known", "Kruskal") and finding.setting in ("K3", "K4")
-    ]  # fmt: skip
+        if (finding.section, finding.unit) == (suite.EXACT, "epsilon")
+        and finding.neighbours == "linf <= 0.015625"
+        and finding.mechanism in ("PAMST, root known", "Kruskal")
+        and finding.setting in ("K3", "K4")
+    ]
     assert len(tight) == 4
     assert min(tight) > 0.9

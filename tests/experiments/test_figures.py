@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,9 +147,8 @@ def test_a_directory_that_cannot_be_made(tmp_path):
 
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(Figure, "draw", lambda *_: None)  # test_files has the pictures
-    monkeypatch.setattr(
-        figures.run_figures, "__kwdefaults__", {**run_figures.__kwdefaults__, "densities": (1,)}
-    )
+    defaults: Any = run_figures.__kwdefaults__
+    monkeypatch.setattr(run_figures, "__kwdefaults__", {**defaults, "densities": (1,)})
     arguments = ["--cross-edges", "7", "--repetitions", "1", "--seed", "3", "-o", str(tmp_path)]
     shown = CliRunner().invoke(commands.app, ["figures", *arguments, "--json"])
     assert shown.exit_code == 0, shown.output

@@ -58,7 +58,7 @@ def edges(graph):
     return set(ordered(np.stack([graph.sources, graph.targets], axis=1)))
 
 
-CASES = [(family, n, None) for family in FAMILIES for n in (100, 1000)]
+CASES: list[tuple] = [(family, n, None) for family in FAMILIES for n in (100, 1000)]
 CASES += [(family, n, k) for family in OTHERS for n, k in ((100, 10), (1000, 30))]
 
 
@@ -226,14 +226,14 @@ class TestDecoys:
     @pytest.mark.parametrize(("n", "k"), [(100, 10), (1000, 30)])
     def test_neither_planting_is_the_likelier(self, n, k):
         """Edges within either are as many, but for chance, and so are their degrees."""
-        differences = []
+        found = []
         for seed in range(20 if n == 100 else 6):
             planted = planted_graph("blobs", n, n_clusters=k, decoys=True, seed=seed)
             other, _ = second_planting(planted, "blobs", n, k, seed)
             a, b = planted.graph.sources, planted.graph.targets
             counts = [np.count_nonzero(truth[a] == truth[b]) for truth in (planted.truth, other)]
-            differences.append(counts[0] - counts[1])
-        differences = np.array(differences)
+            found.append(counts[0] - counts[1])
+        differences = np.array(found)
         assert abs(differences.mean()) < 5 * differences.std(ddof=1) / np.sqrt(len(differences))
         assert np.abs(differences).max() < 0.05 * planted.graph.n_edges
 

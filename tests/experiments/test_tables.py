@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from experiments import tables
 from experiments.__main__ import app
 from experiments._summary import wrapped
+from experiments.methods import release_of
 from experiments.tables import METHODS, MU, Grid, run_tables, score
 from experiments.tables_report import Estimate, TablesReport, mean_of
 from experiments.utility import agreement
@@ -43,6 +44,7 @@ class TestHomogeneousGraph:
     def test_it_is_the_graph_of_the_paper(self, family, cross_edges):
         planted = homogeneous_graph(family, cross_edges=cross_edges, seed=3)
         graph, truth, points = planted.graph, planted.truth, planted.points
+        assert points is not None
         across = truth[graph.sources] != truth[graph.targets]
         assert np.count_nonzero(across) == min(cross_edges, 2500)
         assert graph.n_nodes == 100
@@ -186,7 +188,6 @@ class TestResume:
             made.append(options["random_state"])
             return release_of(*arguments, **options)
 
-        release_of = tables.release_of
         monkeypatch.setattr(tables, "release_of", counted)
         return made
 

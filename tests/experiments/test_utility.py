@@ -156,11 +156,12 @@ class TestReal:
     def test_classes_stay_with_their_rows(self):
         from sklearn.datasets import load_iris
 
-        table, found = load_iris(), real_graph("iris")
+        table, truth = load_iris(), real_graph("iris").truth
+        assert truth is not None
         rows = np.unique(table.data, axis=0)
         for node in range(len(rows)):
             same = np.flatnonzero((table.data == rows[node]).all(axis=1))
-            assert found.truth[node] in table.target[same]
+            assert truth[node] in table.target[same]
 
     def test_without_networkx_the_report_says_so(self, monkeypatch, tmp_path, records):
         monkeypatch.setattr(real, "find_spec", lambda package: None)

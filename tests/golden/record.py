@@ -16,6 +16,7 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,7 @@ def _charges(planned):
     """Return what the plan costs in each currency, exactly."""
     spent, ledger = planned.chosen.spent, _ledger()
     zcdp = spent.to_zcdp() if spent.kind == "approximate" else None
-    prices = {}
+    prices: dict[str, Any] = {}
     for currency in TOTALS:
         try:
             account = ledger.preview(currency, spent, zcdp=zcdp)

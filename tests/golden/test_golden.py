@@ -1,4 +1,4 @@
-"""The package gives what it gave: trees, noise, labels, plans, statements and charges by fixed seeds."""
+"""The package gives what it gave: trees, noise, labels, plans, statements, charges by seeds."""
 
 from __future__ import annotations
 

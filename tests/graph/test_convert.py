@@ -386,4 +386,4 @@ def test_missing_package(monkeypatch, package, call):
 
 def test_unknown_backend():
     with pytest.raises(UsageError, match="'polars' or 'pandas', not 'excel'"):
-        Graph([0], [1], [0.5]).to_dataframe("excel")  # type: ignore[arg-type]
+        Graph([0], [1], [0.5]).to_dataframe("excel")

@@ -1,4 +1,4 @@
-"""Paying: one rule for all who charge. A refused charge draws nothing; after a charge nothing is withheld."""
+"""Paying: a refused charge draws nothing; after a charge nothing is withheld."""
 
 from __future__ import annotations
 

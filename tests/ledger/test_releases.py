@@ -1,4 +1,4 @@
-"""Releases that are charged to a ledger: in which order, at what price, and what is left of them in the file."""
+"""Releases that are charged to a ledger: in which order, at what price, with what in the file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def book(path: Path, total: Budget) -> Ledger:
 
 
 def prices(*, pure: bool) -> dict[str, tuple[Budget, int | Fraction | None, int | Fraction]]:
-    """A total of every kind, and what epsilon = 1, pure or with delta = 1e-6, costs of it; None if it is not sold."""
+    """Totals of each kind, and what epsilon = 1, pure or at delta = 1e-6, costs; None: refused."""
     rho = Budget.approximate(1, 1e-6).to_zcdp().rho
     return {
         "pure": (Budget.pure(10), 1 if pure else None, 0),
@@ -447,11 +447,14 @@ class TestCommandLine:
         code, out, _ = run("ledger", "status", "l")
         assert code == 0
         assert out == (
-            "survey\n  total  epsilon = 1\n  spent  epsilon = 0.333334; exactly epsilon = 1/3  in 1 charge\n"
+            "survey\n  total  epsilon = 1\n"
+            "  spent  epsilon = 0.333334; exactly epsilon = 1/3  in 1 charge\n"
             "  left   epsilon = 0.666666; exactly epsilon = 2/3\n"
-            "census\n  total  rho = 0.333333 (zCDP); exactly rho = 1/3\n  spent  rho = 0 (zCDP)  in 0 charges\n"
+            "census\n  total  rho = 0.333333 (zCDP); exactly rho = 1/3\n"
+            "  spent  rho = 0 (zCDP)  in 0 charges\n"
             "  left   rho = 0.333333 (zCDP); exactly rho = 1/3\n"
-            "both\n  total  epsilon = 2, delta = 1e-05\n  spent  epsilon = 0, delta = 0  in 0 charges\n"
+            "both\n  total  epsilon = 2, delta = 1e-05\n"
+            "  spent  epsilon = 0, delta = 0  in 0 charges\n"
             "  left   epsilon = 2, delta = 1e-05\n"
         )
         accounts = json.loads(run("ledger", "status", "l", "--json")[1])

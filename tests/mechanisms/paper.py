@@ -1,9 +1,9 @@
-"""Private spanning trees as the textbook has them: exact distributions by enumeration, and PAMST step by step."""
+"""The paper's private spanning trees: exact distributions by enumeration, PAMST step by step."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 
 def softmax(weights, exponent):
@@ -14,8 +14,8 @@ def softmax(weights, exponent):
 
 
 def pamst_distribution(n_nodes, edges, exponent):
-    """Algorithm 2: from a uniform root, the next edge among those that leave S, until all nodes are in S."""
-    states = Counter()
+    """Algorithm 2: from a uniform root, always an edge that leaves S, until S has all nodes."""
+    states = defaultdict(float)
     for root in range(n_nodes):
         states[frozenset([root]), frozenset()] = 1.0 / n_nodes
     for _ in range(n_nodes - 1):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import Kruskal, Pamst
 from ptclust.mechanisms._urn_kernel import GRID, exponent_of
 from ptclust.mechanisms.exponential import (
     STEP_SLACK,
@@ -31,12 +31,12 @@ SENSITIVITIES = st.builds(
 
 
 def step_range(tree: TreeCalibration, sensitivity: Sensitivity) -> Fraction:
-    """Range of the privacy loss of one step, exactly: section 2, and the rounding of the sampler."""
+    """Range of the privacy loss of a step, exactly: section 2, and the rounding of the sampler."""
     return Fraction(tree.exponent) * Fraction(sensitivity.spread) + Fraction(STEP_SLACK)
 
 
 def tree_loss(tree: TreeCalibration, sensitivity: Sensitivity) -> Fraction:
-    """Privacy loss of all steps together: the lemma of the mean, and the rounding of the sampler."""
+    """Privacy loss of all steps: the lemma of the mean, and the rounding of the sampler."""
     spread = Fraction(sensitivity.mean_spread(tree.n_steps))
     return tree.n_steps * (Fraction(tree.exponent) * spread + Fraction(STEP_SLACK))
 
@@ -154,7 +154,7 @@ def test_a_sensitivity_beyond_the_digits_of_floats_is_refused(bound):
 
 
 def test_an_exponent_beyond_all_use_is_lowered_and_the_sampler_still_works():
-    """At an exponent of 1e300 the products in the sampler overflow, and a weight of 0 becomes NaN."""
+    """At an exponent of 1e300 products in the sampler overflow, and a weight of 0 becomes NaN."""
     tiny = Sensitivity(linf=1e-305)
     graph = Graph([0, 1, 2], [1, 2, 0], [0.0, -1e-260, -1e-260])
     for tree in (
@@ -165,15 +165,15 @@ def test_an_exponent_beyond_all_use_is_lowered_and_the_sampler_still_works():
         assert 0 < 2 * step_range(tree, tiny) <= 1
         assert math.isfinite(tree.exponent * 2.0 ** (GRID + 28)), "as the sampler multiplies it"
         assert tree.exponent > 1e200
-        for name in ("kruskal", "pamst"):
-            draw = MECHANISMS.get(name).draw_edges
-            assert draw(graph, tree.exponent, RandomStream.secure()).tolist() == [1, 2]
+        for mechanism in (Kruskal(), Pamst()):
+            edges = mechanism.draw_edges(graph, tree.exponent, RandomStream.secure())
+            assert edges.tolist() == [1, 2]
 
 
 @settings(max_examples=50)
 @given(st.integers(0, 2**32), st.floats(1e-6, 1e6), st.floats(1e-6, 1e3))
 def test_rounded_exponents_of_neighbours_stay_within_the_slack(seed, exponent, mu):
-    """The range of the privacy loss of the sampler, which works on rounded exponents, not on the real ones."""
+    """The range of the privacy loss of the sampler, which works on rounded exponents."""
     random = np.random.default_rng(seed)
     weights = random.normal(0, 30 / exponent, 200)
     others = weights + random.choice([-mu, mu], 200)

@@ -107,7 +107,7 @@ def test_a_published_scale_is_kept_and_its_price_told() -> None:
 
 
 def fine_grained_near_zero(outputs: NDArray[np.float64]) -> int:
-    """Count outputs near 0 that are no multiple of 2^-53: unreachable from 1 in doubles, common from 0.
+    """Count outputs near 0 that are no multiple of 2^-53: none from 1 in doubles, many from 0.
 
     If 1 + noise is within 1/2 of 0, the noise lies in (-1.5, -0.5), so it is a multiple of 2^-53
     and the sum is exact. From 0 the output is the noise itself, with all its digits (after Mironov
@@ -205,7 +205,7 @@ def test_values_that_are_not_finite_are_refused_unseen(broken: float) -> None:
 
 def test_values_that_are_no_numbers_are_refused_unseen() -> None:
     with pytest.raises(WeightError, match="not all numbers") as refused:
-        add_noise([f"{SECRET} EUR"], noise_of_scale(1.0, 1))  # type: ignore[list-item]
+        add_noise([f"{SECRET} EUR"], noise_of_scale(1.0, 1))
     assert "123" not in "".join(traceback.format_exception(refused.value))
     assert refused.value.__context__ is None
 
@@ -217,7 +217,7 @@ def test_a_failure_of_opendp_shows_no_value(monkeypatch: pytest.MonkeyPatch) -> 
 
         return measurement
 
-    monkeypatch.setitem(INSIDE, "_measurement", fail)
+    monkeypatch.setitem(INSIDE, "lattice_measurement", fail)
     with pytest.raises(PtclustError, match="Nothing was released") as refused:
         add_noise([SECRET], noise_of_scale(1.0, 1))
     assert "123" not in "".join(traceback.format_exception(refused.value))
@@ -234,9 +234,9 @@ def test_impossible_noise_is_refused() -> None:
         with pytest.raises(UsageError, match="scale"):
             Noise("laplace", scale, -40, 1)
     with pytest.raises(UsageError, match="cauchy"):
-        Noise("cauchy", 1.0, -40, 1)  # type: ignore[arg-type]
+        Noise("cauchy", 1.0, -40, 1)
     with pytest.raises(UsageError, match="number of values"):
-        laplace_noise(Sensitivity(linf=1), 1.5, 1)  # type: ignore[arg-type]
+        laplace_noise(Sensitivity(linf=1), 1.5, 1)
     with pytest.raises(UsageError, match="0 or more"):
         laplace_noise(Sensitivity(linf=1), -1, 1)
     with pytest.raises(UsageError, match="epsilon"):

@@ -39,7 +39,7 @@ def random_graph(n_nodes=50, n_more=100, seed=0) -> Graph:
 
 
 def assert_spans(tree: Tree, graph: Graph) -> None:
-    """Tree has checked that there is no cycle; as many edges as possible make it span every component."""
+    """Tree has checked that there is no cycle; so many edges make it span every component."""
     ids = tree.edge_ids
     assert tree.n_edges == graph.n_nodes - graph.topology.n_components
     assert tree.topology.components.tolist() == graph.topology.components.tolist()
@@ -119,8 +119,8 @@ class TestTheBudgetIsUsed:
 
     def draw(self, **options: Any) -> Counter[tuple[int, ...]]:
         offset = np.repeat(np.arange(self.copies) * 3, 3)
-        ends = [np.tile(nodes, self.copies) + offset for nodes in ([0, 1, 2], [1, 2, 0])]
-        graph = Graph(*ends, np.tile(self.weights, self.copies))
+        a, b = (np.tile(nodes, self.copies) + offset for nodes in ([0, 1, 2], [1, 2, 0]))
+        graph = Graph(a, b, np.tile(self.weights, self.copies))
         found: Counter[tuple[int, ...]] = Counter()
         for _ in range(self.n_calls):
             ids = private_spanning_tree(graph, **options).edge_ids.reshape(self.copies, 2)
@@ -262,7 +262,7 @@ def test_wrong_choices_are_refused_with_a_remedy(change, words):
 def test_only_a_graph_has_private_trees():
     for thing in (random_graph().topology, minimum_spanning_tree(random_graph()), np.eye(3), None):
         with pytest.raises(InputError, match=r"no Graph; Graph\.from_scipy"):
-            private_spanning_tree(thing, **GOOD)  # type: ignore[arg-type]
+            private_spanning_tree(thing, **GOOD)
 
 
 def test_what_must_be_known_has_no_default():

@@ -4,13 +4,14 @@ import math
 import random
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from ptclust.graph import Graph
-from ptclust.mechanisms import MECHANISMS, _urn_kernel, urn
+from ptclust.mechanisms import Kruskal, Pamst, _urn_kernel, urn
 from ptclust.privacy import RandomStream
 from tests.mechanisms import paper
 
@@ -46,11 +47,12 @@ GRAPHS = {
     "equal weights": (4, [(a, b, 7.0) for a in range(4) for b in range(a)], 5.0),
     "two scales": (
         5,
-        [(0, 1, 0.0), (1, 2, 0.1), (2, 0, 0.2), (2, 3, 60.0), (1, 3, 60.5), (3, 4, 0.3), (1, 4, 61.0)],
+        [(0, 1, 0.0), (1, 2, 0.1), (2, 0, 0.2), (2, 3, 60.0), (1, 3, 60.5), (3, 4, 0.3),
+         (1, 4, 61.0)],
         2.0,
     ),
 }  # fmt: skip
-kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
+kruskal_edges, pamst_edges = Kruskal().draw_edges, Pamst().draw_edges
 SAMPLERS = {
     "pamst": (pamst_edges, paper.pamst_distribution),
     "kruskal": (kruskal_edges, paper.kruskal_distribution),
@@ -59,7 +61,7 @@ COPIES = 1000
 
 
 def draw_trees(sampler, graph, n_draws, exponent=None, seed=0):
-    """Draw trees; one call draws a forest of many copies of the graph, so forests are tested on the way."""
+    """Draw trees; one call draws a forest of many copies of the graph, to test forests, too."""
     n_nodes, edges, usual = graph
     a, b, w = (np.array(column) for column in zip(*edges))
     offset = np.repeat(np.arange(COPIES), len(edges)) * n_nodes
@@ -123,16 +125,16 @@ class TestMutantsAreRejected:
         found = draw_trees(sampler, graph, 200_000, exponent=1.05 * exponent)
         assert p_value(found, exact(n_nodes, edges, exponent)) < ALPHA
 
-    def test_a_fixed_root(self):
+    def test_a_fixed_root(self, monkeypatch):
         n_nodes, edges, exponent = GRAPHS["wheel of five"]
         distribution = paper.pamst_distribution(n_nodes, edges, exponent)
         source = random.Random(1)
-        source.randrange = lambda _: 0  # type: ignore[method-assign,assignment]
+        monkeypatch.setattr(source, "randrange", lambda _: 0)
         found = Counter(paper.pamst(n_nodes, edges, exponent, source) for _ in range(50_000))
         assert p_value(found, distribution) < ALPHA
 
     def test_all_clocks_started_at_time_zero(self):
-        """Prim on fixed keys is the minimum spanning tree of those keys, which is the other mechanism."""
+        """Prim on fixed keys is the minimum spanning tree of those keys: the other mechanism."""
         n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]
         found = draw_trees(kruskal_edges, graph, 100_000)
         assert p_value(found, paper.pamst_distribution(n_nodes, edges, exponent)) < ALPHA
@@ -168,10 +170,10 @@ def test_any_spread_of_exponents(mechanism, spread):
 @pytest.mark.parametrize("window", [1, 2, 5])
 @pytest.mark.parametrize("mechanism", SAMPLERS)
 def test_what_lies_beyond_the_window_keeps_its_probability(mechanism, window, monkeypatch):
-    """With the usual window the part beyond is hit once in 2^31 draws; with a narrow one, all the time."""
+    """With the usual window the part beyond is hit once in 2^31 draws; with a narrow one, often."""
     for module in ("pamst", "kruskal"):
         monkeypatch.setattr(
-            f"ptclust.mechanisms.{module}.make_urn", lambda *a: urn.make_urn(*a, window=window)
+            f"ptclust.mechanisms.{module}.make_urn", partial(urn.make_urn, window=window)
         )
     sampler, exact = SAMPLERS[mechanism]
     n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]

@@ -1,4 +1,4 @@
-"""The registry of mechanisms: names that fail loudly, an order, and what every mechanism has to say."""
+"""The registry of mechanisms: wrong names fail, an order, and what every mechanism states."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestPreference:
         assert tuple(each.mechanism for each in made.calibrations) == MECHANISMS.names
 
     def test_of_two_that_promise_the_same_auto_takes_the_first(self, monkeypatch):
-        """A mechanism that is Kruskal by another name is never chosen behind it, and is before it."""
+        """Kruskal by another name is never chosen if registered after it, and is if before it."""
         pairs = [(a, b) for a in range(30) for b in range(a)]
         dense, toy = Topology(*zip(*pairs)), named("toy")
         options = {**self.options, "clusterer": "levels"}

@@ -1,4 +1,4 @@
-"""Plans: every scale a formula of public numbers, never above the budget, told before anything is spent."""
+"""Plans: scales are formulas of public numbers, never above the budget, known before spending."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def by_name(made: Plan) -> dict[str, Calibration]:
 class PublicNumbers(Topology):
     """Three counts, and nothing else to look at."""
 
-    n_components = 2  # type: ignore[assignment]
-    n_edges = 500  # type: ignore[assignment]
+    n_components = 2
+    n_edges = 500
 
     def __init__(self) -> None:
         self.n_nodes = 102
@@ -166,7 +166,8 @@ def test_nothing_spends_more_than_the_budget(asked, sensitivity, n_nodes, extra,
     """Recomputed from exponent and noise alone, in exact arithmetic."""
     pairs = [(i, i + 1) for i in range(n_nodes - 1)]
     pairs += [(i, j) for j in range(n_nodes) for i in range(j - 1)][:extra]
-    topology = Topology(*zip(*pairs), n_nodes=n_nodes)
+    sources, targets = zip(*pairs)
+    topology = Topology(sources, targets, n_nodes=n_nodes)
     epsilon, delta = asked
     made = plan(topology, epsilon=epsilon, delta=delta, sensitivity=sensitivity, split=split)
     budget = Budget.approximate(epsilon, delta)
@@ -260,7 +261,7 @@ class TestAuto:
 
     @pytest.mark.parametrize(("delta", "mechanism"), [(0, "laplace"), (1e-6, "gaussian")])
     def test_perturbs_the_graph_where_the_total_change_is_small(self, delta, mechanism):
-        """Gaussian noise has the larger scale and the smaller tails, so it depends on epsilon which is less."""
+        """Gaussian noise has the larger scale and the smaller tails: epsilon decides."""
         for topology in (path(30), complete(30)):
             made = plan(topology, epsilon=1, delta=delta, sensitivity=Sensitivity(l1=MU))
             assert made.chosen.tree is None
@@ -352,13 +353,13 @@ def test_a_plan_has_no_default_for_what_must_be_known():
         with pytest.raises(TypeError, match=missing):
             plan(path(3), **{key: value for key, value in GOOD.items() if key != missing})
     with pytest.raises(TypeError):
-        plan(path(3), 1.0, LINF)  # type: ignore[misc, arg-type]
+        plan(path(3), 1.0, LINF)  # type: ignore[call-arg]
 
 
 def test_a_graph_is_not_planned_for_but_its_topology():
     graph = Graph([0], [1], [0.123456789])
     with pytest.raises(InputError, match=r"graph\.topology"):
-        plan(graph, **GOOD)  # type: ignore[arg-type]
+        plan(graph, **GOOD)
 
 
 class TestWarning:
@@ -389,7 +390,7 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
         epsilon=1,
         delta=1e-6,
         sensitivity=LINF,
-        weight_range=("0", 1),  # type: ignore[arg-type]
+        weight_range=("0", 1),
         clusterer="dbmstclu",
     )
     assert made.request.weight_range == (0.0, 1.0)

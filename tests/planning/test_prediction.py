@@ -1,10 +1,11 @@
-"""Predicting what a budget shows: planted clusters, honest curves, and no private weight in sight."""
+"""Predicting what a budget shows: planted clusters, honest curves, and no private weight."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,20 +47,20 @@ def king_graph(width: int) -> Topology:
     return topology_of(nx.strong_product(nx.path_graph(width), nx.path_graph(width)))
 
 
-def spider(n_legs: int, length: int) -> nx.Graph:
+def spider(n_legs: int, length: int) -> Any:
     graph = nx.Graph()
     for leg in range(n_legs):
         nx.add_path(graph, ["hub", *((leg, i) for i in range(length))])
     return graph
 
 
-def caterpillar(length: int, n_legs: int) -> nx.Graph:
+def caterpillar(length: int, n_legs: int) -> Any:
     graph = nx.path_graph(length)
     graph.add_edges_from((i, (i, leg)) for i in range(length) for leg in range(n_legs))
     return graph
 
 
-def dumbbell(n_leaves: int) -> nx.Graph:
+def dumbbell(n_leaves: int) -> Any:
     graph = nx.disjoint_union(nx.star_graph(n_leaves), nx.star_graph(n_leaves))
     nx.add_path(graph, [0, "a", "b", n_leaves + 1])
     return graph
@@ -139,7 +140,7 @@ class TestPieces:
         assert typical_size(connected_pieces(star, 10, np.random.default_rng(0))) == 100
 
     def test_branches_are_cut_off_a_hub(self):
-        """What grows around a hub takes in all that is near it; going deep, and cutting branches, does better."""
+        """What grows around a hub takes in all that is near; going deep is better."""
         binary = topology_of(nx.balanced_tree(2, 8))
         assert sorted(np.bincount(connected_pieces(binary, 255, np.random.default_rng(0)))) == [
             255,
@@ -149,7 +150,7 @@ class TestPieces:
         assert len(np.bincount(connected_pieces(two_stars, 52, np.random.default_rng(0)))) == 2
 
     def test_two_sides(self):
-        """Whoever meets nearest nodes first meets all people before any second thing, and is left with stars."""
+        """Nearest nodes first: all people come before any second thing, and stars are left."""
         market = topology_of(nx.complete_bipartite_graph(50, 150))
         largest = [
             np.bincount(connected_pieces(market, 20, np.random.default_rng(seed))).max()
@@ -227,8 +228,14 @@ class TestAgreement:
 class TestSizes:
     @pytest.mark.parametrize(
         ("n_nodes", "sizes"),
-        [(4, (2,)), (15, (7,)), (70, (35, 8)), (1000, (500, 125, 31)), (10**5, (50000, 3125, 195, 12))],
-    )  # fmt: skip
+        [
+            (4, (2,)),
+            (15, (7,)),
+            (70, (35, 8)),
+            (1000, (500, 125, 31)),
+            (10**5, (50000, 3125, 195, 12)),
+        ],
+    )
     def test_default(self, n_nodes, sizes):
         assert default_sizes(topology_of(nx.path_graph(n_nodes))) == sizes
 
@@ -310,7 +317,7 @@ class TestPredict:
         assert run(3).to_dict() != run(4).to_dict()
 
     def test_what_is_measured_is_the_pipeline(self, monkeypatch):
-        """Every run follows the plan for its epsilon, with all that was asked for, on a seed of its own."""
+        """Every run follows the plan for its epsilon, with all that was asked, on its own seed."""
         seeds, seen = [], []
         labels, seeded = Simulation.labels, RandomStream.seeded
 
@@ -384,7 +391,7 @@ class TestPredict:
         assert curve.at(last).ari < 0.9
 
     def test_topology_that_shows_the_clusters(self):
-        """Cliques that no edge joins are seen at any epsilon, and that says nothing about weights."""
+        """Cliques that no edge joins are seen at any epsilon; this says nothing about weights."""
         cliques = topology_of(nx.disjoint_union(nx.caveman_graph(30, 10), nx.complete_graph(20)))
         prediction = predict(cliques, sizes=[10], epsilons=[1e-4], repetitions=3, **LINF)
         assert prediction.curves[0].control > 0.9
@@ -561,9 +568,12 @@ class TestResult:
 
         shown = []
         save = Figure.savefig
-        monkeypatch.setattr(
-            Figure, "savefig", lambda self, *a, **k: (shown.append(self), save(self, *a, **k))
-        )
+
+        def keep(self, *arguments, **options):
+            shown.append(self)
+            save(self, *arguments, **options)
+
+        monkeypatch.setattr(Figure, "savefig", keep)
         draw_curve(made_up(0.5, 0.7, 1.0), path=tmp_path / "curve.png")
         axes = shown[0].axes[0]
         assert axes.get_xscale() == "log"

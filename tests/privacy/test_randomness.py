@@ -103,7 +103,7 @@ def test_words_across_refills_are_one_stream() -> None:
 def test_a_seed_names_a_stream() -> None:
     assert RandomStream.seeded(5).words(9).tolist() == RandomStream.seeded(5).words(9).tolist()
     assert RandomStream.seeded(5).words(9).tolist() != RandomStream.seeded(6).words(9).tolist()
-    assert RandomStream.seeded(np.int64(5)).words(1) == RandomStream.seeded(5).words(1)  # type: ignore[arg-type]
+    assert RandomStream.seeded(np.int64(5)).words(1) == RandomStream.seeded(5).words(1)
     assert RandomStream.seeded(10**30).reproducible
 
 

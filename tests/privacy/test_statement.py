@@ -97,9 +97,9 @@ def test_each_statement_is_its_own():
 
 def test_sentences():
     assert pure().sentence == (
-        "Whatever else somebody knows, what one privacy unit contributes to the edge weights changes the probability "
-        "of any outcome of this release by a factor of at most e^1 = 2.719 (pure differential privacy of the weights, "
-        "epsilon = 1)."
+        "Whatever else somebody knows, what one privacy unit contributes to the edge weights "
+        "changes the probability of any outcome of this release by a factor of at most "
+        "e^1 = 2.719 (pure differential privacy of the weights, epsilon = 1)."
     )
     assert "an additional probability of at most 1e-06" in approximate().sentence
     wide = published().sentence
@@ -270,15 +270,16 @@ def test_the_sentence_is_made_from_the_fields():
 # The field names of schemas/deployments-schema.yaml in opendp/deployments-registry-data, commit
 # 057e5d8.
 REGISTRY = {
-    "basic": "name data_curators description intended_use data_product_type data_product_region data_product_sector "
-    "publication_date",
+    "basic": "name data_curators description intended_use data_product_type data_product_region "
+    "data_product_sector publication_date",
     "dp_variant": "variant_name data_domain unprotected_quantities",
     "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters "
     "privacy_parameters_details",
-    "deployment_model": "model_name model_name_details trust_assumptions actors release_type release_type_details "
-    "data_source_type data_source_type_details access_type access_type_details",
-    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition post_processing justification "
-    "utility additional_information",
+    "deployment_model": "model_name model_name_details trust_assumptions actors release_type "
+    "release_type_details data_source_type data_source_type_details access_type "
+    "access_type_details",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition "
+    "post_processing justification utility additional_information",
     "administrative": "status registry_authors tier",
 }
 FOR_THE_CURATOR = "TO BE FILLED BY THE CURATOR"

@@ -1,4 +1,4 @@
-"""Clusterers of a release, chosen or asked for: post-processing of published values, of nothing else."""
+"""Clusterers of a release, chosen or asked for: post-processing of published values alone."""
 
 from __future__ import annotations
 
@@ -70,8 +70,13 @@ def test_every_clusterer_finds_clear_clusters(mechanism):
 
 @pytest.mark.parametrize(
     ("mechanism", "clusterer"),
-    [("gaussian", "contraction"), ("laplace", "contraction"), ("kruskal", "levels"), ("pamst", "dbmstclu")],
-)  # fmt: skip
+    [
+        ("gaussian", "contraction"),
+        ("laplace", "contraction"),
+        ("kruskal", "levels"),
+        ("pamst", "dbmstclu"),
+    ],
+)
 def test_auto(mechanism, clusterer):
     assert release_of(mechanism).clusterer == clusterer
     assert release_of(mechanism).recluster().clusterer == clusterer
@@ -222,7 +227,7 @@ def test_a_clusterer_of_all_weights_is_refused_for_a_tree_when_planning():
 
 
 def test_release_is_pure_post_processing_of_the_tree_weights():
-    """Other true weights with the same published ones would give the same clusters: labels are a function of these."""
+    """Labels are a function of the published weights: other true weights give the same clusters."""
     release = release_of("kruskal")
     copy = Tree(release.tree.topology, release.tree.weights.copy(), release.tree.edge_ids)
     np.testing.assert_array_equal(cut_levels(copy, release.weight_noise).labels, release.labels)
@@ -232,7 +237,8 @@ class TestCommand:
     def test_recluster(self, run):
         release_of("gaussian").save("release.json")
         code, _, err = run(
-            "recluster", "release.json", "-o", "other.json", "--clusterer", "dbmstclu", "--labels", "l.csv"
+            "recluster", "release.json", "-o", "other.json", "--clusterer", "dbmstclu", "--labels",
+            "l.csv",
         )  # fmt: skip
         assert code == 0
         assert "by dbmstclu" in err

@@ -399,7 +399,7 @@ def array(values, dtype="int32"):
 
 
 def signed(document):
-    """The document with the digest that goes with it, as a careful forger or another program would write it."""
+    """The document with its right digest, as a careful forger or another program would write it."""
     rest = {key: value for key, value in document.items() if key != "digest"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
     return rest | {"digest": "sha256:" + hashlib.sha256(canonical).hexdigest()}

@@ -1,4 +1,4 @@
-"""Files made to do harm: bombs, lies about sizes, pickles, entities. Every one must be refused, in little memory."""
+"""Files made to do harm: bombs, wrong sizes, pickles, entities. All are refused cheaply."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def _graphmls() -> dict[str, bytes]:
         + b">",
         "an unknown encoding": b'<?xml version="1.0" encoding="utf-7"?>' + nodes % b"1",
         "a wrong encoding": b'<?xml version="1.0" encoding="utf-16"?>' + nodes % b"1",
-        "an edge of long numbers": b'<graphml><graph><node id="%b"/><edge source="1" target="2"/></graph></graphml>'
-        % (b"9" * 10_000),
+        "an edge of long numbers": b'<graphml><graph><node id="%b"/>' % (b"9" * 10_000)
+        + b'<edge source="1" target="2"/></graph></graphml>',
         "two graphs": b"<graphml><graph/><graph/></graphml>",
         "a weight that is long": seeds("graphml")[2].replace(_MARKER, b"9" * 1_000_000 + b"x"),
     }
@@ -192,7 +192,8 @@ def _archives() -> dict[str, bytes]:
 
     def matrix(**changes: Any) -> bytes:
         parts: dict[str, Any] = {
-            "format": b"csr", "shape": [3, 3], "data": [0.5, 0.5], "indices": [1, 0], "indptr": [0, 1, 2, 2],
+            "format": b"csr", "shape": [3, 3], "data": [0.5, 0.5], "indices": [1, 0],
+            "indptr": [0, 1, 2, 2],
         }  # fmt: skip
         file = io.BytesIO()
         np.savez(file, **{name: np.array(part) for name, part in (parts | changes).items()})

@@ -1,4 +1,4 @@
-"""Valid files of every format, to be spoiled: small, and with weights whose digits nobody writes by chance."""
+"""Small valid files of every format, to be spoiled; no weight's digits occur by chance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import io
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -63,7 +64,7 @@ def _tables(separator: str) -> tuple[bytes, ...]:
     numbered = [(str(a), str(b), weight) for a, b, weight in zip(SOURCES, TARGETS, MARKERS)]
     quoted = [(f'"{a}, {a}"', f'"{b}"', weight) for a, b, weight in named]
     head, shuffled = ("source", "target", "weight"), ("weight", "note", "target", "source")
-    rows = [
+    rows: list[Any] = [
         [head, *named],
         numbered,
         [head, *quoted] if separator == "," else [head, *numbered],
@@ -75,7 +76,7 @@ def _tables(separator: str) -> tuple[bytes, ...]:
 def _parquets() -> tuple[bytes, ...]:
     def written(frame: pl.DataFrame, **options: object) -> bytes:
         file = io.BytesIO()
-        frame.write_parquet(file, **options)  # type: ignore[arg-type]
+        frame.write_parquet(file, **options)
         return file.getvalue()
 
     numbers = pl.DataFrame({"source": SOURCES, "target": TARGETS, "weight": WEIGHTS})
@@ -144,10 +145,10 @@ def _releases() -> tuple[bytes, ...]:
     options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6)}
     choices = {"kruskal": {"delta": 1e-6}, "laplace": {}, "pamst": {"min_cluster_size": 2}}
     fitted = [
-        PTClust(mechanism=mechanism, **options, **more).fit(graph)  # type: ignore[arg-type]
+        PTClust(mechanism=mechanism, **options, **more).fit(graph)
         for mechanism, more in choices.items()
     ]
-    seeded = PTClust(**options, random_state=1).fit(Graph(SOURCES, TARGETS, WEIGHTS))  # type: ignore[arg-type]
+    seeded = PTClust(**options, random_state=1).fit(Graph(SOURCES, TARGETS, WEIGHTS))
     releases = [model.release_ for model in (*fitted, seeded)]
     unclustered = [replace(release, clustering=None) for release in releases[1:3]]
     return tuple(encode(release) for release in (*releases, *unclustered))

@@ -78,7 +78,7 @@ def calls(kind: str) -> list[Any]:
 
 
 def attempt(kind: str, path: Path) -> tuple[list[str], str]:
-    """Read a file in every way; return the names of the errors raised on purpose, and what should not have happened."""
+    """Read a file in every way; return the names of intended errors, and other failures."""
     from ptclust.errors import PtclustError
 
     refused: list[str] = []
@@ -254,9 +254,16 @@ def table(tallies: list[Tally]) -> str:
     """Return the results as a table of Markdown."""
     rows = [("format", "files", "refused", "accepted", "unhandled", "memory, MiB")]
     rows += [
-        (t.kind, f"{t.files:,}", f"{t.refused:,}", f"{t.accepted:,}", f"{len(t.unhandled):,}", f"{t.peak_mib:.0f}")
+        (
+            t.kind,
+            f"{t.files:,}",
+            f"{t.refused:,}",
+            f"{t.accepted:,}",
+            f"{len(t.unhandled):,}",
+            f"{t.peak_mib:.0f}",
+        )
         for t in tallies
-    ]  # fmt: skip
+    ]
     sums = [
         sum(numbers)
         for numbers in zip(*((t.files, t.refused, t.accepted, len(t.unhandled)) for t in tallies))

@@ -1,4 +1,6 @@
-"""Fuzzing guided by coverage, with atheris: `python -m tests.robustness.guided FORMAT [options of libFuzzer]`.
+"""Fuzzing guided by coverage: `python -m tests.robustness.guided FORMAT [options of libFuzzer]`.
+
+Needs atheris.
 
 It needs `pip install atheris`, which is no dependency: there are wheels for Linux and a few
 versions of Python only.

@@ -1,4 +1,4 @@
-"""Ways to spoil a file: bytes, tokens, and the structure below a checksum, a compression or a digest."""
+"""Ways to spoil a file: bytes, tokens, the structure below a checksum, compression or digest."""
 
 from __future__ import annotations
 
@@ -21,19 +21,26 @@ if TYPE_CHECKING:
     from random import Random
 
 NUMBERS = (
-    "0", "-1", "1e999", "-1e999", "nan", "NaN", "inf", "-Infinity", "5e-324", "-0.0", "1e308", "2147483647",
-    "2147483648",
-    "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1000000000000", "1" * 25,
-    "7" * 5000, "1_000", "0x10", "1,5", "\u0663", "\uff11\uff12", "1e", "--1", "+3", " 4 ", "1.0", "1e12", "",
+    "0", "-1", "1e999", "-1e999", "nan", "NaN", "inf", "-Infinity", "5e-324", "-0.0", "1e308",
+    "2147483647", "2147483648", "4294967296", "9223372036854775807", "9223372036854775808",
+    "18446744073709551616", "1000000000000", "1" * 25, "7" * 5000, "1_000", "0x10", "1,5", "\u0663",
+    "\uff11\uff12", "1e", "--1", "+3", " 4 ", "1.0", "1e12", "",
 )  # fmt: skip
 SNIPPETS = (
-    b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xc3\x28", b"\xed\xa0\x80", b'"', b"'", b'""',
-    b"\r", b"\r\n",
-    b"\n\n", b"\t", b",", b";", b" ", b"%", b"#", b"<", b">", b"&", b"&amp;", b"&#0;", b"&x;", b"]]>", b"<!--",
-    b"{", b"[", b"}",
-    b"null", b"\\ud800", b"\\", "\u202e".encode(), "\u0301".encode(), "\U0001f600".encode(), "\u2028".encode(),
-    b"\x1a", b"\x1f\x8b",
-    b"PK\x03\x04", b"PAR1", b"(\xb5/\xfd", b"x\x9c", b"\x7f" * 40, b"A" * 3000, b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+    b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xc3\x28", b"\xed\xa0\x80", b'"',
+    b"'", b'""', b"\r", b"\r\n", b"\n\n", b"\t", b",", b";", b" ", b"%", b"#", b"<", b">", b"&",
+    b"&amp;", b"&#0;", b"&x;", b"]]>", b"<!--", b"{", b"[", b"}", b"null", b"\\ud800", b"\\",
+    "\u202e".encode(), "\u0301".encode(), "\U0001f600".encode(), "\u2028".encode(), b"\x1a",
+    b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"(\xb5/\xfd", b"x\x9c", b"\x7f" * 40, b"A" * 3000,
+    b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+)  # fmt: skip
+SHAPES = (
+    b"(1000000000000,)", b"(-1,)", b"(2, 4)", b"()", b"(9,)", b"(1e3,)", b"((((", b"('a',)",
+    b"(99999999999999999999,)", b"(True,)", b"(0,)", b"(4, 2" + b", 1" * 70 + b")",
+)  # fmt: skip
+DTYPES = (
+    b"'|O'", b"'<f4'", b"'<c16'", b"'<U99999999'", b"'|V8'", b"'<M8[s]'", b"'|b1'", b"'>i2'",
+    b"'|S3'", b"[('a', '<i8')]", b"'<U0'", b"'xx'", b"7", b"'<f16'", b"'<u8'",
 )  # fmt: skip
 INTEGERS = (0, 1, -1, 127, 2**15, 2**31 - 1, -(2**31), 2**32, 10**12, 2**63 - 1, -(2**63))
 
@@ -146,8 +153,8 @@ def _place(content: bytes, rng: Random) -> int:
 
 
 _SHALLOW = (
-    _flip, _flip, _overwrite, _insert, _insert, _delete, _truncate, _duplicate, _splice, _number, _number, _words,
-    _lines, _recode,
+    _flip, _flip, _overwrite, _insert, _insert, _delete, _truncate, _duplicate, _splice, _number,
+    _number, _words, _lines, _recode,
 )  # fmt: skip
 
 
@@ -173,15 +180,9 @@ def _spoiled_header(member: bytes, rng: Random) -> bytes:
     header, dot, body = member.partition(b"\n")
     how = rng.randrange(4)
     if how == 0:
-        shape = rng.choice((b"(1000000000000,)", b"(-1,)", b"(2, 4)", b"()", b"(9,)", b"(1e3,)", b"((((", b"('a',)",
-                            b"(99999999999999999999,)", b"(True,)", b"(0,)", b"(4, 2" + b", 1" * 70 + b")",
-        ))  # fmt: skip
-        header = re.sub(rb"\([\d, ]*\)", shape, header)
+        header = re.sub(rb"\([\d, ]*\)", rng.choice(SHAPES), header)
     elif how == 1:
-        dtype = rng.choice((b"'|O'", b"'<f4'", b"'<c16'", b"'<U99999999'", b"'|V8'", b"'<M8[s]'", b"'|b1'",
-        b"'>i2'", b"'|S3'",
-                            b"[('a', '<i8')]", b"'<U0'", b"'xx'", b"7", b"'<f16'", b"'<u8'"))  # fmt: skip
-        header = re.sub(rb"'[<|>][a-zA-Z]\d+'", dtype, header, count=1)
+        header = re.sub(rb"'[<|>][a-zA-Z]\d+'", rng.choice(DTYPES), header, count=1)
     elif how == 2:
         header = header.replace(b"False", rng.choice((b"True", b"None", b"10L", b"[")))
     else:
@@ -197,17 +198,18 @@ def _spoiled_array(member: bytes, rng: Random) -> bytes:
 
 
 def _deep_parquet(content: bytes, rng: Random) -> bytes:
-    """Write a sound Parquet file of a table that is not what it should be, or spoil the footer alone."""
+    """Write a sound Parquet file of a table that is not as it should be, or spoil the footer."""
     if rng.random() < 0.5:
         start = len(content) - 8 - struct.unpack("<i", content[-8:-4])[0]
         footer = spoiled(content[start:-8], "parquet", rng)
         return content[:start] + footer + struct.pack("<i", len(footer)) + b"PAR1"
     odd: list[Any] = [
-        pl.Series(NAMES + NAMES[:2]), pl.Series(SOURCES), pl.Series(TARGETS, dtype=pl.UInt64), pl.Series(WEIGHTS),
-        pl.Series([None, *WEIGHTS[1:]]), pl.Series([[1]] * 8), pl.Series([{"a": 1}] * 8), pl.Series([b"\xff"] * 8),
+        pl.Series(NAMES + NAMES[:2]), pl.Series(SOURCES), pl.Series(TARGETS, dtype=pl.UInt64),
+        pl.Series(WEIGHTS), pl.Series([None, *WEIGHTS[1:]]), pl.Series([[1]] * 8),
+        pl.Series([{"a": 1}] * 8), pl.Series([b"\xff"] * 8),
         pl.Series(WEIGHTS).cast(pl.Decimal(20, 9)), pl.Series(SOURCES).cast(pl.Date),
-        pl.Series(SOURCES).cast(pl.Time),
-        pl.Series([True] * 8), pl.Series([float("nan"), float("inf"), *WEIGHTS[2:]]), pl.Series([None] * 8),
+        pl.Series(SOURCES).cast(pl.Time), pl.Series([True] * 8),
+        pl.Series([float("nan"), float("inf"), *WEIGHTS[2:]]), pl.Series([None] * 8),
         pl.Series(SOURCES).cast(pl.Int8), pl.Series(SOURCES).cast(pl.Duration), pl.Series(MARKERS),
         pl.Series([2**63] * 8, dtype=pl.UInt64), pl.Series(MARKERS).cast(pl.Categorical),
         pl.Series([*NAMES, "", "\x00"]), pl.Series([2**100] * 8, dtype=pl.Int128),
@@ -248,10 +250,9 @@ def _values(document: dict[str, Any], rng: Random) -> list[Any]:
         deep = [deep]
     other = _any_field(document, rng)
     return [
-        None, True, False, 0, 1, -1, 10**12, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308, float("nan"),
-        float("inf"), "", "x",
-        "\x00", "\ud800", "A" * 10_000, [], {}, [None], [[]], {"": None}, deep, "secure", "pure", "sha256:",
-        other[0][other[1]],
+        None, True, False, 0, 1, -1, 10**12, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308,
+        float("nan"), float("inf"), "", "x", "\x00", "\ud800", "A" * 10_000, [], {}, [None], [[]],
+        {"": None}, deep, "secure", "pure", "sha256:", other[0][other[1]],
     ]  # fmt: skip
 
 

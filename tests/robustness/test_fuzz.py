@@ -1,4 +1,4 @@
-"""Every reader and the loader of releases survive spoiled and harmful files: a short run of `make fuzz`."""
+"""Readers and the loader of releases survive spoiled and harmful files: `make fuzz` in short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and a full disk: a file is there whole, or it is not there, and nothing else is left behind."""
+"""Ctrl-C and a full disk: a file is there whole or not at all, and nothing else is left behind."""
 
 from __future__ import annotations
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import Kruskal, Pamst
 from ptclust.mechanisms.exponential import calibrate_published_tree, calibrate_tree
 from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.theory import partitioning_probability, strong_homogeneity, theorem_d
 from tests.mechanisms.paper import kruskal_distribution, pamst_distribution
 
-kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
+kruskal_edges, pamst_edges = Kruskal().draw_edges, Pamst().draw_edges
 
 
 def graph_of(n_nodes, edges):

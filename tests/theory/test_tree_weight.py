@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import Kruskal, Pamst
 from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.privacy import Budget, Noise, RandomStream, Sensitivity
 from ptclust.theory import (
@@ -23,7 +23,12 @@ from ptclust.trees import minimum_spanning_tree
 from ptclust.trees.mst import minimum_spanning_edges
 from tests.mechanisms.paper import kruskal_distribution, pamst_distribution
 
-kruskal_edges, pamst_edges = (MECHANISMS.get(name).draw_edges for name in ("kruskal", "pamst"))
+kruskal_edges, pamst_edges = Kruskal().draw_edges, Pamst().draw_edges
+
+
+def graph_of(n_nodes, edges):
+    sources, targets, weights = zip(*edges)
+    return Graph(sources, targets, weights, n_nodes=n_nodes)
 
 
 @st.composite
@@ -36,7 +41,7 @@ def small_graphs(draw):
         if draw(st.integers(0, 3)) > 0
     ]
     assume(edges)
-    assume(Graph(*zip(*edges), n_nodes=n_nodes).topology.n_components == 1)
+    assume(graph_of(n_nodes, edges).topology.n_components == 1)
     return n_nodes, edges
 
 
@@ -44,7 +49,7 @@ def small_graphs(draw):
 @given(small_graphs(), st.floats(0.1, 20), st.floats(0.01, 0.99))
 def test_both_bounds_hold_for_exact_distributions(drawn, exponent, gamma):
     n_nodes, edges = drawn
-    least = minimum_spanning_tree(Graph(*zip(*edges), n_nodes=n_nodes)).total_weight
+    least = minimum_spanning_tree(graph_of(n_nodes, edges)).total_weight
     mean_bound = expected_drawn_tree_excess(exponent, n_nodes - 1, len(edges))
     bound = drawn_tree_excess(exponent, n_nodes - 1, len(edges), gamma)
     for distribution in (pamst_distribution, kruskal_distribution):

@@ -18,7 +18,7 @@ nx = lazy("networkx")
 
 @st.composite
 def graphs(draw, max_nodes=24):
-    """Any simple graph: isolated nodes, several components, zero, negative, equal and far apart weights."""
+    """Any simple graph: isolated nodes, components, zero, negative, equal, distant weights."""
     n = draw(st.integers(1, max_nodes))
     pairs = [(a, b) for a in range(n) for b in range(a)]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -160,4 +160,4 @@ class TestTree:
 
     def test_unknown_backend(self):
         with pytest.raises(UsageError, match="polars"):
-            Tree(Topology([0], [1])).to_dataframe("excel")  # type: ignore[arg-type]
+            Tree(Topology([0], [1])).to_dataframe("excel")

@@ -129,7 +129,8 @@ class Budget:
             raise UsageError("split() needs at least one share, such as budget.split(1, 1).")
         remedy = "Shares are relative sizes, such as 1, 2."
         sizes = [exact_positive("A share", share, remedy) for share in shares]
-        return tuple(Budget(self.kind, self._amount * size / sum(sizes)) for size in sizes)
+        whole = sum(sizes)
+        return tuple(Budget(self.kind, self._amount * size / whole) for size in sizes)
 
     def share(self, fraction: Number) -> tuple[Budget, Budget]:
         """Return the part of size ``fraction``, between 0 and 1, and the rest.
