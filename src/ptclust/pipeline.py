@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.errors import InputError, PrivacyWarning, WeightError
+from ptclust.errors import InputError, WeightError, warn_of_privacy
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Payment
 from ptclust.mechanisms import MECHANISMS
@@ -121,7 +120,7 @@ def publish(
     _check_plan(graph, plan, clipped=request.clip is not None)
     plan.choose_clusterer(request.clustering)
     for warning in _warnings(plan):
-        warnings.warn(warning, PrivacyWarning, stacklevel=2)
+        warn_of_privacy(warning)
     statement = plan.statement(
         reproducible=request.random_state is not None,
         privacy_unit=request.privacy_unit,

@@ -153,7 +153,7 @@ class TestOrder:
             ledger=ledger,
             dataset="survey",
         )
-        with pytest.raises(UsageError, match="budget of this run is spent"):
+        with pytest.raises(UsageError, match="paid for and kept in release_"):
             model.fit(path_graph())
         # The values were handed over before they were clustered: they are paid for.
         (charge,) = ledger.history()

@@ -7,12 +7,11 @@ covers, before any noise is drawn.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptclust.errors import BudgetError, InputError, PrivacyWarning, PtclustError, UsageError
+from ptclust.errors import BudgetError, InputError, PtclustError, UsageError, warn_of_privacy
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy.budget import Budget
@@ -268,10 +267,8 @@ class Payment:
         try:
             self.ledger.confirm(statement_id)
         except PtclustError as error:
-            warnings.warn(
-                f"the release was charged and is handed over, but the note of that failed: {error}",
-                PrivacyWarning,
-                stacklevel=3,
+            warn_of_privacy(
+                f"the release was charged and is handed over, but the note of that failed: {error}"
             )
 
     def preview(self, spent: Budget) -> Account | None:
