@@ -160,7 +160,7 @@ class TestOrder:
         assert charge.released
         assert model.release_.statement.id == charge.statement_id
         assert model.release_.clustering is None
-        assert not hasattr(model, "labels_")
+        assert set(model.labels_.tolist()) == {-1}
 
     WRONG: ClassVar[dict[str, Any]] = {
         "epsilon": {"epsilon": 0},
