@@ -296,7 +296,7 @@ class TestWithoutRegistration:
         with pytest.raises(UsageError, match=f"one of {KNOWN_MECHANISMS}, not 'toy'"):
             release.recluster()
         known = PTClust(epsilon=1, sensitivity=SENSITIVITY).fit(two_paths()).release_
-        with pytest.raises(UsageError, match=f"one of {KNOWN_CLUSTERERS}, not 'toy'"):
+        with pytest.raises(UsageError, match=f"one of auto, {KNOWN_CLUSTERERS}, not 'toy'"):
             known.recluster("toy")
 
     def test_a_file_of_an_unknown_mechanism(self, release, tmp_path):

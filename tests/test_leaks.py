@@ -424,7 +424,7 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
     plans = [plan(topology, **NOISY, mechanism=name) for name in ("kruskal", "laplace")]
     for made in plans:
         inside = type(made.mechanism).draw.__globals__["add_noise"].__globals__
-        monkeypatch.setitem(inside, "_measurement", lambda *arguments: fail)
+        monkeypatch.setitem(inside, "lattice_measurement", lambda *arguments: fail)
         with pytest.raises(PtclustError, match="Nothing was released") as caught:
             carry_out(made)
         assert not leaks(everything_said(caught.value))

@@ -19,6 +19,9 @@ a message ends up in logs, and a log is not a mechanism.
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
 from typing import ClassVar
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "PtclustError",
     "UsageError",
     "WeightError",
+    "warn_of_privacy",
 ]
 
 
@@ -83,3 +87,11 @@ class MissingDependencyError(PtclustError, ImportError):
 
 class PrivacyWarning(UserWarning):
     """A release says less, or promises less, than it may seem."""
+
+
+def warn_of_privacy(text: str) -> None:
+    """Give a PrivacyWarning that names the line by which the package was called."""
+    package, frame, level = str(Path(__file__).parent), sys._getframe().f_back, 2
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, PrivacyWarning, stacklevel=level)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,7 +15,7 @@ import numpy as np
 
 from ptclust._types import Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.errors import InputError, PrivacyWarning, WeightError
+from ptclust.errors import InputError, WeightError, warn_of_privacy
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
@@ -90,7 +89,7 @@ def publish(
     _check_plan(graph, plan, clipped=request.clip is not None)
     plan.choose_clusterer(request.clustering)
     for warning in _warnings(plan):
-        warnings.warn(warning, PrivacyWarning, stacklevel=2)
+        warn_of_privacy(warning)
     statement = plan.statement(
         reproducible=request.random_state is not None,
         privacy_unit=request.privacy_unit,

@@ -325,15 +325,15 @@ class TestPredict:
             seeds.append(seed)
             return seeded(seed)
 
-        def spy(simulation, graph, epsilon, *key):
-            found, plan = labels(simulation, graph, epsilon, *key), simulation.plan(epsilon)
-            assert graph.topology == topology
-            assert -1.0 <= graph.weights.min() <= graph.weights.max() <= 3.0
+        def spy(simulation, weights, epsilon, *key):
+            found, plan = labels(simulation, weights, epsilon, *key), simulation.plan(epsilon)
+            assert simulation.topology == topology
+            assert -1.0 <= weights.min() <= weights.max() <= 3.0
             assert plan.chosen.mechanism == "pamst"
             assert plan.request.calibration == "published"
             assert plan.request.weight_range == (-1.0, 3.0)
-            seen.append((float(plan.budget.epsilon), len(set(graph.weights)), seeds[-1]))
-            real = Graph(topology.sources, topology.targets, graph.weights)
+            seen.append((float(plan.budget.epsilon), len(set(weights)), seeds[-1]))
+            real = Graph(topology.sources, topology.targets, weights)
             request = ReleaseRequest(plan=plan.request, random_state=seeds[-1])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivacyWarning)

@@ -12,7 +12,7 @@ import pytest
 
 import ptclust
 from ptclust._statistics import agreement
-from ptclust.clustering import choose_clusterer
+from ptclust.clustering import ClusteringRequest, choose_clusterer
 from ptclust.clustering.contraction import contract
 from ptclust.clustering.level_cuts import cut_levels
 from ptclust.datasets import planted_graph
@@ -210,11 +210,12 @@ def test_published_values_without_clusters_are_clustered_later():
 @pytest.mark.parametrize("mechanism", CLUSTERERS)
 def test_the_choice_is_known_before_anything_is_spent(mechanism):
     plan = plan_of(mechanism)
-    assert plan.clusterer().name == release_of(mechanism).clusterer == plan.to_dict()["clusterer"]
+    planned = plan.choose_clusterer().name
+    assert planned == release_of(mechanism).clusterer == plan.to_dict()["clusterer"]
     chosen = choose_clusterer("auto", MECHANISMS.get(mechanism), plan.n_edges, plan.n_nodes - 1)
-    assert chosen.name == plan.clusterer().name
+    assert chosen.name == planned
     for name in CLUSTERERS[mechanism]:
-        assert plan.clusterer(name).name == name
+        assert plan.choose_clusterer(ClusteringRequest(clusterer=name)).name == name
 
 
 def test_a_clusterer_of_all_weights_is_refused_for_a_tree_when_planning():

@@ -7,13 +7,12 @@ adds up what they cost, and refuses what the total does not cover before any noi
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Self
 
-from ptclust.errors import BudgetError, InputError, PrivacyWarning, PtclustError, UsageError
+from ptclust.errors import BudgetError, InputError, PtclustError, UsageError, warn_of_privacy
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy.budget import Budget
@@ -245,10 +244,8 @@ class Payment:
         try:
             self.ledger.confirm(statement_id)
         except PtclustError as error:
-            warnings.warn(
-                f"the release was charged and is handed over, but the note of that failed: {error}",
-                PrivacyWarning,
-                stacklevel=3,
+            warn_of_privacy(
+                f"the release was charged and is handed over, but the note of that failed: {error}"
             )
 
     def preview(self, spent: Budget) -> Account | None:

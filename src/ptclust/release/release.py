@@ -42,7 +42,7 @@ class Release:
     >>> graph = planted_graph("moons", 100).graph
     >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6)).fit(graph)
     >>> model.release_
-    Release(n_nodes=100, n_clusters=2, epsilon=1, delta=0)
+    Release(n_nodes=100, n_clusters=2, epsilon=1, delta=1e-06)
     >>> model.release_.recluster("dbmstclu").clusterer
     'dbmstclu'
     """
