@@ -7,11 +7,12 @@ that calls through other libraries count.
 
 A *crossing* is a function of one package that another package calls, counted once for every calling
 package. A *file* is visited if one of its functions is called. Left out are the bodies of modules
-and all that they call while they are imported, lambdas and comprehensions, and calls of methods
-such as ``__init__``: making an object is no call into a package.
+and all that they call while they are imported, lambdas and comprehensions, calls of methods such as
+``__init__`` (making an object is no call into a package), and getters of properties (reading an
+attribute is none either); how many there are with getters is shown as well.
 
-Other definitions give other numbers; the pairs of calling and called function, for one, are more,
-and are shown as well. The number compares states of the code counted alike, and nothing else.
+Other definitions give other numbers. The number compares states of the code counted alike, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +31,7 @@ import ptclust
 from ptclust import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import CodeType, FrameType
 
 __all__ = ["CLUSTER_OPTIONS", "Function", "Trace", "trace_cluster"]
@@ -65,6 +66,8 @@ class Trace:
     """The calls of a run, from function to function, in the order in which each was first seen."""
 
     calls: tuple[tuple[Function | None, Function], ...]
+    getters: frozenset[Function] = frozenset()
+    """Which of the functions called are getters of properties."""
 
     @property
     def files(self) -> list[str]:
@@ -82,7 +85,12 @@ class Trace:
 
     @property
     def crossings(self) -> list[tuple[str, Function]]:
-        """Calling package and called function, each once."""
+        """Calling package and called function, each once, getters left out."""
+        return [each for each in self.accesses if each[1] not in self.getters]
+
+    @property
+    def accesses(self) -> list[tuple[str, Function]]:
+        """Calling package and called function, each once, getters included."""
         return list(dict.fromkeys((caller.package, called) for caller, called in self.pairs))
 
     def to_text(self) -> str:
@@ -90,7 +98,7 @@ class Trace:
         lines = [f"{package} -> {called}" for package, called in self.crossings]
         packages = {called.package for _, called in self.calls}
         summary = (
-            f"{len(lines)} crossings ({len(self.pairs)} pairs of functions) between "
+            f"{len(lines)} crossings ({len(self.accesses)} with getters of properties) between "
             f"{len(packages)} packages; {len(self.files)} files visited"
         )
         return "\n".join([*lines, summary])
@@ -116,7 +124,21 @@ def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
             _run([*arguments, "--output", f"{folder}/second.json"])
         finally:
             sys.setprofile(None)
-    return Trace(tuple(calls))
+    return Trace(tuple(calls), frozenset(_getters()))
+
+
+def _getters() -> Iterator[Function]:
+    """Yield the getters of all properties of the modules of ptclust that are imported."""
+    modules = [vars(module) for name, module in sys.modules.items() if name.startswith("ptclust")]
+    classes = {each for names in modules for each in names.values() if isinstance(each, type)}
+    for member in [member for each in classes for member in vars(each).values()]:
+        getter: Any = None
+        if isinstance(member, property):
+            getter = member.fget
+        elif isinstance(member, cached_property):
+            getter = member.func
+        if getter is not None and (found := _function(getter.__code__)):
+            yield found
 
 
 @cache

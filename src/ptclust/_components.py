@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptclust._kernel import kernel
+from ptclust._kernel import inlined, kernel
+from ptclust._types import Array, Ints
 
 
-@kernel
-def find(parent: NDArray[Any], node: int) -> int:
+@inlined
+def find(parent: Array, node: int) -> int:
     """Return the root of ``node``, halving the path on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -19,24 +19,33 @@ def find(parent: NDArray[Any], node: int) -> int:
     return node
 
 
-@kernel
-def union(parent: NDArray[Any], a: int, b: int) -> None:
+@inlined
+def union(parent: Array, a: int, b: int) -> None:
     """Join the components of the roots ``a`` and ``b``: the larger index below the smaller.
 
     That is random enough for shallow trees, needs no rank array, and leaves every parent at most
     its child, so that one ascending sweep flattens all paths.
     """
-    parent[max(a, b)] = min(a, b)
+    if a < b:
+        parent[b] = a
+    else:
+        parent[a] = b
 
 
 @kernel
-def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArray[Any]) -> int:
+def label_components(sources: Array, targets: Array, parent: Array) -> int:
     """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
         b = find(parent, targets[edge])
         if a != b:
             union(parent, a, b)
+    return number_roots(parent)
+
+
+@inlined
+def number_roots(parent: Array) -> int:
+    """Number the components of a union-find in place, by first appearance; return how many."""
     count = 0
     for node in range(len(parent)):
         if parent[node] == node:
@@ -48,7 +57,7 @@ def label_components(sources: NDArray[Any], targets: NDArray[Any], parent: NDArr
 
 
 @kernel
-def number_by_first_appearance(codes: NDArray[Any], new_code: NDArray[Any]) -> int:
+def number_by_first_appearance(codes: Array, new_code: Array) -> int:
     """Renumber ``codes`` in place as 0, 1, 2, ... in order of first appearance; negative ones stay.
 
     ``new_code`` has a place for every code and is filled with -1 on entry; on return it maps old
@@ -68,26 +77,35 @@ def number_by_first_appearance(codes: NDArray[Any], new_code: NDArray[Any]) -> i
 class Adjacency(NamedTuple):
     """The edges at every node; those at node v have the places indptr[v] to indptr[v + 1]."""
 
-    indptr: NDArray[np.int64]
-    neighbours: NDArray[Any]
-    edges: NDArray[np.int64]
+    indptr: Ints
+    neighbours: Array
+    edges: Ints
+
+
+def adjacency(sources: Array, targets: Array, n_nodes: int) -> Adjacency:
+    """Return the neighbours of every node and the edges to them, in the order of the edges."""
+    size = 2 * len(sources)
+    near = Adjacency(
+        np.zeros(n_nodes + 1, np.int64), np.empty(size, sources.dtype), np.empty(size, np.int64)
+    )
+    fill_adjacency(sources, targets, *near)
+    return near
 
 
 @kernel
-def adjacency(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> Adjacency:
-    """Return the neighbours of every node and the edges to them, in the order of the edges."""
-    n_edges = len(sources)
-    indptr = np.zeros(n_nodes + 1, np.int64)
-    for edge in range(n_edges):
-        indptr[sources[edge] + 1] += 1
-        indptr[targets[edge] + 1] += 1
-    indptr = np.cumsum(indptr)
-    place = indptr[:-1].copy()
-    neighbours, edges = np.empty(2 * n_edges, sources.dtype), np.empty(2 * n_edges, np.int64)
-    for edge in range(n_edges):
+def fill_adjacency(
+    sources: Array, targets: Array, indptr: Ints, neighbours: Array, edges: Ints
+) -> None:
+    """Write an adjacency into its arrays; ``indptr`` is zero on entry."""
+    for edge in range(len(sources)):
+        indptr[sources[edge]] += 1
+        indptr[targets[edge]] += 1
+    for node in range(1, len(indptr)):
+        indptr[node] += indptr[node - 1]
+    # From the ends of all lists to their beginnings.
+    for edge in range(len(sources) - 1, -1, -1):
         a, b = sources[edge], targets[edge]
-        neighbours[place[a]], edges[place[a]] = b, edge
-        place[a] += 1
-        neighbours[place[b]], edges[place[b]] = a, edge
-        place[b] += 1
-    return Adjacency(indptr, neighbours, edges)
+        indptr[b] -= 1
+        neighbours[indptr[b]], edges[indptr[b]] = a, edge
+        indptr[a] -= 1
+        neighbours[indptr[a]], edges[indptr[a]] = b, edge

@@ -19,17 +19,15 @@ import pickle
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
@@ -49,11 +47,7 @@ def inlined(function: _F) -> _F:
 
 
 def merged(function: _F) -> _F:
-    """Compile ``function`` into its one caller.
-
-    A call might raise, as far as the compiler knows, and on a path that may raise numba keeps the
-    reference counts of the arguments.
-    """
+    """Compile ``function`` into its one caller: a call might raise, and counts references then."""
     return _compiled(function, forceinline=True)
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._types import Floats, Ints
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 
-def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+def agreement(truth: Ints, labels: Ints) -> float:
     """Return the adjusted Rand index (ARI): 1 for the same partition, about 0 for an unrelated one.
 
     The value of scikit-learn's ``adjusted_rand_score``, which takes far longer for small graphs.
@@ -27,7 +29,7 @@ def agreement(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
     # Numbered anew: of many small clusters, the products would ask for an array of n^2 places.
     both = np.unique(ours * (theirs.max(initial=0) + 1) + theirs, return_inverse=True)[1]
 
-    def ordered_pairs(groups: NDArray[np.int64]) -> int:
+    def ordered_pairs(groups: Ints) -> int:
         sizes = np.bincount(groups)
         return int(sizes @ sizes) - len(groups)
 
@@ -52,9 +54,7 @@ def margin_of(values: Sequence[float]) -> float | None:
     return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
-def clopper_pearson(
-    successes: ArrayLike, trials: int, error: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def clopper_pearson(successes: ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
     """Return bounds on a probability, low and high; each errs with probability ``error`` at most.
 
     >>> low, high = clopper_pearson([0, 5, 10], 10, 0.025)

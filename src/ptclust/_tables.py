@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptclust._lazy import package
+from ptclust._types import Array
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -41,7 +40,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def data_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
+def data_frame(columns: dict[str, Array], backend: str) -> Any:
     """Return a polars or pandas frame. Names that are not all strings stay the objects they are."""
     if backend == "pandas":
         return package("pandas", "to_dataframe(backend='pandas')").DataFrame(columns)
@@ -49,7 +48,7 @@ def data_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
         raise UsageError(f"backend must be 'polars' or 'pandas', not {backend!r}")
     import polars as pl
 
-    def series(name: str, values: NDArray[Any]) -> pl.Series:
+    def series(name: str, values: Array) -> pl.Series:
         if values.dtype != object:
             return pl.Series(name, values)
         listed = values.tolist()

@@ -11,49 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 
+from ptclust._types import Floats, Ints
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    _Ints = NDArray[np.int64]
-    _Floats = NDArray[np.float64]
-    _Points = tuple[_Floats, _Ints]
-
-__all__ = [
-    "ACROSS",
-    "CROSS_EDGES",
-    "PAPER",
-    "WITHIN",
-    "Family",
-    "PlantedGraph",
-    "blobs",
-    "chains",
-    "circles",
-    "cross_pairs",
-    "draw_weights",
-    "homogeneous_graph",
-    "moons",
-    "planted_graph",
-]
-
 Family = Literal["circles", "moons", "blobs", "chains", "multiscale", "blocks"]
-PAPER: tuple[Family, ...] = ("circles", "moons")
-"""The families of the paper's experiments."""
+PAPER: tuple[Family, ...] = ("circles", "moons")  # the families of the paper's experiments
 
-WITHIN = (0.1, 0.3)
-"""Weights within clusters: w_min and w_max of the paper's experiments."""
-ACROSS = (0.9, 1.0)
-"""Weights across clusters lie above w_max^2 / w_min, so the clusters are strongly homogeneous."""
-SPREAD = 6.0
-"""The range of scales in ``multiscale``: of the weights of clusters, and of their sizes."""
-CROSS_EDGES = 2
-"""Of the paper's graphs: the edge that it shows between clusters differs from run to run."""
+WITHIN = (0.1, 0.3)  # weights within clusters: w_min and w_max of the paper's experiments
+ACROSS = (0.9, 1.0)  # weights across: above w_max^2 / w_min, so clusters are strongly homogeneous
+SPREAD = 6.0  # the range of scales in ``multiscale``: of the clusters' weights, and of their sizes
+CROSS_EDGES = 2  # of the paper's graphs: the edge across that it shows differs from run to run
+
+_Points = tuple[Floats, Ints]
+_Layout = tuple[Floats | None, Ints]  # points, truth
 
 
 def moons(n_points: int = 100, *, noise: float = 0.09, seed: int = 0) -> _Points:
@@ -121,24 +97,21 @@ def chains(
     return _scaled(points + noise * random.standard_normal(points.shape), truth)
 
 
-def _sizes(n_points: int, shares: _Floats, random: np.random.Generator) -> _Ints:
+def _sizes(n_points: int, shares: Floats, random: Generator) -> Ints:
     """Return sizes that add up: four for every cluster, the rest by randomly ordered shares."""
     shares = random.permutation(shares)
     ends = np.rint((n_points - 4 * len(shares)) * np.cumsum(shares) / shares.sum())
-    sizes: _Ints = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
+    sizes: Ints = 4 + np.diff(ends, prepend=0.0).astype(np.int64)
     return sizes
 
 
-def _scaled(points: _Floats, truth: _Ints) -> _Points:
+def _scaled(points: Floats, truth: Ints) -> _Points:
     """Divide by the largest distance, which two corners of the convex hull have."""
     from scipy.spatial import ConvexHull
     from scipy.spatial.distance import pdist
 
     corners = points[ConvexHull(points).vertices]
     return points / pdist(corners).max(), truth
-
-
-_Layout = tuple["_Floats | None", "_Ints"]  # points, truth
 
 
 def _blocks(n_nodes: int, n_clusters: int, *, seed: int) -> _Layout:
@@ -170,8 +143,8 @@ class PlantedGraph:
     """A graph whose clusters are known."""
 
     graph: Graph
-    truth: _Ints  # the planted cluster of every node
-    points: _Floats | None  # where the nodes lie in the plane, if anywhere
+    truth: Ints  # the planted cluster of every node
+    points: Floats | None  # where the nodes lie in the plane, if anywhere
     name: str
 
 
@@ -279,9 +252,7 @@ def _checked(
     return recipe, k
 
 
-def draw_weights(
-    first: _Ints, second: _Ints, scales: _Floats, random: np.random.Generator
-) -> _Floats:
+def draw_weights(first: Ints, second: Ints, scales: Floats, random: Generator) -> Floats:
     """Return the weights of edges from these clusters to those."""
     share = random.random(len(first))
     within = WITHIN[0] + (WITHIN[1] - WITHIN[0]) * share
@@ -289,9 +260,7 @@ def draw_weights(
     return np.where(first == second, within, across) * np.maximum(scales[first], scales[second])
 
 
-def _pairs_within(
-    points: _Floats | None, truth: _Ints, neighbours: int, random: np.random.Generator
-) -> _Ints:
+def _pairs_within(points: Floats | None, truth: Ints, neighbours: int, random: Generator) -> Ints:
     """Return the pairs that hold every cluster together, cluster by cluster."""
     members = [np.flatnonzero(truth == cluster) for cluster in range(truth.max() + 1)]
     if points is None:
@@ -299,7 +268,7 @@ def _pairs_within(
     return np.concatenate([_near_pairs(points, those, neighbours) for those in members])
 
 
-def _near_pairs(points: _Floats, members: _Ints, neighbours: int) -> _Ints:
+def _near_pairs(points: Floats, members: Ints, neighbours: int) -> Ints:
     """Return the pairs of nearest neighbours among the members, and of their spanning tree."""
     from scipy.spatial import KDTree
 
@@ -315,7 +284,7 @@ def _near_pairs(points: _Floats, members: _Ints, neighbours: int) -> _Ints:
     return members[_distinct(np.concatenate([nearest, spanning]))]
 
 
-def _random_pairs(members: _Ints, degree: int, random: np.random.Generator) -> _Ints:
+def _random_pairs(members: Ints, degree: int, random: Generator) -> Ints:
     """Return the pairs of a random tree of the members, and random pairs up to a mean degree.
 
     By a Pareto law some members are far more likely to be in a pair than others: the hubs.
@@ -329,13 +298,13 @@ def _random_pairs(members: _Ints, degree: int, random: np.random.Generator) -> _
     return random.permutation(members)[_distinct(np.concatenate([tree, more]))]
 
 
-def _distinct(pairs: _Ints) -> _Ints:
+def _distinct(pairs: Ints) -> Ints:
     """Return every pair of two nodes once, the smaller first."""
     ordered = np.sort(pairs.astype(np.int64), axis=1)
     return np.unique(ordered[ordered[:, 0] != ordered[:, 1]], axis=0)
 
 
-def cross_pairs(truth: _Ints, wanted: int, random: np.random.Generator) -> _Ints:
+def cross_pairs(truth: Ints, wanted: int, random: Generator) -> Ints:
     """Return ``wanted`` distinct random pairs of nodes of different clusters, or all there are.
 
     Nodes are sorted by cluster, and all pairs across numbered: those of the first node with the
@@ -358,8 +327,8 @@ def cross_pairs(truth: _Ints, wanted: int, random: np.random.Generator) -> _Ints
 
 
 def _with_decoys(
-    within: _Ints, decoy: _Ints, truth: _Ints, wanted: int | None, random: np.random.Generator
-) -> _Ints:
+    within: Ints, decoy: Ints, truth: Ints, wanted: int | None, random: Generator
+) -> Ints:
     """Return the pairs of both plantings, ``wanted`` across, filled up with random pairs."""
     pairs = np.unique(np.sort(np.concatenate([within, decoy]), axis=1), axis=0)
     apart = truth[pairs[:, 0]] != truth[pairs[:, 1]]
@@ -374,7 +343,7 @@ def _with_decoys(
     return np.concatenate([pairs[~apart], across[:number]])
 
 
-def _joining(clusters: _Ints) -> _Ints:
+def _joining(clusters: Ints) -> Ints:
     """Return which of these pairs of clusters join all of them, early ones rather than late."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
@@ -382,7 +351,7 @@ def _joining(clusters: _Ints) -> _Ints:
     distinct, first = np.unique(np.sort(clusters, axis=1), axis=0, return_index=True)
     n_clusters = int(clusters.max()) + 1
     rank = coo_array((first + 1.0, tuple(distinct.T)), shape=(n_clusters, n_clusters))
-    joining: _Ints = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
+    joining: Ints = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
     return joining
 
 

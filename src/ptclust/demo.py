@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from ptclust._files import make_directory
+from ptclust._types import Ints
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import planted_graph
 from ptclust.pipeline import ReleaseRequest, publish
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from numpy.typing import NDArray
 
 __all__ = ["run_demo"]
 
@@ -64,7 +64,7 @@ def run_demo(
     )
     by_paper = release.recluster("dbmstclu")
 
-    def agreement(labels: NDArray[np.int64]) -> str:
+    def agreement(labels: Ints) -> str:
         return f"{adjusted_rand_score(planted.truth, labels):.2f} against the truth"
 
     target = directory / f"release-{release.statement.id[:8]}.json"

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from ptclust._registry import AUTO
+from ptclust._types import Ints
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.ledger import Payment
 from ptclust.pipeline import (
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     import os
     from fractions import Fraction
     from typing import Self
-
-    from numpy.typing import NDArray
 
     from ptclust.ledger import Ledger
     from ptclust.planning.plan import CalibrationRule
@@ -75,7 +74,7 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     array([0, 0, 0, 1, 1, 1])
     """
 
-    labels_: NDArray[np.int64]
+    labels_: Ints
     n_clusters_: int
     dbcvi_: float
     cuts_: Cuts | None
@@ -191,7 +190,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     1.0
     """
 
-    labels_: NDArray[np.int64]
+    labels_: Ints
     n_clusters_: int
     dbcvi_: float
     release_: Release

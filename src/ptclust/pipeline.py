@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ptclust._types import Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, WeightError, warn_of_privacy
 from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
-from ptclust.ledger import Payment
-from ptclust.mechanisms import MECHANISMS
+from ptclust.ledger import Ledger, Payment
+from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.planning.plan import Plan, PlanRequest, make_plan
-from ptclust.privacy import RandomStream
+from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan
+from ptclust.privacy import RandomStream, Sensitivity
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
-    from fractions import Fraction
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ptclust.ledger import Ledger
-    from ptclust.mechanisms import Calibration
-    from ptclust.planning.plan import CalibrationRule
-    from ptclust.privacy import Sensitivity
-
-    Progress = Callable[[str], None]
-
-__all__ = [
-    "GraphFile",
-    "ReleaseRequest",
-    "TreeClustering",
-    "as_graph",
-    "as_tree",
-    "cluster_file",
-    "is_graph_like",
-    "private_spanning_tree",
-    "publish",
-    "publish_file",
-    "tree_of_points",
-]
+Progress = Callable[[str], None]
 
 
 def _silent(_: str) -> None:
@@ -98,22 +76,13 @@ def publish(
 ) -> Release:
     """Draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
 
-    Parameters
-    ----------
-    graph : Graph
-    request : ReleaseRequest
-    plan : Plan, optional
-        That of ``request.plan``, if it was made before.
-    keep : callable
-        Called with the release as soon as it is drawn, not clustered yet: it is paid for, so it is
-        kept before anything else can fail. When this returns, the payment is confirmed.
-    progress : callable
-        Called with what is being done.
+    ``plan`` is that of ``request.plan``, if it was made before. ``keep`` is called with the release
+    as soon as it is drawn, not clustered yet: it is paid for, so it is kept before anything else
+    can fail. When it returns, the payment is confirmed.
 
     Notes
     -----
-    *Privacy.* Only the mechanism sees private weights; everything after it works on what it
-    published.
+    *Privacy.* Only the mechanism sees private weights; all that follows works on what it published.
     """
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
@@ -155,10 +124,10 @@ def _warnings(plan: Plan) -> Iterator[str]:
     """Yield what to think about before spending."""
     yield from plan.warnings
     if plan.request.calibration == "published":
+        asked, spent = float(plan.budget.epsilon), float(plan.chosen.spent.epsilon)
         yield (
-            "the paper's printed scales were asked for at epsilon = "
-            f"{float(plan.budget.epsilon):g}; under these neighbours they truly spend epsilon = "
-            f"{float(plan.chosen.spent.epsilon):.6g}, and the statement says so"
+            f"the paper's printed scales were asked for at epsilon = {asked:g}; under these "
+            f"neighbours they truly spend epsilon = {spent:.6g}, and the statement says so"
         )
 
 
@@ -184,21 +153,17 @@ def private_spanning_tree(
         ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian``
         and ``laplace`` perturb the whole graph. ``gaussian`` needs delta > 0.
     epsilon, delta : float
-        The budget. With delta = 0 the guarantee is pure; with delta > 0 it is reached by way of
-        zCDP.
+        The budget. With delta = 0 the guarantee is pure; with delta > 0 it goes by way of zCDP.
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     calibration : {"sound", "published"}
         ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
         keeps the promise and wastes half of the budget or more.
     random_state : int, optional
-        For experiments that can be repeated. Such a tree is **not private**: who knows the seed
-        knows the noise.
-    ledger : Ledger or path, optional
-        A ledger that the tree is charged to before anything is drawn; BudgetError if it does not
-        cover it.
-    dataset : str, optional
-        The dataset of that ledger whose weights these are.
+        For experiments. Such a tree is **not private**: who knows the seed knows the noise.
+    ledger, dataset : Ledger or path, and str, optional
+        The ledger that the tree is charged to before anything is drawn (BudgetError if it does not
+        cover it), and its dataset whose weights these are.
 
     Notes
     -----
@@ -239,18 +204,11 @@ def private_spanning_tree(
 
 
 def _charge(
-    payment: Payment,
-    chosen: Calibration,
-    request: PlanRequest,
-    statement_id: str,
-    what: str = "",
+    payment: Payment, chosen: Calibration, request: PlanRequest, statement_id: str, what: str = ""
 ) -> None:
-    payment.charge(
-        chosen.spent,
-        statement_id=statement_id,
-        description=f"{what}{chosen.mechanism}, {request.calibration} calibration: {chosen.spent}; "
-        f"{request.sensitivity}",
-    )
+    by = f"{what}{chosen.mechanism}, {request.calibration} calibration"
+    description = f"{by}: {chosen.spent}; {request.sensitivity}"
+    payment.charge(chosen.spent, statement_id=statement_id, description=description)
 
 
 def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
@@ -285,24 +243,14 @@ class GraphFile:
 
     def read(self) -> Graph:
         """Read topology and weights."""
-        return read_graph(
-            self.path,
-            source=self.source,
-            target=self.target,
-            weight=self.weight,
-            merge=self.merge,
-            similarity_cap=self.similarity_cap,
-        )
+        return read_graph(self.path, **self._options(), similarity_cap=self.similarity_cap)
 
     def read_topology(self) -> Topology:
         """Read the topology alone; of a table only the two columns of the nodes."""
-        return read_topology(
-            self.path,
-            source=self.source,
-            target=self.target,
-            weight=self.weight,
-            merge=self.merge,
-        )
+        return read_topology(self.path, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("source", "target", "weight", "merge")}
 
 
 @dataclass(frozen=True)
@@ -311,8 +259,7 @@ class TreeClustering:
 
     tree: Tree
     clustering: Clustering
-    n_edges: int
-    """Number of edges of the graph the tree spans."""
+    n_edges: int  # number of edges of the graph the tree spans
 
 
 def cluster_file(
@@ -371,11 +318,11 @@ def _library(data: Any) -> str | None:
     return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
 
 
-def tree_of_points(points: NDArray[np.float64]) -> tuple[Tree, NDArray[np.int64]]:
+def tree_of_points(points: Floats) -> tuple[Tree, Ints]:
     """Return the Euclidean spanning tree of the distinct points, and the node of every point.
 
-    DBMSTClu has no use for a distance of zero, and identical points belong together: they share a
-    node, which is named by the row of the first of them.
+    DBMSTClu has no use for a distance of zero: identical points share a node, named by the row of
+    the first of them.
     """
     tree = euclidean_spanning_tree(points)
     if tree.weights.all():

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ptclust._types import Floats
 from ptclust.errors import InputError
 from ptclust.graph.topology import Topology
 from ptclust.privacy.noise import Noise
 from ptclust.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class Published:
     noise: Noise
     tree: Tree
     topology: Topology
-    noisy_weights: NDArray[np.float64]
+    noisy_weights: Floats
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class Published:
         noise: Noise,
         tree: Tree,
         topology: Topology | None = None,
-        noisy_weights: NDArray[np.float64] | None = None,
+        noisy_weights: Floats | None = None,
     ) -> None:
         for name, part, kind in (("tree", tree, Tree), ("noise", noise, Noise)):
             if not isinstance(part, kind):
@@ -84,7 +82,7 @@ class Published:
         return type(self), (self.mechanism, self.noise, self.tree, *whole)
 
 
-def _fitting(tree: Tree, topology: Topology, noisy_weights: Any) -> NDArray[np.float64]:
+def _fitting(tree: Tree, topology: Topology, noisy_weights: Any) -> Floats:
     """Return the weights of all edges, read-only, if the tree is a part of them."""
     ids, weights = tree.edge_ids, np.array(noisy_weights, dtype=np.float64)
     if weights.shape != (topology.n_edges,):

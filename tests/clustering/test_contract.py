@@ -241,8 +241,7 @@ class TestRegistry:
         finally:
             CLUSTERERS.unregister("broken")
         with pytest.raises(
-            UsageError,
-            match="must be one of contraction, levels, dbmstclu, not 'broken'",
+            UsageError, match="must be one of contraction, levels, dbmstclu, not 'broken'"
         ):
             CLUSTERERS.get("broken")
 

@@ -149,7 +149,7 @@ class TestSemantics:
         result = dbmstclu(forest)
         assert result.labels.tolist() == [0, 0, 0, 1, 1, 1, 2]
         assert result.dbcvi == pytest.approx((3 * 0.875 + 3 * 0.75 + 1) / 7)
-        assert result.cuts.dbcvi[-1] == pytest.approx(result.dbcvi)
+        assert result.cuts.dbcvi[-1] == pytest.approx(result.dbcvi)  # type: ignore[index]
 
     @pytest.mark.parametrize("n_nodes", [0, 1, 3])
     def test_nodes_without_edges(self, n_nodes):

@@ -244,7 +244,7 @@ class TestParts:
                 random.laplace(0, math.sqrt(0.5), 300) if is_laplace else random.normal(size=300)
             )
             seen = NoisyWeights(noise + random.exponential(tail, 300), 1.0, is_laplace=is_laplace)
-            n_wrong += _stands_out(seen, random.integers(1, 150, 300), 301).any()
+            n_wrong += int(_stands_out(seen, random.integers(1, 150, 300), 301).any())
         assert 5 < n_wrong < 60
 
     def test_the_parts_of_pieces_sum_to_the_whole(self):

@@ -107,7 +107,7 @@ def test_no_edges_and_one_cluster():
     none = np.empty(0, np.int64)
     assert merge_unseparated(none, none, weighed([]), np.array([0, 1, 2])).tolist() == [0, 1, 2]
     assert (
-        merge_unseparated(*complete(3), weighed([1.0, 2.0, 3.0]), np.zeros(3, np.int64)).max() == 0
+        merge_unseparated(*complete(3), weighed([1.0, 2.0, 3.0]), np.zeros(3, np.int64)).max() == 0  # type: ignore[call-arg]
     )
 
 

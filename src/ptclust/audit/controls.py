@@ -6,23 +6,17 @@ Nothing outside the audit imports this module, and nothing here is reachable fro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._types import Floats
 from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
+from ptclust.audit.statistical import Outcomes
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest
-from ptclust.privacy import RandomStream
+from ptclust.privacy import Noise, RandomStream
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ptclust.audit.statistical import Outcomes
-    from ptclust.privacy import Noise
-
-TOO_LITTLE = 0.05
-"""The share of the noise that is left out where too little is added."""
+TOO_LITTLE = 0.05  # the share of the noise that is left out where too little is added
 
 
 def unsafe_exponent(exponent: float) -> float:
@@ -33,7 +27,7 @@ def unsafe_exponent(exponent: float) -> float:
 class UnsafeTooLittleNoise(NoiseAlone):
     """One value with 5 % less noise than was calibrated."""
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases."""
         less = replace(self.noise, scale=self.noise.scale * (1.0 - TOO_LITTLE))
         return self.features(self._noisy(weights[0], less, count, seed))
@@ -42,17 +36,14 @@ class UnsafeTooLittleNoise(NoiseAlone):
 class UnsafeNumpyNoise(NoiseAlone):
     """One value plus noise of the right scale, but in floating-point numbers (Mironov 2012)."""
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases."""
         generator = np.random.default_rng(seed)
         return self.features(weights[0] + generator.laplace(0.0, self.noise.scale, count))
 
 
 class UnsafePublishedScales(ValuesRelease):
-    """Algorithm 3 with its printed scales, taken to spend what was asked for; it spends more.
-
-    Plan and statement say so; here that is ignored.
-    """
+    """Algorithm 3 with its printed scales; that they spend more, as its plan says, is ignored."""
 
     def tree_log_ratios(self) -> None:
         """Leave the tree out: the likelihood ratio is that of the weights alone."""
@@ -61,29 +52,23 @@ class UnsafePublishedScales(ValuesRelease):
 class UnsafePrivateShift(WholeRelease):
     """The whole release, shifted by what the smallest private weight calls for."""
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases."""
         enough = 100.0 * self.plan.chosen.weights.standard_deviation
-        request = ReleaseRequest(
-            plan=replace(self.plan.request, clusterer="dbmstclu"),
-            shift=enough - weights.min(),
-        )
+        plan = replace(self.plan.request, clusterer="dbmstclu")
+        request = ReleaseRequest(plan=plan, shift=enough - weights.min())
         return self.published(weights, count, request)
 
 
 @dataclass(frozen=True)
 class UnsafeReusedStream:
-    """One value, released twice with different scales, the noise of both from the same stream.
-
-    With ``reused=False`` every release has a stream of its own, and the pair spends what both spend
-    together.
-    """
+    """One value, released twice with different scales, the noise of both from the same stream."""
 
     noise: Noise
     second: Noise
-    reused: bool = True
+    reused: bool = True  # if not, each has a stream of its own, and the two spend what they claim
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the two values, and where the line through both says that noise is zero."""
         values = np.full(count, weights[0])
         noisy = []

@@ -5,59 +5,51 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ptclust._types import Floats, Ints
 from ptclust.audit.search import farthest
-from ptclust.audit.statistical import LIKELIHOOD
+from ptclust.audit.statistical import LIKELIHOOD, Outcomes
 from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import Graph
 from ptclust.mechanisms.lattice import add_noise
+from ptclust.mechanisms.laws import SmallGraph
 from ptclust.mechanisms.urn import sampler_energies
 from ptclust.pipeline import ReleaseRequest, publish
-from ptclust.privacy import RandomStream
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ptclust.audit.statistical import Outcomes
-    from ptclust.mechanisms.laws import SmallGraph
-    from ptclust.planning import Plan
-    from ptclust.privacy import Noise, Sensitivity
-    from ptclust.published import Published
+from ptclust.planning import Plan
+from ptclust.privacy import Noise, RandomStream, Sensitivity
+from ptclust.published import Published
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two neighbouring weight vectors."""
 
-    weights: NDArray[np.float64]
-    neighbour: NDArray[np.float64]
+    weights: Floats
+    neighbour: Floats
 
 
 def neighbours(n_edges: int, sensitivity: Sensitivity, spread: float) -> Pair:
     """Return weights about 1/2 that differ by up to ``spread``, and an extreme neighbour."""
     places = np.arange(n_edges)
-    # Heavier edges fall and lighter ones rise: trees and weights both differ; edge 0 is moved
-    # first.
+    # Heavier edges fall, lighter ones rise: trees and weights both differ; edge 0 is moved first.
     sign = np.where(places % 2 == 0, -1.0, 1.0)
     weights = 0.5 - 0.5 * spread * sign
     first_most = 1.0 - 2.0**-20 * places
     return Pair(weights, weights + farthest(sensitivity, sign * first_most))
 
 
-def make_graph(graph: SmallGraph, weights: NDArray[np.float64]) -> Graph:
+def make_graph(graph: SmallGraph, weights: Floats) -> Graph:
     """Return a small graph with its weights."""
     sources, targets = zip(*graph.edges, strict=True)
     return Graph(sources, targets, weights, n_nodes=graph.n_nodes)
 
 
-def digits(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def digits(values: Floats) -> Ints:
     """Name every float by the places of its first and last binary digit: where attacks look.
 
-    Examples
-    --------
     >>> first, last = divmod(digits(np.array([0.75])) - 2**30, 4096)  # 0.11 in binary
     >>> first.item(), last.item() - 2048
     (0, -2)
@@ -67,16 +59,12 @@ def digits(values: NDArray[np.float64]) -> NDArray[np.int64]:
     trailing = np.round(np.log2(np.maximum(whole & -whole, 1))).astype(np.int64)
     last = exponent.astype(np.int64) - 53 + trailing
     first = np.maximum(exponent, -64).astype(np.int64)
-    names: NDArray[np.int64] = 2**30 + first * 4096 + last + 2048
+    names: Ints = 2**30 + first * 4096 + last + 2048
     return names
 
 
-def coarse(noisy: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
-    """Round seeded noisy values to about a millionth of the noise.
-
-    Seeded noise is numpy's, whose last digits leak: without this, testers find that and nothing
-    else.
-    """
+def coarse(noisy: Floats, noise: Noise) -> Floats:
+    """Round seeded noise to about a millionth: numpy's last digits leak, and would be all found."""
     step = 2.0 ** (math.floor(math.log2(noise.scale)) - 20)
     return np.round(noisy / step) * step
 
@@ -89,23 +77,23 @@ class NoiseAlone:
     pair: Pair
     secure: bool = True
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases; secure noise follows from no seed."""
         return self.features(self._noisy(weights[0], self.noise, count, seed))
 
-    def _noisy(self, value: float, noise: Noise, count: int, seed: int) -> NDArray[np.float64]:
+    def _noisy(self, value: float, noise: Noise, count: int, seed: int) -> Floats:
         with RandomStream.of(None if self.secure else seed) as stream:
             values = np.full(count, value)
             noisy = add_noise(values, replace(noise, n_values=count), stream=stream)
         return noisy if self.secure else coarse(noisy, noise)
 
-    def features(self, noisy: NDArray[np.float64]) -> Outcomes:
+    def features(self, noisy: Floats) -> Outcomes:
         """Return the value, its digits, and the likelihood ratio."""
         ratio = self.noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour)
         return {"value": noisy, "digits": digits(noisy), LIKELIHOOD: ratio}
 
 
-@dataclass(frozen=True)
+@dataclass
 class ValuesRelease:
     """What a mechanism publishes: all of a release that sees private weights.
 
@@ -118,14 +106,9 @@ class ValuesRelease:
     secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        mechanism = self.plan.mechanism
-        if self.plan.chosen.tree is not None and not mechanism.laws(self.graph):
-            raise PtclustError(
-                f"the mechanism {mechanism.name!r} draws a tree and has no law to audit it by; "
-                "define its laws()"
-            )
+        self._of_trees = self.tree_log_ratios()  # refuses at once what cannot be audited
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases under a seeded stream."""
         graph, mechanism = make_graph(self.graph, weights), self.plan.mechanism
         with RandomStream.seeded(seed) as stream:
@@ -145,8 +128,8 @@ class ValuesRelease:
             noisy = coarse(noisy, noise)
         code = in_tree @ (1 << np.arange(shape[1]))
         ratio = np.nansum(noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour), axis=1)
-        if (of_trees := self.tree_log_ratios()) is not None:
-            ratio += np.array([of_trees[each] for each in code.tolist()])
+        if self._of_trees is not None:
+            ratio += np.array([self._of_trees[each] for each in code.tolist()])
         return {
             "tree": code,
             **{f"weight of edge {edge}": noisy[:, edge] for edge in range(shape[1])},
@@ -159,12 +142,15 @@ class ValuesRelease:
         mechanism, tree = self.plan.mechanism, self.plan.chosen.tree
         if tree is None:
             return None
-        law = mechanism.laws(self.graph)[0]
+        laws = mechanism.laws(self.graph)
+        if not laws:
+            lacks = f"the mechanism {mechanism.name!r} draws a tree and has no law to audit it by"
+            raise PtclustError(f"{lacks}; define its laws()")
         here, there = (
-            law.log_probabilities(sampler_energies(weights, tree.exponent))
+            laws[0].log_probabilities(sampler_energies(weights, tree.exponent))
             for weights in (self.pair.weights, self.pair.neighbour)
         )
-        codes = (sum(1 << edge for edge in each) for each in law.trees)
+        codes = (sum(1 << edge for edge in each) for each in laws[0].trees)
         return dict(zip(codes, (here - there).tolist(), strict=True))
 
 
@@ -173,13 +159,11 @@ class WholeRelease(ValuesRelease):
 
     secure = True
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:  # noqa: ARG002
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases; they follow from no seed."""
         return self.published(weights, count, ReleaseRequest(plan=self.plan.request))
 
-    def published(
-        self, weights: NDArray[np.float64], count: int, request: ReleaseRequest
-    ) -> Outcomes:
+    def published(self, weights: Floats, count: int, request: ReleaseRequest) -> Outcomes:
         """Return what can be seen in releases, the digits of the first weight included."""
         graph = make_graph(self.graph, weights)
         with warnings.catch_warnings():

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from ptclust._files import written_at_once
 from ptclust._tables import aligned
 from ptclust._version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
 Verdict = Literal["stands", "refuted"]
 
-_ROUNDING = 1e-9
-"""By how much, relatively, an exact loss may exceed the claim: far above the error of doubles."""
-
+_ROUNDING = 1e-9  # by how much, relatively, an exact loss may exceed the claim: far above rounding
 _INTRODUCTION = """\
 A claim *stands* if nothing was found that contradicts it, and is *refuted* if something was. Claims
 of ptclust are to stand, the controls, broken on purpose, to be refuted. *Found* is the worst loss
@@ -34,8 +30,7 @@ class Finding:
 
     section: str
     mechanism: str
-    setting: str
-    """Graph, or how many draws there were."""
+    setting: str  # graph, or how many draws there were
     neighbours: str
     unit: Literal["epsilon", "rho"]
     claim: float
@@ -59,6 +54,15 @@ class Finding:
         """Whether a claim of ptclust stands, or a control was caught."""
         return self.verdict == self.expected
 
+    @property
+    def problem(self) -> str:
+        """What is wrong, in words, if this is not as expected."""
+        what = f"{self.mechanism} ({self.setting}; {self.neighbours})"
+        numbers = f"{self.unit} = {self.claim:.6g} claimed, {self.found:.6g} found"
+        if self.expected == "stands":
+            return f"claim refuted: {what}: {numbers}; {self.witness}"
+        return f"control not caught, so the audit itself cannot be trusted: {what}: {numbers}"
+
 
 @dataclass(frozen=True)
 class AuditReport:
@@ -77,18 +81,7 @@ class AuditReport:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong, in words: claims that were refuted, and controls that were not caught."""
-        words = []
-        for finding in self.findings:
-            if finding.as_expected:
-                continue
-            what = f"{finding.mechanism} ({finding.setting}; {finding.neighbours})"
-            numbers = f"{finding.unit} = {finding.claim:.6g} claimed, {finding.found:.6g} found"
-            words.append(
-                f"claim refuted: {what}: {numbers}; {finding.witness}"
-                if finding.expected == "stands"
-                else f"control not caught, so the audit itself cannot be trusted: {what}: {numbers}"
-            )
-        return tuple(words)
+        return tuple(finding.problem for finding in self.findings if not finding.as_expected)
 
     @property
     def summary(self) -> str:

@@ -10,29 +10,25 @@ point of the ball farthest along the gradient.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._types import Bools
+from ptclust._types import Floats as Vector
+from ptclust.mechanisms.laws import TreeLaw
 from ptclust.mechanisms.urn import sampler_energies
+from ptclust.privacy import Sensitivity
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+# Takes the energies and those of the neighbour to a value and its derivatives by either.
+Slopes = tuple[float, Vector, Vector]
+Objective = Callable[[Vector, Vector], Slopes]
+_Pairs = Iterator[tuple[Vector, Vector]]  # of energies, and a direction for the first change
 
-    from numpy.typing import NDArray
-
-    from ptclust.mechanisms.laws import TreeLaw
-    from ptclust.privacy import Sensitivity
-
-    Vector = NDArray[np.float64]
-    Objective = Callable[[Vector, Vector], tuple[float, Vector, Vector]]
-    """Takes the energies and those of the neighbour to a value and its derivatives by either."""
-
+# Orders of Renyi divergence that are looked at under zCDP.
 ALPHAS = (1.01, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0, 200.0)
-"""Orders of Renyi divergence that are looked at under zCDP."""
-
 _SPREAD = 30.0  # energies lie within +- this many nats: ratios are within e^-60 of their limits
 _ROUNDS = 12
 _SAMPLES = 400
@@ -45,12 +41,10 @@ _WITHIN = 1.0 - 2.0**-40  # keeps neighbours within the ball when w + x is round
 class Worst:
     """The worst pair of neighbours that was found, and what tells them apart."""
 
-    loss: float
-    """Log-ratio of the probabilities of a tree, or Renyi divergence over its order."""
+    loss: float  # log-ratio of the probabilities of a tree, or Renyi divergence over its order
     weights: tuple[float, ...]
     neighbour: tuple[float, ...]
-    outcome: str
-    """The tree, or the order of the divergence."""
+    outcome: str  # the tree, or the order of the divergence
 
 
 def worst_loss(
@@ -58,8 +52,6 @@ def worst_loss(
 ) -> Worst:
     """Return the largest log-ratio found between neighbours, over all trees; the claim is epsilon.
 
-    Examples
-    --------
     >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
     >>> from ptclust.privacy import Sensitivity
     >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
@@ -71,9 +63,7 @@ def worst_loss(
     unit = law.n_steps * exponent * sensitivity.spread
     for tree in law.representatives():
 
-        def log_ratio(
-            energies: Vector, moved: Vector, tree: int = tree
-        ) -> tuple[float, Vector, Vector]:
+        def log_ratio(energies: Vector, moved: Vector, tree: int = tree) -> Slopes:
             here, slope = law.gradients(energies)
             there, slope_there = law.gradients(moved)
             return here[tree] - there[tree], slope[tree], -slope_there[tree]
@@ -93,8 +83,6 @@ def worst_divergence(
 
     The best of many random pairs are climbed from, each at the order of ``ALPHAS`` that suits it.
 
-    Examples
-    --------
     >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
     >>> from ptclust.privacy import Sensitivity
     >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
@@ -133,12 +121,9 @@ def _as_sampled(
     law: TreeLaw, energies: Vector, change: Vector, exponent: float
 ) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], tuple[Vector, Vector]]:
     """Return both weights, and both log-probabilities as the sampler has them."""
-    weights = energies / exponent
-    moved = weights + change
-    here, there = (
-        law.log_probabilities(sampler_energies(each, exponent)) for each in (weights, moved)
-    )
-    return (tuple(weights), tuple(moved)), (here, there)
+    pair = energies / exponent, energies / exponent + change
+    here, there = (law.log_probabilities(sampler_energies(each, exponent)) for each in pair)
+    return (tuple(pair[0]), tuple(pair[1])), (here, there)
 
 
 def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
@@ -147,8 +132,6 @@ def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
     Under l1, linf or both it is a corner of the ball, under l2 the point of the sphere. Under l2
     with others it is the better of the two, shortened to fit.
 
-    Examples
-    --------
     >>> from ptclust.privacy import Sensitivity
     >>> farthest(Sensitivity(linf=2.0), np.array([3.0, -1.0, 2.0])).tolist()
     [2.0, -2.0, 2.0]
@@ -185,13 +168,8 @@ def _corner(sensitivity: Sensitivity, direction: Vector) -> Vector:
     return change
 
 
-def _starts(
-    unlikely: NDArray[np.bool_], count: int, random: np.random.Generator
-) -> Iterator[tuple[Vector, Vector]]:
-    """Yield energies to climb from, with a direction for the first change.
-
-    First some edges are far heavier than all others, then far lighter; then anything.
-    """
+def _starts(unlikely: Bools, count: int, random: np.random.Generator) -> _Pairs:
+    """Yield starts: some edges far heavier than all others, then far lighter; then anything."""
     apart = np.where(unlikely, 1.0, -1.0)
     yield 10.0 * apart, -apart
     yield -3.0 * apart, -apart
@@ -203,11 +181,7 @@ def _starts(
 
 
 def _ascend(
-    objective: Objective,
-    starts: Iterator[tuple[Vector, Vector]],
-    sensitivity: Sensitivity,
-    exponent: float,
-    unit: float,
+    objective: Objective, starts: _Pairs, sensitivity: Sensitivity, exponent: float, unit: float
 ) -> tuple[Vector, Vector]:
     """Return the energies and the change of weights with the highest objective, in ``unit``."""
     from scipy.optimize import minimize
@@ -233,9 +207,7 @@ def _ascend(
     return max(climbed, key=lambda each: each[0])[1:]
 
 
-def _divergence(
-    law: TreeLaw, alpha: float, energies: Vector, moved: Vector
-) -> tuple[float, Vector, Vector]:
+def _divergence(law: TreeLaw, alpha: float, energies: Vector, moved: Vector) -> Slopes:
     """Return the Renyi divergence over its order, and its derivatives."""
     here, slope = law.gradients(energies)
     there, slope_there = law.gradients(moved)

@@ -10,29 +10,25 @@ Kullback-Leibler divergence, the limit of Renyi's at order 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._statistics import clopper_pearson
+from ptclust._types import Bools, Floats, Ints
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Values = NDArray[np.generic]
+# What was seen in every draw, by feature: floats have an order, whole numbers are names.
+Outcomes = dict[str, Values]
+_Both = tuple[Outcomes, Outcomes]
+# Events, how often each was seen under either neighbour, and in how many draws.
+Counted = tuple[list["Event"], Ints, Ints, tuple[int, int]]
 
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.generic]
-    Counts = NDArray[np.int64]
-    Counted = tuple[list["Event"], Counts, Counts, tuple[int, int]]
-    """Events, how often each was seen under either neighbour, and in how many draws."""
-
-Outcomes = dict[str, "NDArray[np.generic]"]
-"""What was seen in every draw, by feature: floats have an order, whole numbers are names."""
-
+# The feature that tells neighbours apart best, if the mechanism is what it claims to be.
 LIKELIHOOD = "likelihood ratio"
-"""The feature that tells neighbours apart best, if the mechanism is what it claims to be."""
-
 _LEARNING_ERROR = 1e-6  # guards against events that were seen too seldom to be trusted
 _CUTS = 100
 _ENOUGH = 100_000  # draws to learn from
@@ -48,7 +44,7 @@ class Bound(NamedTuple):
 class Drawable(Protocol):
     """Something that publishes outcomes about private weights, and can be drawn many times."""
 
-    def draw(self, weights: NDArray[np.float64], count: int, seed: int) -> Outcomes:
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` independent releases."""
 
 
@@ -68,7 +64,7 @@ class Event:
     above: bool = True
     names: frozenset[int] | None = None
 
-    def happened(self, outcomes: Outcomes) -> NDArray[np.bool_]:
+    def happened(self, outcomes: Outcomes) -> Bools:
         """Return in which draws the event occurred; a missing feature (NaN) is beyond no cut."""
         values = outcomes[self.feature]
         if self.names is not None:
@@ -104,9 +100,7 @@ class EventTester:
         shares = " vs ".join(f"{each.mean():.3g}" for each in seen)
         return Bound(max(0.0, float(epsilon[0])), f"{event} ({shares})")
 
-    def _epsilon(
-        self, often: Counts, seldom: Counts, sizes: tuple[int, int], error: float
-    ) -> NDArray[np.float64]:
+    def _epsilon(self, often: Ints, seldom: Ints, sizes: tuple[int, int], error: float) -> Floats:
         low = clopper_pearson(often, sizes[0], error / 2.0)[0] - self.delta
         high = clopper_pearson(seldom, sizes[1], error / 2.0)[1]
         return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -math.inf)
@@ -139,8 +133,7 @@ def _unions(feature: str, values: Values, others: Values) -> Counted:
     """Return unions of names, from those most typical of the first neighbour on.
 
     What is typical is learnt from every other draw and counted in the rest: among many names some
-    look typical by chance, and would win over honest events if they were counted where they were
-    found.
+    look typical by chance, and would win if they were counted where they were found.
     """
     names = np.unique(np.concatenate([values, others]))
     halves = [
@@ -157,11 +150,7 @@ def _unions(feature: str, values: Values, others: Values) -> Counted:
 
 @dataclass(frozen=True)
 class DivergenceTester:
-    """Bounds rho by Donsker and Varadhan's formula; g is the likelihood ratio, scaled, clipped.
-
-    Means of bounded variables are bounded by the empirical Bernstein inequality (Maurer and Pontil
-    2009).
-    """
+    """Bounds rho by Donsker and Varadhan's formula; g is the likelihood ratio, scaled, clipped."""
 
     def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
         """Return a bound on rho."""
@@ -187,19 +176,18 @@ class DivergenceTester:
         return float(low - math.log(high))
 
 
-def _bernstein(values: NDArray[np.float64], width: float, error: float) -> float:
+def _bernstein(values: Floats, width: float, error: float) -> float:
     """Return how far the mean of values in an interval of this width may be from the truth."""
+    # The empirical Bernstein inequality of Maurer and Pontil (2009).
     n, log_term = len(values), math.log(2.0 / error)
     variance = float(values.var(ddof=1))
     return math.sqrt(2.0 * variance * log_term / n) + 7.0 * width * log_term / (3.0 * (n - 1))
 
 
-def _parts(
-    first: Outcomes, second: Outcomes
-) -> tuple[tuple[Outcomes, Outcomes], tuple[Outcomes, Outcomes]]:
+def _parts(first: Outcomes, second: Outcomes) -> tuple[_Both, _Both]:
     """Return a third of the draws to learn from, or as many as suffice, and the rest to measure."""
 
-    def split(outcomes: Outcomes) -> tuple[Outcomes, Outcomes]:
+    def split(outcomes: Outcomes) -> _Both:
         n = min(len(next(iter(outcomes.values()))) // 3, _ENOUGH)
         return {k: v[:n] for k, v in outcomes.items()}, {k: v[n:] for k, v in outcomes.items()}
 

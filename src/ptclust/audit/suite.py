@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,27 +18,18 @@ from ptclust.audit.mechanisms import (
     make_graph,
     neighbours,
 )
-from ptclust.audit.report import AuditReport, Finding
+from ptclust.audit.report import AuditReport, Finding, Verdict
 from ptclust.audit.search import worst_divergence, worst_loss
-from ptclust.audit.statistical import DivergenceTester, EventTester
-from ptclust.mechanisms import MECHANISMS
+from ptclust.audit.statistical import DivergenceTester, Drawable, EventTester, Tester
+from ptclust.mechanisms import MECHANISMS, Mechanism
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.mechanisms.laws import GRAPHS, SmallGraph
+from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
+from ptclust.mechanisms.mechanism import Variant
 from ptclust.planning import plan
 from ptclust.privacy import Budget, Sensitivity
 from ptclust.privacy.noise import gaussian_noise, laplace_noise
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ptclust.audit.report import Verdict
-    from ptclust.audit.statistical import Drawable, Tester
-    from ptclust.mechanisms import Mechanism
-    from ptclust.mechanisms.laws import TreeLaw
-    from ptclust.mechanisms.mechanism import Variant
-
-ERROR = 1e-4
-"""Probability that any statistical bound of a run is wrong."""
+ERROR = 1e-4  # probability that any statistical bound of a run is wrong
 
 EXACT = "Trees, exactly"
 DRAWN = "Tree and weights, from draws"
@@ -58,9 +50,8 @@ _EPSILON = 4.0  # of releases: large enough for a few thousand draws to show
 _NOISE_OF = {"pure": ("Laplace", 0.0), "approximate": ("Gaussian", _DELTA)}
 _CYCLE = SmallGraph("cycle", 9, tuple((node, (node + 1) % 9) for node in range(9)))
 
-Claim = tuple[Literal["epsilon", "rho"], float, float]
-"""Unit, amount and delta."""
-Tested = tuple[Claim, "Tester"]
+Claim = tuple[Literal["epsilon", "rho"], float, float]  # unit, amount and delta
+Tested = tuple[Claim, Tester]
 
 
 @dataclass(frozen=True)
@@ -68,16 +59,12 @@ class Effort:
     """How much is tried."""
 
     graphs: tuple[str, ...]
-    starts: int
-    """Random starts of every exact search."""
-    divergences: tuple[str, ...]
-    """Relations under which Renyi divergences are searched, too."""
+    starts: int  # random starts of every exact search
+    divergences: tuple[str, ...]  # relations under which Renyi divergences are searched, too
     draws: int
     whole_draws: int
-    noise_draws: int
-    """Of secure noise; of seeded noise there are a million."""
-    secure_controls: tuple[bool, ...]
-    """Whether too little noise is drawn with seeded randomness, with secure, or with either."""
+    noise_draws: int  # of secure noise; of seeded noise there are a million
+    secure_controls: tuple[bool, ...]  # too little noise: with seeded randomness, secure, or both
 
     @classmethod
     def quick(cls) -> Effort:
@@ -98,8 +85,7 @@ class Audit:
 
     title: str
     n_bounds: int
-    run: Callable[[float], list[Finding]]
-    """Takes the error probability that each of its bounds may have."""
+    run: Callable[[float], list[Finding]]  # takes the error probability of each of its bounds
 
 
 def run_audit(
@@ -157,10 +143,7 @@ def _exact(
     change: Callable[[float], float] | None = None,
     what: str = "",
 ) -> Audit:
-    """Audit the exponent that a mechanism gives its tree.
-
-    ``change`` makes a control of it, and ``what`` names the change.
-    """
+    """Audit the exponent of a mechanism's tree; ``change``, named ``what``, makes it a control."""
     title, name = f"{law.title}{what}", law.graph.name
 
     def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance

@@ -19,16 +19,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (
-    demo.demo,
-    plan.plan,
-    cluster.cluster,
-    recluster.recluster,
-    check.check,
-    dbmstclu.dbmstclu,
-    audit.audit,
-):
-    app.command(_command.__name__)(_command)
+for _module in (demo, plan, cluster, recluster, check, dbmstclu, audit):
+    _name = _module.__name__.rpartition(".")[2]
+    app.command(_name)(getattr(_module, _name))
 app.add_typer(ledger.ledger, name="ledger")
 
 

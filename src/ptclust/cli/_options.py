@@ -1,8 +1,7 @@
 """Options of the commands, in groups: a command takes a group as one typed object.
 
-``@command`` spreads the fields of the groups out into the options of the command line, and puts
-them together again for the function, so that an option is spelled once, and checked once by the
-request it becomes.
+``@command`` spreads the fields of the groups out into options, and puts them together again for the
+function: an option is spelled once, and checked once, by the request it becomes.
 """
 
 from __future__ import annotations
@@ -25,30 +24,17 @@ if TYPE_CHECKING:
     from ptclust.planning.plan import PlanRequest
 
 
-class Merge(StrEnum):
-    """How to make one edge of several."""
-
-    min = "min"
-    max = "max"
-    sum = "sum"
-
-
-class CalibrationRule(StrEnum):
-    """Whose noise scales."""
-
-    sound = "sound"
-    published = "published"
+Merge = StrEnum("Merge", ["min", "max", "sum"])
+CalibrationRule = StrEnum("CalibrationRule", ["sound", "published"])
 
 
 def _mechanisms(incomplete: str) -> list[str]:
-    """Return the names of mechanisms that begin like this, for the shell."""
     from ptclust.mechanisms import MECHANISMS
 
     return [name for name in ("auto", *MECHANISMS.names) if name.startswith(incomplete)]
 
 
 def _clusterers(incomplete: str) -> list[str]:
-    """Return the names of clusterers that begin like this, for the shell."""
     from ptclust.clustering import CLUSTERERS
 
     return [name for name in ("auto", *CLUSTERERS.names) if name.startswith(incomplete)]
@@ -79,43 +65,18 @@ MinClusterSize = Annotated[
 ]
 LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the clustered tree to this PNG or SVG file.")]
+_CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."
+_DELTA = "0 for a pure guarantee; a tiny positive value for far less noise."
+_MECHANISM = "Mechanism by name (`plan` lists all); auto takes what shows most."
+_SPLIT = "Share of the budget for the tree; by default tree and weights get equal noise."
 Clusterer = Annotated[
-    str,
-    typer.Option(
-        "--clusterer",
-        help="Clusterer of what is released, by name; dbmstclu is the paper's.",
-        metavar="NAME",
-        autocompletion=_clusterers,
-    ),
+    str, typer.Option(help=_CLUSTERER, metavar="NAME", autocompletion=_clusterers)
 ]
-
-
-Delta = Annotated[
-    float,
-    typer.Option(
-        help="0 for a pure guarantee; a tiny positive value for far less noise.",
-        parser=number,
-        metavar="NUMBER",
-    ),
-]
-
-
+Delta = Annotated[float, typer.Option(help=_DELTA, parser=number, metavar="NUMBER")]
 Mechanism = Annotated[
-    str,
-    typer.Option(
-        help="Mechanism by name (`plan` lists all); auto takes what shows most.",
-        metavar="NAME",
-        autocompletion=_mechanisms,
-    ),
+    str, typer.Option(help=_MECHANISM, metavar="NAME", autocompletion=_mechanisms)
 ]
-
-
-Split = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of the budget for the tree; by default tree and weights get equal noise."
-    ),
-]
+Split = Annotated[float | None, typer.Option(help=_SPLIT)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,9 +108,8 @@ class GraphOptions:
         from ptclust.pipeline import GraphFile
 
         merge: Any = None if self.merge is None else self.merge.value
-        return GraphFile(
-            self.edges, self.source, self.target, self.weight, merge, self.similarity_cap
-        )
+        columns = self.source, self.target, self.weight
+        return GraphFile(self.edges, *columns, merge, self.similarity_cap)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +124,7 @@ class SensitivityOptions:
         float | None, typer.Option(help="... by at most this (root of the sum of squares).")
     ] = None
     linf: Annotated[
-        float | None,
-        typer.Option(help="One privacy unit moves every single weight by at most this."),
+        float | None, typer.Option(help="One privacy unit moves every weight by at most this.")
     ] = None
 
     @property
@@ -179,10 +138,7 @@ class PlanOptions(SensitivityOptions):
     """What is asked of a release, in public numbers."""
 
     epsilon: Annotated[
-        float,
-        typer.Option(
-            help="The privacy budget.", show_default=False, parser=number, metavar="NUMBER"
-        ),
+        float, typer.Option(help="The privacy budget.", parser=number, metavar="NUMBER")
     ]
     delta: Delta = 0.0
     mechanism: Mechanism = "auto"
@@ -202,6 +158,7 @@ class PlanOptions(SensitivityOptions):
         from ptclust.planning.plan import PlanRequest
         from ptclust.privacy import Sensitivity
 
+        calibration: Any = self.calibration.value
         return PlanRequest(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -209,7 +166,7 @@ class PlanOptions(SensitivityOptions):
             mechanism=self.mechanism,
             split=self.split,
             clusterer=self.clusterer,
-            calibration=self.calibration.value,
+            calibration=calibration,
             weight_range=self.weight_range,
         )
 
@@ -284,13 +241,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 def _spread_out(group: type) -> dict[str, inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
+    defaults = {field.name: field.default for field in fields(group)}
     return {
-        field.name: _parameter(
-            field.name,
-            hints[field.name],
-            inspect._empty if field.default is MISSING else field.default,
-        )
-        for field in fields(group)
+        name: _parameter(name, hints[name], inspect._empty if default is MISSING else default)
+        for name, default in defaults.items()
     }
 
 

@@ -25,12 +25,7 @@ def check_outputs(*paths: Path | None, plot: Path | None = None) -> None:
 
 
 def write_release(
-    release: Release,
-    output: Path,
-    labels: Path | None,
-    plot: Path | None,
-    *,
-    overwrite: bool = False,
+    release: Release, output: Path, labels: Path | None, plot: Path | None, overwrite: bool = False
 ) -> None:
     """Write a release, and its labels and picture where these are wanted."""
     from ptclust.report import draw_tree
@@ -64,8 +59,9 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
     """Write counts, index and cuts to stdout, and the labels if they go nowhere else."""
     import json
 
-    clustering = result.clustering
-    cuts, indices = clustering.cuts, None if clustering.cuts is None else clustering.cuts.dbcvi
+    clustering, pairs = result.clustering, []
+    if (cuts := clustering.cuts) is not None and cuts.dbcvi is not None:
+        pairs = list(zip(cuts.edge_ids.tolist(), cuts.dbcvi.tolist(), strict=True))
     document: dict[str, object] = {
         "n_nodes": result.tree.n_nodes,
         "n_edges": result.n_edges,
@@ -73,14 +69,7 @@ def write_json(result: TreeClustering, *, with_labels: bool) -> None:
         "n_clusters": clustering.n_clusters,
         "n_unclustered": clustering.n_unclustered,
         "dbcvi": clustering.dbcvi,
-        "cuts": [
-            {"edge": edge, "dbcvi": index}
-            for edge, index in zip(
-                [] if cuts is None else cuts.edge_ids.tolist(),
-                [] if indices is None else indices.tolist(),
-                strict=True,
-            )
-        ],
+        "cuts": [{"edge": edge, "dbcvi": index} for edge, index in pairs],
         "private": False,
     }
     if with_labels:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -12,8 +12,7 @@ _VIOLATION = 5
 
 def audit(
     output: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--output", "-o", help="Directory for the table and the JSON."),
+        Path | None, typer.Option("--output", "-o", help="Directory for the table and the JSON.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer graphs, starts and draws: a minute or two.")
@@ -34,9 +33,8 @@ def audit(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
     with progress_display() as progress:
-        report = run_audit(
-            Effort.quick() if quick else Effort.full(), command, seed=seed, progress=progress
-        )
+        effort = Effort.quick() if quick else Effort.full()
+        report = run_audit(effort, command, seed=seed, progress=progress)
     if output is not None:
         report.save(output, name)
     typer.echo(report.to_json() if as_json else report.to_markdown())

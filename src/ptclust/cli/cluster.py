@@ -68,8 +68,6 @@ def cluster(
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
     say(release.statement.sentence)
-    say(
-        f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {output}. Running again "
-        "spends the budget again; the release itself may be used as often as you like."
-    )
+    found = f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {output}"
+    say(f"{found}. Running again spends the budget again; using the release costs nothing.")
     show_account(request.payment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,27 +13,22 @@ if TYPE_CHECKING:
     from ptclust.ledger import Account, Payment
     from ptclust.pipeline import GraphFile, ReleaseRequest
 
-ledger = typer.Typer(
-    no_args_is_help=True, help="Keep account of privacy budgets; see docs/ledger.md."
-)
-
+_HELP = "Keep account of privacy budgets; see docs/ledger.md."
+ledger = typer.Typer(no_args_is_help=True, help=_HELP)
 File = Annotated[Path, typer.Argument(help="The file of the ledger.", show_default=False)]
-Exact = Optional[str]  # noqa: UP045
+
+
+def _exact(text: str) -> Any:
+    return typer.Option(help=text, metavar="NUMBER")
 
 
 @ledger.command("init")
 def init(
     file: File,
     dataset: Annotated[str, typer.Option(help="Name of the dataset.", show_default=False)],
-    epsilon: Annotated[
-        Exact, typer.Option(help="Its total, exactly as written: 1, 0.1 or 1/3.", metavar="NUMBER")
-    ] = None,
-    delta: Annotated[
-        Exact, typer.Option(help="With epsilon: an (epsilon, delta) total.", metavar="NUMBER")
-    ] = None,
-    rho: Annotated[
-        Exact, typer.Option(help="Instead of epsilon: a total in zCDP.", metavar="NUMBER")
-    ] = None,
+    epsilon: Annotated[str | None, _exact("Its total, exactly as written: 1, 0.1, 1/3.")] = None,
+    delta: Annotated[str | None, _exact("With epsilon: an (epsilon, delta) total.")] = None,
+    rho: Annotated[str | None, _exact("Instead of epsilon: a total in zCDP.")] = None,
 ) -> None:
     """Add a dataset with its total, to a new ledger or an existing one. A total never changes."""
     from ptclust.cli._terminal import say
@@ -46,9 +41,7 @@ def init(
     total = Budget.zcdp(rho) if rho is not None else Budget.approximate(epsilon or "", delta or 0)
     book = Ledger.open(file) if file.exists() else Ledger.create(file)
     book.add_dataset(dataset, total)
-    say(
-        f"Dataset {dataset!r} of {file} may spend {total}. Charge it with: ptclust cluster --ledger"
-    )
+    say(f"Dataset {dataset!r} of {file} may spend {total}; charge it by: cluster --ledger {file}")
 
 
 @ledger.command("status")
@@ -68,10 +61,7 @@ def status(file: File, as_json: o.AsJson = False) -> None:
 @ledger.command("history")
 def history(
     file: File,
-    dataset: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Charges of this dataset only."),
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Charges of this dataset only.")] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Show every charge with the id of its statement; LOST where no release was handed over."""
@@ -131,9 +121,8 @@ def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> 
     else:
         typer.echo(plan.to_text())
         if after is not None:
-            typer.echo(
-                f"It would leave {after.left} of {after.total} to dataset {after.dataset!r}."
-            )
+            left = f"{after.left} of {after.total} to dataset {after.dataset!r}"
+            typer.echo(f"It would leave {left}.")
     if refusal is not None:
         raise refusal
 

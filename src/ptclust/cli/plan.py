@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -61,20 +62,15 @@ def plan(
         if predict:
             from ptclust.planning import predict as predicted
 
+            settings = {each.name: getattr(request, each.name) for each in fields(request)}
             prediction = predicted(
                 topology,
-                planned=request.epsilon,
-                delta=request.delta,
-                sensitivity=request.sensitivity,
-                mechanism=request.mechanism,
-                split=request.split,
-                clusterer=request.clusterer,
-                calibration=request.calibration,
-                weight_range=request.weight_range,
+                planned=settings.pop("epsilon"),
                 sizes=asked,
                 contrast=1.0 if contrast is None else contrast,
                 repetitions=repetitions,
                 progress=progress,
+                **settings,
             )
         if prediction is not None and plot is not None:
             from ptclust.report import draw_curve

@@ -12,13 +12,8 @@ from ptclust.cli import _options as o
 
 @o.command
 def recluster(
-    release: Annotated[
-        Path, typer.Argument(help="A release that `cluster` wrote.", readable=False)
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Write the new release here.", show_default=False),
-    ],
+    release: Annotated[Path, typer.Argument(help="A release of `cluster`.", readable=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the new release here.")],
     labels: o.LabelsFile = None,
     clusterer: o.Clusterer = "auto",
     min_cluster_size: o.MinClusterSize = 1,
@@ -36,7 +31,5 @@ def recluster(
         progress("Clustering what was released")
         found = found.recluster(clusterer, min_cluster_size=min_cluster_size)
         write_release(found, output, labels, plot)
-    say(
-        f"{found.n_clusters:,} clusters of {found.n_nodes:,} nodes by {found.clusterer} in "
-        f"{output}. Nothing was spent."
-    )
+    clusters = f"{found.n_clusters:,} clusters of {found.n_nodes:,} nodes by {found.clusterer}"
+    say(f"{clusters} in {output}. Nothing was spent.")

@@ -11,28 +11,13 @@ import numpy as np
 
 from ptclust._components import number_by_first_appearance
 from ptclust._registry import AUTO, Registry
-from ptclust.clustering.dbcvi import WeightedTree, dbcvi
+from ptclust.clustering.dbcvi import HasEdges, WeightedTree, dbcvi
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from ptclust._types import Array, Floats, Ints
     from ptclust.privacy.noise import Noise
-
-__all__ = [
-    "CLUSTERERS",
-    "Clusterer",
-    "Clustering",
-    "ClusteringRequest",
-    "Cost",
-    "Cuts",
-    "Published",
-    "check_sizes",
-    "choose_clusterer",
-    "with_options",
-    "without_small",
-]
 
 Publishes = Literal["tree", "graph"]
 """What has noisy weights: the edges of a tree, or all edges of the graph."""
@@ -42,9 +27,9 @@ Publishes = Literal["tree", "graph"]
 class Cuts:
     """The cuts of a tree, in the order in which they were made."""
 
-    edge_ids: NDArray[Any]
+    edge_ids: Array
     """Ids, in the graph, of the edges that were cut."""
-    dbcvi: NDArray[np.float64] | None = None
+    dbcvi: Floats | None = None
     """DBCVI right after each cut, if the clusterer computes it."""
 
     def __len__(self) -> int:
@@ -55,7 +40,7 @@ class Cuts:
 class Clustering:
     """A partition of the nodes, and how it came about."""
 
-    labels: NDArray[np.int64]
+    labels: Ints
     """The cluster of every node, numbered by first appearance; -1 for unclustered nodes."""
     clusterer: str = "dbmstclu"
     cuts: Cuts | None = None
@@ -80,26 +65,6 @@ class Clustering:
         return int((self.labels < 0).sum())
 
 
-class PublicTopology(Protocol):
-    """What clusterers see of a topology."""
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges."""
-
-    @property
-    def sources(self) -> NDArray[Any]:
-        """First endpoint of every edge."""
-
-    @property
-    def targets(self) -> NDArray[Any]:
-        """Second endpoint of every edge."""
-
-
 class Published(Protocol):
     """What a mechanism published: all that a clusterer sees."""
 
@@ -116,11 +81,11 @@ class Published(Protocol):
         """The published tree, or a minimum spanning tree of the published graph."""
 
     @property
-    def topology(self) -> PublicTopology:
+    def topology(self) -> HasEdges:
         """The topology whose edges have noisy weights: the graph's, or the tree's."""
 
     @property
-    def noisy_weights(self) -> NDArray[np.float64]:
+    def noisy_weights(self) -> Floats:
         """The noisy weight of every edge of ``topology``."""
 
     @property
@@ -232,7 +197,7 @@ def choose_clusterer(name: str, source: Source, n_edges: int, n_tree_edges: int)
     chosen = CLUSTERERS.get(name)
     if chosen.needs == "graph" and source.publishes == "tree":
         raise UsageError(
-            f"clusterer={name!r} averages over all edges of a graph, and only the weights of a tree are "
+            f"clusterer={name!r} averages over all edges of a graph, and only a tree's weights are "
             "released; use mechanism='gaussian' or mechanism='laplace', or another clusterer"
         )
     return chosen
@@ -262,7 +227,7 @@ def _takes_constants(clusterer: Clusterer) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteringRequest:
-    """How published values are to be clustered; checked when it is made, before anything is spent."""
+    """How published values are to be clustered; checked when made, before anything is spent."""
 
     clusterer: str = AUTO
     min_cluster_size: int = 1
@@ -293,7 +258,7 @@ def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
             raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
-def without_small(labels: NDArray[np.int64], min_cluster_size: int) -> NDArray[np.int64]:
+def without_small(labels: Ints, min_cluster_size: int) -> Ints:
     """Give nodes of clusters below ``min_cluster_size`` the label -1; number the others anew."""
     if min_cluster_size == 1 or not len(labels):
         return labels

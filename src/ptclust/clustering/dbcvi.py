@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -11,40 +11,46 @@ from ptclust._kernel import kernel
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from ptclust._types import Array, Floats, Ints
 
 __all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separation", "validity"]
 
 
-class WeightedTree(Protocol):
-    """What clustering sees of a tree, whether its weights are raw or published."""
+class HasEdges(Protocol):
+    """What clustering sees of a topology."""
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
 
     @property
-    def sources(self) -> NDArray[Any]:
+    def sources(self) -> Array:
         """First endpoint of every edge."""
 
     @property
-    def targets(self) -> NDArray[Any]:
+    def targets(self) -> Array:
         """Second endpoint of every edge."""
 
+
+class WeightedTree(HasEdges, Protocol):
+    """What clustering sees of a tree, whether its weights are raw or published."""
+
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Weight of every edge."""
 
     @property
-    def edge_ids(self) -> NDArray[Any]:
+    def edge_ids(self) -> Array:
         """Id of every edge in the graph."""
 
     @property
-    def names(self) -> NDArray[Any]:
+    def names(self) -> Array:
         """Names of the nodes."""
 
 
-def dispersion(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float64]:
+def dispersion(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return DISP of every cluster: its heaviest edge, 0 if it has none.
 
     Clusters are numbered 0, 1, 2, ...; nodes labelled -1 belong to none.
@@ -63,7 +69,7 @@ def dispersion(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float64]:
     return heaviest
 
 
-def separation(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float64]:
+def separation(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return SEP of every cluster: the lightest edge that leaves it, 1 if none does.
 
     >>> from ptclust.graph import Topology
@@ -81,7 +87,7 @@ def separation(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float64]:
     return np.where(np.isinf(lightest), 1.0, lightest)
 
 
-def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> NDArray[np.float64]:
+def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return V_C of every cluster: (SEP - DISP) / max(SEP, DISP), between -1 and 1.
 
     >>> from ptclust.graph import Topology
@@ -119,7 +125,7 @@ def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:
     return math.fsum(sizes * cluster_validity(tree, labels)) / tree.n_nodes
 
 
-def _checked(tree: WeightedTree, labels: ArrayLike) -> tuple[NDArray[np.int64], int]:
+def _checked(tree: WeightedTree, labels: ArrayLike) -> tuple[Ints, int]:
     array = np.asarray(labels)
     if array.shape != (tree.n_nodes,):
         raise UsageError(f"{array.size} labels were given for {tree.n_nodes} nodes")

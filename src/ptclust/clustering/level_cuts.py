@@ -16,22 +16,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._components import label_components
 from ptclust._kernel import kernel
 from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Cuts
-from ptclust.clustering.dbmstclu import dbmstclu, rooted
+from ptclust.clustering.dbmstclu import dbmstclu, label_pieces, rooted
 from ptclust.clustering.levels import APART, Levels, NoisyWeights, affinities, two_levels
 from ptclust.clustering.normalise import Reweighted, shifted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from ptclust._types import Bools, Floats, Ints
     from ptclust.clustering.clusterer import Published
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.clustering.dbmstclu._kernel import RootedForest
     from ptclust.privacy.noise import Noise
-
-__all__ = ["LevelsClusterer", "cut_levels"]
 
 # Fewer edges show no levels.
 _FEWEST_EDGES = 8
@@ -107,7 +103,7 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
             return _by_dbmstclu(tree, noise)
     changed = [np.flatnonzero(~is_cut)] if is_cut.any() else []
     while changed:
-        cluster_of_edge = _labels(tree, is_cut)[tree.sources]
+        cluster_of_edge = label_pieces(tree, is_cut)[tree.sources]
         pieces = [piece for edges in changed for piece in _by_cluster(edges, cluster_of_edge)]
         sides = smaller_sides(forest, is_cut)
         changed = []
@@ -116,19 +112,10 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
             if heavy.any():
                 is_cut[edges[heavy]] = True
                 changed.append(edges[~heavy])
-    return Clustering(_labels(tree, is_cut), cuts=Cuts(tree.edge_ids[is_cut]))
+    return Clustering(label_pieces(tree, is_cut), cuts=Cuts(tree.edge_ids[is_cut]))
 
 
-def _labels(tree: WeightedTree, is_cut: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Number the pieces that cuts leave by first appearance."""
-    labels = np.arange(tree.n_nodes)
-    label_components(tree.sources[~is_cut], tree.targets[~is_cut], labels)
-    return labels
-
-
-def _by_cluster(
-    edges: NDArray[np.int64], cluster_of_edge: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
+def _by_cluster(edges: Ints, cluster_of_edge: Ints) -> list[Ints]:
     """Return the edges of every cluster apart."""
     clusters = cluster_of_edge[edges]
     order = np.argsort(clusters, kind="stable")
@@ -136,13 +123,13 @@ def _by_cluster(
     return np.split(edges[order], ends)
 
 
-def _at_least_as_even(sides: NDArray[np.int64]) -> NDArray[np.int64]:
+def _at_least_as_even(sides: Ints) -> Ints:
     """Return for every edge how many part at least as many nodes."""
-    n_as_even: NDArray[np.int64] = len(sides) - np.searchsorted(np.sort(sides), sides, side="left")
+    n_as_even: Ints = len(sides) - np.searchsorted(np.sort(sides), sides, side="left")
     return n_as_even
 
 
-def _price(sides: NDArray[np.int64], levels: Levels) -> NDArray[np.float64]:
+def _price(sides: Ints, levels: Levels) -> Floats:
     """Return the logarithm of how rare heavy edges are among cuts at least as even.
 
     The levels say how many edges are heavy. If all of those are even cuts, one in so many of r
@@ -150,7 +137,7 @@ def _price(sides: NDArray[np.int64], levels: Levels) -> NDArray[np.float64]:
     many cuts by chance.
     """
     n_heavy = max((1 - levels.share) * len(sides), 1.0)
-    price: NDArray[np.float64] = np.maximum(np.log(_at_least_as_even(sides) / n_heavy), 0.0)
+    price: Floats = np.maximum(np.log(_at_least_as_even(sides) / n_heavy), 0.0)
     return price
 
 
@@ -174,7 +161,7 @@ def _levels_of(weights: NoisyWeights) -> Levels | None:
     return None
 
 
-def _stands_out(weights: NoisyWeights, sides: NDArray[np.int64], n_nodes: int) -> NDArray[np.bool_]:
+def _stands_out(weights: NoisyWeights, sides: Ints, n_nodes: int) -> Bools:
     """Return which edges of a piece are heavier than chance makes them.
 
     Every edge may be cut by chance with a probability of its own, in proportion to 1 / r if r edges
@@ -185,11 +172,11 @@ def _stands_out(weights: NoisyWeights, sides: NDArray[np.int64], n_nodes: int) -
         return np.zeros(n_edges, dtype=bool)
     part = 1.0 / _at_least_as_even(sides)
     allowed = _FALSE * (n_edges + 1) / n_nodes * part / part.sum()
-    heavy: NDArray[np.bool_] = _surprise(weights) > -np.log(allowed)
+    heavy: Bools = _surprise(weights) > -np.log(allowed)
     return heavy
 
 
-def _surprise(weights: NoisyWeights) -> NDArray[np.float64]:
+def _surprise(weights: NoisyWeights) -> Floats:
     """Return minus the log-probability of a weight as large as each, given all smaller ones.
 
     The smaller ones are taken for one level with an exponential tail, seen through the noise; level
@@ -234,18 +221,16 @@ def _one_level_with_tail(weights: NoisyWeights) -> float:
     return best
 
 
-def _gaussian_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDArray[np.float64]:
+def _gaussian_with_tail(x: Floats, width: float, tail: float) -> Floats:
     """Return the log-density of Gaussian noise plus an exponential variable of mean ``tail``."""
     from scipy.special import log_ndtr
 
     ratio = width / tail
-    density: NDArray[np.float64] = (
-        ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio) - math.log(tail)
-    )
+    density: Floats = ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio) - math.log(tail)
     return density
 
 
-def _laplace_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDArray[np.float64]:
+def _laplace_with_tail(x: Floats, width: float, tail: float) -> Floats:
     """Return the log-density of Laplace noise plus an exponential variable of mean ``tail``.
 
     By convolution: exp(x / b) / (2 (b + t)) below 0, and above
@@ -260,21 +245,17 @@ def _laplace_with_tail(x: NDArray[np.float64], width: float, tail: float) -> NDA
     return np.where(x < 0, below, np.log(np.maximum(above, 1e-300)))
 
 
-def _gaussian_exceeds(
-    x: NDArray[np.float64], width: float, tail: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _gaussian_exceeds(x: Floats, width: float, tail: Floats) -> Floats:
     """Return the log-probability that Gaussian noise plus an exponential variable exceeds x."""
     from scipy.special import log_ndtr
 
     ratio = width / tail
     by_tail = ratio**2 / 2 - x / tail + log_ndtr(x / width - ratio)
-    exceeds: NDArray[np.float64] = np.logaddexp(log_ndtr(-x / width), by_tail)
+    exceeds: Floats = np.logaddexp(log_ndtr(-x / width), by_tail)
     return np.minimum(exceeds, 0.0)
 
 
-def _laplace_exceeds(
-    x: NDArray[np.float64], width: float, tail: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _laplace_exceeds(x: Floats, width: float, tail: Floats) -> Floats:
     """Return the log-probability that Laplace noise plus an exponential variable exceeds x.
 
     The integral of the density of ``_laplace_with_tail``, and one minus it below 0.
@@ -301,7 +282,7 @@ def _by_dbmstclu(tree: WeightedTree, noise: Noise) -> Clustering:
 
 
 @kernel
-def smaller_sides(forest: RootedForest, is_cut: NDArray[np.bool_]) -> NDArray[np.int64]:
+def smaller_sides(forest: RootedForest, is_cut: Bools) -> Ints:
     """Return the nodes on the smaller side of every edge, within its piece; 0 for a cut edge.
 
     Parents come before their children, so two sweeps suffice: up for what is below, down for the

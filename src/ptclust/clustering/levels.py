@@ -8,19 +8,18 @@ scale and shape are public, so many weights together still show the two levels.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import kernel
+from ptclust._kernel import inlined, kernel
 from ptclust.errors import WeightError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from ptclust._types import Array, Floats, Ints
     from ptclust.privacy.noise import Noise
-
-__all__ = ["APART", "Levels", "NoisyWeights", "affinities", "two_levels"]
 
 APART = 4.0
 """Levels closer than this many standard deviations of the true weights are but a spread.
@@ -41,7 +40,7 @@ _DROWNED = 1e100
 class NoisyWeights(NamedTuple):
     """Released weights and what is known of their noise."""
 
-    values: NDArray[np.float64]
+    values: Floats
     deviation: float
     """Standard deviation of the noise."""
     is_laplace: bool
@@ -52,11 +51,6 @@ class NoisyWeights(NamedTuple):
         """Return the weights from 0 to about 1, so that no square overflows and none vanishes.
 
         No cluster depends on shift or unit. The unit is a power of two, so that it rounds nothing.
-
-        >>> from ptclust.privacy.noise import Noise
-        >>> noise = Noise("laplace", scale=1e9, granularity=0, n_values=2)
-        >>> NoisyWeights.of([-2.0, 6.0], noise).values
-        array([0. , 0.5])
         """
         values = np.array(weights, dtype=np.float64)
         if not np.isfinite(values).all():
@@ -76,10 +70,6 @@ class NoisyWeights(NamedTuple):
 
         Far is further from the middle 98 % than half of what those span: beyond 4.6 deviations of
         Gaussian noise.
-
-        >>> weights = NoisyWeights(np.append(np.linspace(0, 1, 201), 1e9), 0.1, is_laplace=False)
-        >>> round(float(weights.without_outliers().values.max()), 1)
-        1.5
         """
         if not len(self.values):
             return self
@@ -89,7 +79,7 @@ class NoisyWeights(NamedTuple):
         reach = (high - low) / 2
         return self._replace(values=np.clip(self.values, low - reach, high + reach))
 
-    def at(self, edges: NDArray[np.int64]) -> NoisyWeights:
+    def at(self, edges: Ints) -> NoisyWeights:
         """Return those of some edges."""
         return self._replace(values=self.values[edges])
 
@@ -133,13 +123,8 @@ def two_levels(weights: NoisyWeights) -> Levels:
     return Levels(*found)
 
 
-def affinities(weights: NoisyWeights, levels: Levels) -> NDArray[np.float64]:
-    """Return the log-likelihood ratio of every weight for the low level against the high one.
-
-    >>> levels = Levels(log_likelihood=0.0, share=0.5, low=0.0, high=1.0, variance=1.0)
-    >>> affinities(NoisyWeights(np.array([0.0, 0.5, 2.0]), 1.0, is_laplace=False), levels)
-    array([ 0.5,  0. , -1.5])
-    """
+def affinities(weights: NoisyWeights, levels: Levels) -> Floats:
+    """Return the log-likelihood ratio of every weight for the low level against the high one."""
     values = weights.values
     if weights.is_laplace:
         scale = math.sqrt(levels.variance / 2)
@@ -159,7 +144,7 @@ ENOUGH = 1e-7
 NOTHING = 1e-9
 
 
-@kernel
+@inlined
 def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
     """Return the log-density at this distance from the mean, less that at the mean."""
     if is_laplace:
@@ -167,16 +152,17 @@ def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
     return -distance * distance / (2 * variance)
 
 
-@kernel
+@inlined
 def log_constant(variance: float, is_laplace: bool) -> float:
     """Return the log-density at the mean."""
     return -0.5 * math.log((2 if is_laplace else 2 * math.pi) * variance)
 
 
-@kernel
+@inlined
 def one_round(
-    values: NDArray[np.float64],
-    counts: NDArray[np.float64],
+    values: Floats,
+    counts: Floats,
+    total: float,
     share: float,
     low: float,
     high: float,
@@ -188,7 +174,6 @@ def one_round(
     Mean and variance by responsibility are the maximum for Gaussian noise. For Laplace noise the
     median would be; the mean is consistent as well, and moves smoothly.
     """
-    total = counts.sum()
     likelihood = total * log_constant(variance, is_laplace)
     n_low = sum_low = sum_high = square_low = square_high = 0.0
     log_low, log_high = np.log(share), np.log1p(-share)
@@ -196,7 +181,7 @@ def one_round(
         x, count = values[i], counts[i]
         a = log_low + log_kernel(x - low, variance, is_laplace)
         b = log_high + log_kernel(x - high, variance, is_laplace)
-        top = max(a, b)
+        top = a if a > b else b
         both = top + np.log(np.exp(a - top) + np.exp(b - top))
         likelihood += count * both
         of_low = count * np.exp(a - both)
@@ -216,19 +201,20 @@ def one_round(
 
 @kernel
 def fit_two_levels(
-    values: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    noise_variance: float,
-    is_laplace: bool,
-    starts: NDArray[Any],
+    values: Floats, counts: Floats, noise_variance: float, is_laplace: bool, starts: Array
 ) -> tuple[float, float, float, float, float]:
     """Return the largest log-likelihood from all starts, share of the low level, levels, variance.
 
     Every start is a share of the low level; levels that far apart explain what noise does not.
     """
-    total = counts.sum()
-    mean = (counts * values).sum() / total
-    spread = (counts * (values - mean) ** 2).sum() / total
+    total = mean = spread = 0.0
+    for i in range(len(values)):
+        total += counts[i]
+        mean += counts[i] * values[i]
+    mean /= total
+    for i in range(len(values)):
+        spread += counts[i] * (values[i] - mean) ** 2
+    spread /= total
     floor = max(noise_variance, LEAST_PART * spread)
     best = (-np.inf, 0.5, mean, mean, max(spread, floor))
     if spread == 0:
@@ -242,7 +228,7 @@ def fit_two_levels(
         before = likelihood = -np.inf
         for _ in range(ROUNDS):
             likelihood, new_share, low, high, new_variance = one_round(
-                values, counts, share, low, high, variance, is_laplace
+                values, counts, total, share, low, high, variance, is_laplace
             )
             if new_share < 0:
                 break

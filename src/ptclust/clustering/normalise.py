@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from ptclust._types import Floats
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.privacy.noise import Noise
-
-__all__ = [
-    "Normalisation",
-    "Reweighted",
-    "check_constants",
-    "least_shift",
-    "normalisation",
-    "shifted",
-]
 
 
 class Normalisation(NamedTuple):
@@ -31,7 +20,7 @@ class Normalisation(NamedTuple):
     shift: float
     scale: float
 
-    def apply(self, noisy_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(self, noisy_weights: Floats) -> Floats:
         """Return the weights to cluster."""
         return (noisy_weights + self.shift) / self.scale
 
@@ -39,7 +28,7 @@ class Normalisation(NamedTuple):
 class Reweighted:
     """A tree with other weights."""
 
-    def __init__(self, tree: WeightedTree, weights: NDArray[np.float64]) -> None:
+    def __init__(self, tree: WeightedTree, weights: Floats) -> None:
         self.n_nodes = tree.n_nodes
         self.sources, self.targets = tree.sources, tree.targets
         self.weights = weights
@@ -60,10 +49,7 @@ def _is_finite(value: object) -> bool:
 
 
 def normalisation(
-    noisy_weights: NDArray[np.float64],
-    noise: float,
-    shift: float | None = None,
-    scale: float | None = None,
+    noisy_weights: Floats, noise: float, shift: float | None = None, scale: float | None = None
 ) -> Normalisation:
     """Return shift and scale that bring released weights into (0, 1], or those given.
 
@@ -90,8 +76,8 @@ def normalisation(
         shift = least_shift(smallest, noise)
     if smallest + shift <= 0:
         raise UsageError(
-            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift out, or "
-            f"give at least {-smallest:g} and a little more"
+            f"with a shift of {shift:g} the smallest released weight is not positive; leave shift "
+            f"out, or give at least {-smallest:g} and a little more"
         )
     if scale is None:
         scale = largest + shift
@@ -103,14 +89,8 @@ def normalisation(
     return Normalisation(shift, scale)
 
 
-def shifted(weights: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
-    """Return weights of which the smallest is one deviation of the noise, or more if it was more.
-
-    >>> import numpy as np
-    >>> from ptclust.privacy.noise import Noise
-    >>> shifted(np.array([-1.0, 2.0]), Noise("gaussian", scale=0.5, granularity=-40, n_values=2))
-    array([0.5, 3.5])
-    """
+def shifted(weights: Floats, noise: Noise) -> Floats:
+    """Return weights shifted so that the smallest is at least one deviation of the noise."""
     if not len(weights):
         return weights
     return weights + least_shift(float(weights.min()), noise.standard_deviation)

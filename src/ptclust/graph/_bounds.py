@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import gzip
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from ptclust.errors import FileError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from _typeshed import WriteableBuffer
 
 _FEW = 10_000_000
@@ -27,19 +26,16 @@ _EXPANSION = 100
 def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
     """Refuse a file that declares far more nodes than it has edges."""
     if n_nodes > max(_FEW, _NODES_PER_EDGE * n_edges):
-        raise FileError(
-            f"{where} declares {n_nodes} nodes and has {n_edges} edges; beyond {_FEW:,} nodes it "
-            f"needs an edge for every {_NODES_PER_EDGE}: number only nodes that have edges"
-        )
+        needed = f"beyond {_FEW:,} nodes it needs an edge for every {_NODES_PER_EDGE}"
+        has = f"declares {n_nodes} nodes and has {n_edges} edges; {needed}"
+        raise FileError(f"{where} {has}: number only nodes that have edges")
 
 
 def check_rows(n_rows: int, path: Path) -> None:
     """Refuse a table of far more rows than its bytes can tell apart."""
     if n_rows > max(_FEW, _ROWS_PER_BYTE * path.stat().st_size):
-        raise FileError(
-            f"{path} declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file; "
-            "distinct edges take more space: write it again"
-        )
+        rows = f"declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file"
+        raise FileError(f"{path} {rows}; distinct edges take more space: write it again")
 
 
 def check_expansion(expanded: int, path: Path) -> None:

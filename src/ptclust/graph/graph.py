@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._types import Floats
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.topology import (
     Say,
@@ -21,15 +24,11 @@ from ptclust.graph.topology import (
     numbered,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import ArrayLike, NDArray
-
 Merge = Literal["min", "max", "sum"]
+How = Merge | None  # to merge parallel edges; None refuses them
+Cap = float | None  # of similarities; None if weights are dissimilarities already
 
-_BYTES_PER_EDGE = 48
-"""Of a complete graph while it is made: distances, endpoints, and a copy of each to check."""
+_BYTES_PER_EDGE = 48  # of a complete graph: distances, endpoints, and a copy of each to check
 _UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
 
 
@@ -83,7 +82,7 @@ class Graph(WeightedGraph):
     ['a', 'b', 'c']
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
 
     def __init__(
         self,
@@ -93,19 +92,19 @@ class Graph(WeightedGraph):
         n_nodes: int | None = None,
         names: Iterable[Any] | None = None,
         *,
-        merge: Merge | None = None,
-        similarity_cap: float | None = None,
+        merge: How = None,
+        similarity_cap: Cap = None,
     ) -> None:
         self._build(Edges(sources, targets, weights, n_nodes, names), merge, similarity_cap)
 
     @classmethod
-    def _of(cls, edges: Edges, merge: Merge | None, similarity_cap: float | None) -> Graph:
+    def _of(cls, edges: Edges, merge: How, similarity_cap: Cap) -> Graph:
         """Return the graph of what a reader or converter found; errors use its words."""
         graph = cls.__new__(cls)
         graph._build(edges, merge, similarity_cap)
         return graph
 
-    def _build(self, edges: Edges, merge: Merge | None, similarity_cap: float | None) -> None:
+    def _build(self, edges: Edges, merge: How, similarity_cap: Cap) -> None:
         say = edges.say
         values = as_weights(edges.weights, say)
         topology = object.__new__(Topology)
@@ -116,10 +115,9 @@ class Graph(WeightedGraph):
             values = _dissimilarities(values, similarity_cap, say)
         bad = ~np.isfinite(values)
         if bad.any():
-            raise WeightError(
-                f"the weight of {topology.describe_edge(int(bad.argmax()), say)} is not a finite "
-                f"number ({int(bad.sum())} such weights in all); complete or remove those edges"
-            )
+            edge = topology.describe_edge(int(bad.argmax()), say)
+            such = f"({int(bad.sum())} such weights in all); complete or remove those edges"
+            raise WeightError(f"the weight of {edge} is not a finite number {such}")
         if merge is None:
             topology._check_single(say)
         else:
@@ -129,12 +127,7 @@ class Graph(WeightedGraph):
 
     @classmethod
     def from_networkx(
-        cls,
-        graph: Any,
-        weight: str = "weight",
-        *,
-        merge: Merge | None = None,
-        similarity_cap: float | None = None,
+        cls, graph: Any, weight: str = "weight", *, merge: How = None, similarity_cap: Cap = None
     ) -> Graph:
         """Make a graph of a networkx graph; direction is forgotten, parallel edges need ``merge``.
 
@@ -151,12 +144,7 @@ class Graph(WeightedGraph):
 
     @classmethod
     def from_igraph(
-        cls,
-        graph: Any,
-        weight: str = "weight",
-        *,
-        merge: Merge | None = None,
-        similarity_cap: float | None = None,
+        cls, graph: Any, weight: str = "weight", *, merge: How = None, similarity_cap: Cap = None
     ) -> Graph:
         """Make a graph of an igraph graph; the vertex attribute ``name``, if any, names the nodes.
 
@@ -171,9 +159,7 @@ class Graph(WeightedGraph):
         return cls._of(edges, merge, similarity_cap)
 
     @classmethod
-    def from_scipy(
-        cls, matrix: Any, *, merge: Merge | None = None, similarity_cap: float | None = None
-    ) -> Graph:
+    def from_scipy(cls, matrix: Any, *, merge: How = None, similarity_cap: Cap = None) -> Graph:
         """Make a graph of a square sparse matrix, symmetric or with each edge stored once.
 
         What is stored is an edge, a stored zero included.
@@ -194,8 +180,8 @@ class Graph(WeightedGraph):
         target: str = "target",
         weight: str = "weight",
         *,
-        merge: Merge | None = None,
-        similarity_cap: float | None = None,
+        merge: How = None,
+        similarity_cap: Cap = None,
     ) -> Graph:
         """Make a graph of a pandas or polars data frame with one row an edge and any hashable ids.
 
@@ -216,8 +202,7 @@ class Graph(WeightedGraph):
         Parameters
         ----------
         X : array_like of shape (n_points, n_features)
-        metric : str
-            A metric of ``scipy.spatial.distance.pdist``.
+        metric : str, a metric of ``scipy.spatial.distance.pdist``
         n_neighbors : int, optional
             Join each point only to this many nearest ones, and to those it is among the nearest of.
             Otherwise all pairs are joined, in the order of ``pdist``.
@@ -259,15 +244,12 @@ class Graph(WeightedGraph):
         return graph
 
     def to_scipy(self) -> Any:
-        """Return a symmetric ``csr_array``. *Privacy*: it holds the private weights in the clear.
-
-        An edge of weight zero is a stored zero.
-        """
+        """Return a symmetric csr_array. *Privacy*: it holds the private weights in the clear."""
         from scipy.sparse import coo_array
 
         rows = np.concatenate([self.sources, self.targets])
         columns = np.concatenate([self.targets, self.sources])
-        values = np.tile(self.weights, 2)
+        values = np.tile(self.weights, 2)  # an edge of weight zero is a stored zero
         return coo_array((values, (rows, columns)), shape=(self.n_nodes,) * 2).tocsr()
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
@@ -299,30 +281,22 @@ class Graph(WeightedGraph):
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a Graph holds private weights and refuses to be pickled; pass the file it came from, "
-            "or its topology, which is public"
-        )
+        refused = "a Graph holds private weights and refuses to be pickled"
+        raise TypeError(f"{refused}; pass the file it came from, or its topology, which is public")
 
 
-def _dissimilarities(
-    similarities: NDArray[np.float64], cap: float, say: Say
-) -> NDArray[np.float64]:
-    """Return ``cap - similarities``."""
+def _dissimilarities(similarities: Floats, cap: float, say: Say) -> Floats:
     if not np.isfinite(cap):
         raise UsageError(f"similarity_cap must be a finite number, not {cap}")
     over = similarities > cap
     if over.any():
-        raise WeightError(
-            f"the similarity of {say([int(over.argmax())])} is above similarity_cap={cap} "
-            f"({int(over.sum())} such edges in all); give a cap that holds for any data"
-        )
+        such = f"({int(over.sum())} such edges in all); give a cap that holds for any data"
+        edge = say([int(over.argmax())])
+        raise WeightError(f"the similarity of {edge} is above similarity_cap={cap} {such}")
     return cap - similarities
 
 
-def _merge(
-    topology: Topology, weights: NDArray[np.float64], how: Merge
-) -> tuple[Topology, NDArray[np.float64]]:
+def _merge(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, Floats]:
     """Give every pair of nodes one weight, the minimum, maximum or sum of its edges."""
     if how not in _UFUNCS:
         raise UsageError(f"merge must be 'min', 'max' or 'sum', not {how!r}")
@@ -342,10 +316,8 @@ def _merge(
     topology, values = topology.restricted_to(first[place]), values[place]
     bad = ~np.isfinite(values)
     if bad.any():
-        raise WeightError(
-            f"the merged weight of {topology.describe_edge(int(bad.argmax()))} is too large to be "
-            "a number; merge otherwise, or rescale the weights"
-        )
+        large = f"{topology.describe_edge(int(bad.argmax()))} is too large to be a number"
+        raise WeightError(f"the merged weight of {large}; merge otherwise, or rescale the weights")
     return topology, values
 
 
@@ -361,10 +333,8 @@ def _edges_of(
     for edge, value in enumerate(values):
         if value is None:
             a, b = (int(node) if names is None else names[node] for node in pairs[edge])
-            raise WeightError(
-                f"edge {edge} ({a!r} - {b!r}) has no attribute {weight!r}; give every edge one, "
-                "or name another: weight="
-            )
+            lacks = f"edge {edge} ({a!r} - {b!r}) has no attribute {weight!r}"
+            raise WeightError(f"{lacks}; give every edge one, or name another: weight=")
     return Edges(pairs[:, 0], pairs[:, 1], values, n_nodes, names)
 
 
@@ -379,11 +349,9 @@ def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
     there = list(frame.columns)
     for role, name in columns.items():
         if there.count(name) != 1:
-            how_many = "several columns" if name in there else "no column"
+            wrong = f"{'several columns' if name in there else 'no column'} {name!r} for {role}"
             listed = ", ".join(repr(column) for column in there)
-            raise InputError(
-                f"the data frame has {how_many} {name!r} for {role}; its columns are: {listed}"
-            )
+            raise InputError(f"the data frame has {wrong}; its columns are: {listed}")
     if len(set(columns.values())) < 3:
         raise UsageError("source, target and weight must be three different columns")
     say = numbered("row", " (counted from 0)")
@@ -411,7 +379,7 @@ def _edges_of_pandas(sources: Any, targets: Any, weights: Any, say: Say) -> Edge
     return Edges(found.sources, found.targets, weights.to_numpy(), None, found.names, say)
 
 
-def _as_points(X: ArrayLike) -> NDArray[np.float64]:
+def _as_points(X: ArrayLike) -> Floats:
     points = None
     with suppress(TypeError, ValueError):
         points = np.asarray(X, dtype=np.float64)
@@ -419,23 +387,21 @@ def _as_points(X: ArrayLike) -> NDArray[np.float64]:
         raise InputError("the points must be a two-dimensional array of numbers, one point a row")
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
-        raise InputError(
-            f"point {int(bad.argmax())} (rows count from 0) has a coordinate that is not a finite "
-            f"number ({int(bad.sum())} such points in all); remove or complete them"
-        )
+        wrong = "has a coordinate that is not a finite number"
+        such = f"({int(bad.sum())} such points in all); remove or complete them"
+        raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong} {such}")
     return points
 
 
-def _complete(points: NDArray[np.float64], metric: str) -> Edges:
+def _complete(points: Floats, metric: str) -> Edges:
     from scipy.spatial.distance import pdist
 
     n = len(points)
     n_edges = n * (n - 1) // 2
     if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
-        raise InputError(
-            f"the complete graph of {n:,} points has {n_edges:,} edges and takes "
-            f"{needed / 1e9:,.0f} GB, beyond this machine; give n_neighbors= or use DBMSTClu().fit"
-        )
+        takes = f"has {n_edges:,} edges and takes {needed / 1e9:,.0f} GB, beyond this machine"
+        use = "give n_neighbors= or use DBMSTClu().fit"
+        raise InputError(f"the complete graph of {n:,} points {takes}; {use}")
     weights = None
     try:
         weights = pdist(points, metric) if n > 1 else np.empty(0)
@@ -447,7 +413,7 @@ def _complete(points: NDArray[np.float64], metric: str) -> Edges:
     return Edges(first, second, weights, n)
 
 
-def _nearest(points: NDArray[np.float64], metric: str, n_neighbors: int) -> Edges:
+def _nearest(points: Floats, metric: str, n_neighbors: int) -> Edges:
     from sklearn.neighbors import kneighbors_graph
 
     n = len(points)

@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._types import Ints
 from ptclust.errors import FileError, InputError
-
-if TYPE_CHECKING:
-    import os
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Topology
 
 _UNCLUSTERED = "-1"
 
 
-def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.int64]:
+def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
     r"""Read a table of nodes and their clusters; return the cluster of every node, in node order.
 
-    Parameters
-    ----------
-    path : str or path
-        A CSV file with the columns ``node`` and ``label``, as ``Release.to_csv`` writes it; without
-        a header, its first two columns. Labels are any text; ``-1`` is unclustered.
-    topology : Topology
-        Whose nodes these are, by their names.
+    The CSV file has the columns ``node``, by name, and ``label``, as ``Release.to_csv`` writes it;
+    without a header, its first two columns count. Labels are any text, and ``-1`` is unclustered.
+    Clusters are numbered by their labels if these are whole numbers, else by first appearance.
 
-    Returns
-    -------
-    array of int
-        Clusters are numbered by their labels if these are whole numbers, else by first appearance;
-        -1 is unclustered.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> from ptclust.graph import Topology
     >>> with TemporaryDirectory() as folder:
@@ -58,10 +41,9 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> NDArray[np.
         label_of[number[name]] = label
     if len(label_of) < topology.n_nodes:
         lacking = next(name for name, node in number.items() if node not in label_of)
-        raise InputError(
-            f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes; "
-            f"{lacking!r}, for one, is missing; give every node a label, -1 if it is unclustered"
-        )
+        given = f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes"
+        label = "give every node a label, -1 if it is unclustered"
+        raise InputError(f"{given}; {lacking!r}, for one, is missing; {label}")
     return _numbered([label_of[node] for node in range(topology.n_nodes)])
 
 
@@ -91,7 +73,7 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def _numbered(labels: list[str]) -> NDArray[np.int64]:
+def _numbered(labels: list[str]) -> Ints:
     distinct = dict.fromkeys(label for label in labels if label != _UNCLUSTERED)
     try:
         number = {label: int(label) for label in distinct}

@@ -9,16 +9,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, WeightError
 
-_FRACTION = re.compile(r"\.\d{3}")
-
+# Turns edge numbers into words: [3] into "edge 3", or into "line 5 of edges.csv".
 Say = Callable[[Iterable[int]], str]
-"""Turns edge numbers into words: ``[3]`` into "edge 3", or into "line 5 of edges.csv"."""
+
+_FRACTION = re.compile(r"\.\d{3}")
 
 
 def numbered(word: str, ending: str = "") -> Say:
@@ -87,8 +88,8 @@ class Topology:
     Topology(n_nodes=3, n_edges=3)
     """
 
-    sources: NDArray[Any]
-    targets: NDArray[Any]
+    sources: Array
+    targets: Array
     n_nodes: int
 
     def __init__(
@@ -117,10 +118,9 @@ class Topology:
         self._names = None if names is None else _as_names(names)
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
         if (edge := first_outside(sources, targets, self.n_nodes)) >= 0:
-            raise GraphError(
-                f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}, but the nodes are "
-                f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
-            )
+            joins = f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}"
+            use = f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
+            raise GraphError(f"{joins}, but the nodes are {use}")
         dtype = index_dtype(self.n_nodes)
         self.sources = frozen(sources.astype(dtype))
         self.targets = frozen(targets.astype(dtype))
@@ -134,12 +134,12 @@ class Topology:
         return len(self.sources)
 
     @property
-    def names(self) -> NDArray[Any]:
+    def names(self) -> Array:
         """The names of the nodes, in node order."""
         return np.arange(self.n_nodes) if self._names is None else self._names
 
     @cached_property
-    def components(self) -> NDArray[Any]:
+    def components(self) -> Array:
         """The connected component of every node, numbered by first appearance."""
         component = np.arange(self.n_nodes, dtype=self.sources.dtype)
         label_components(self.sources, self.targets, component)
@@ -164,7 +164,7 @@ class Topology:
         ends = " - ".join(shown(self.name(end[edge])) for end in (self.sources, self.targets))
         return f"{say([edge])} ({ends})"
 
-    def restricted_to(self, edges: NDArray[Any]) -> Topology:
+    def restricted_to(self, edges: Array) -> Topology:
         """Return the topology of the same nodes with only the edges of these ids, in this order."""
         part = object.__new__(Topology)
         part.n_nodes, part._names = self.n_nodes, self._names
@@ -178,18 +178,15 @@ class Topology:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology):
             return NotImplemented
-        return (
-            self.n_nodes == other.n_nodes
-            and np.array_equal(self.sources, other.sources)
-            and np.array_equal(self.targets, other.targets)
-            and np.array_equal(self.names, other.names)
-        )
+        arrays = ("sources", "targets", "names")
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
+        return self.n_nodes == other.n_nodes and all(same)
 
     __hash__ = None  # type: ignore[assignment]
 
     def _check_single(self, say: Say) -> None:
         """Refuse two edges between the same two nodes."""
-        start: NDArray[Any] = np.zeros(self.n_nodes + 1, dtype=index_dtype(self.n_edges))
+        start: Array = np.zeros(self.n_nodes + 1, dtype=index_dtype(self.n_edges))
         larger = np.empty_like(self.sources)
         group_by_smaller_endpoint(self.sources, self.targets, start, larger)
         seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
@@ -198,20 +195,17 @@ class Topology:
             forth = (self.sources == a) & (self.targets == b)
             back = (self.sources == b) & (self.targets == a)
             both = say(np.flatnonzero(forth | back)[:2].tolist())
-            raise GraphError(
-                f"{both} both join {shown(self.name(a))} and {shown(self.name(b))}; remove one, or "
-                "say how to merge their weights: merge='min', 'max' or 'sum'"
-            )
+            joined = f"{both} both join {shown(self.name(a))} and {shown(self.name(b))}"
+            merge = "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
+            raise GraphError(f"{joined}; {merge}")
 
 
 class HasTopology:
     """A thing on a topology, with its nodes and edges: a Graph, a Tree."""
 
     topology: Topology
-    sources: NDArray[Any]
-    """First endpoint of every edge."""
-    targets: NDArray[Any]
-    """Second endpoint of every edge."""
+    sources: Array  # first endpoint of every edge
+    targets: Array  # second endpoint of every edge
     n_nodes: int
     n_edges: int
 
@@ -221,7 +215,7 @@ class HasTopology:
         self.n_nodes, self.n_edges = topology.n_nodes, topology.n_edges
 
     @property
-    def names(self) -> NDArray[Any]:
+    def names(self) -> Array:
         """The names of the nodes, in node order."""
         return self.topology.names
 
@@ -229,22 +223,21 @@ class HasTopology:
 class WeightedGraph(HasTopology):
     """A topology with a weight on every edge: private in a Graph, made up in a simulation."""
 
-    weights: NDArray[np.float64]
+    weights: Floats
 
 
-def _as_endpoints(values: ArrayLike, what: str) -> NDArray[Any]:
+def _as_endpoints(values: ArrayLike, what: str) -> Array:
     array = np.asarray(values)
     if array.size == 0:
         return np.empty(0, dtype=np.int32)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise GraphError(
-            f"{what} must be one-dimensional integers, not {array.ndim}-dimensional {array.dtype}; "
-            "for other node names use Graph.from_dataframe or read_graph"
-        )
+        wrong = f"must be one-dimensional integers, not {array.ndim}-dimensional {array.dtype}"
+        use = "for other node names use Graph.from_dataframe or read_graph"
+        raise GraphError(f"{what} {wrong}; {use}")
     return array.astype(array.dtype.newbyteorder("="), copy=False)  # kernels know no other
 
 
-def _as_names(names: Iterable[Any]) -> NDArray[Any]:
+def _as_names(names: Iterable[Any]) -> Array:
     is_array = isinstance(names, np.ndarray) and names.ndim == 1
     array = np.array(names) if is_array else as_objects(names)
     try:
@@ -258,15 +251,13 @@ def _as_names(names: Iterable[Any]) -> NDArray[Any]:
     return frozen(array)
 
 
-def as_objects(names: Iterable[Any]) -> NDArray[Any]:
+def as_objects(names: Iterable[Any]) -> Array:
     """Return an array of objects; np.array would unpack tuples."""
     listed = list(names)
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
-def _count_nodes(
-    sources: NDArray[Any], targets: NDArray[Any], n_nodes: int | None, names: NDArray[Any] | None
-) -> int:
+def _count_nodes(sources: Array, targets: Array, n_nodes: int | None, names: Array | None) -> int:
     if n_nodes is None:
         if names is not None:
             return len(names)
@@ -282,7 +273,7 @@ def _count_nodes(
     return int(n_nodes)
 
 
-def as_weights(weights: ArrayLike, say: Say) -> NDArray[np.float64]:
+def as_weights(weights: ArrayLike, say: Say) -> Floats:
     """Return the weights as a fresh one-dimensional array of floats, NaN and all."""
     if isinstance(weights, np.ndarray) and np.iscomplexobj(weights):
         raise WeightError("the weights must be real numbers, not complex ones")
@@ -307,54 +298,47 @@ def _first_not_a_number(weights: Any, say: Say) -> str:
     return "the weights are not an array of real numbers"
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def frozen(array: Array) -> Array:
     """Return the array, made read-only."""
     array.setflags(write=False)
     return array
 
 
-@kernel
-def first_outside(sources: NDArray[Any], targets: NDArray[Any], n_nodes: int) -> int:
+def first_outside(sources: Array, targets: Array, n_nodes: int) -> int:
     """Return the first edge with an endpoint outside ``range(n_nodes)``, or -1."""
-    for edge in range(len(sources)):
-        if not (0 <= sources[edge] < n_nodes and 0 <= targets[edge] < n_nodes):
-            return edge
-    return -1
+    if all(len(a) == 0 or (a.min() >= 0 and a.max() < n_nodes) for a in (sources, targets)):
+        return -1
+    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n_nodes)
+    return int(np.argmax(outside))
 
 
-@kernel
-def first_self_loop(sources: NDArray[Any], targets: NDArray[Any]) -> int:
+def first_self_loop(sources: Array, targets: Array) -> int:
     """Return the first edge that joins a node to itself, or -1."""
-    for edge in range(len(sources)):
-        if sources[edge] == targets[edge]:
-            return edge
-    return -1
+    is_loop = sources == targets
+    return int(np.argmax(is_loop)) if is_loop.any() else -1
 
 
 @kernel
-def group_by_smaller_endpoint(
-    sources: NDArray[Any], targets: NDArray[Any], start: NDArray[np.int64], larger: NDArray[Any]
-) -> None:
+def group_by_smaller_endpoint(sources: Array, targets: Array, start: Ints, larger: Array) -> None:
     """Write the larger endpoints of all edges into ``larger``, grouped by the smaller one.
 
-    ``start`` has ``n_nodes + 1`` entries, all zero on entry; on return the group of node ``v`` is
-    ``larger[start[v - 1]:start[v]]`` (from 0 for node 0).
+    ``start``, one longer than the nodes, is 0 on entry; on return node v > 0 has the group
+    ``larger[start[v - 1]:start[v]]``.
     """
     for edge in range(len(sources)):
-        start[min(sources[edge], targets[edge]) + 1] += 1
+        a, b = sources[edge], targets[edge]
+        start[(a if a < b else b) + 1] += 1
     for node in range(1, len(start)):
         start[node] += start[node - 1]
     for edge in range(len(sources)):
         a, b = sources[edge], targets[edge]
-        node = min(a, b)
-        larger[start[node]] = max(a, b)
+        node = a if a < b else b
+        larger[start[node]] = b if a < b else a
         start[node] += 1
 
 
 @kernel
-def first_repeated_pair(
-    start: NDArray[np.int64], larger: NDArray[Any], seen_from: NDArray[Any]
-) -> tuple[int, int]:
+def first_repeated_pair(start: Ints, larger: Array, seen_from: Array) -> tuple[int, int]:
     """Return a pair of nodes joined by two edges, or (-1, -1); ``seen_from`` is -1 on entry."""
     begin = 0
     for node in range(len(seen_from)):

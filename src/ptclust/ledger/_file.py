@@ -13,27 +13,23 @@ import os
 import secrets
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from pathlib import Path
+from sqlite3 import Connection
+from typing import NamedTuple, NoReturn
 from uuid import uuid4
 
 from ptclust._files import check_writable
 from ptclust.errors import FileError
 from ptclust.ledger.amounts import Account, Amount
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ptclust.privacy.budget import Kind
+from ptclust.privacy.budget import Kind
 
 APPLICATION_ID = 0x50544C47  # "PTLG": what file(1) and we know the file by
 VERSION = 1
-_PATIENCE_SECONDS = 120.0
-"""How long to wait for other processes; a charge takes milliseconds."""
-_NAP_SECONDS = 0.5
-"""SQLite waits this long at a time; between two waits Python can hear Ctrl-C."""
+_PATIENCE_SECONDS = 120.0  # how long to wait for other processes; a charge takes milliseconds
+_NAP_SECONDS = 0.5  # SQLite waits this long at a time; between two waits Python can hear Ctrl-C
 # EXTRA also syncs the directory after the journal is deleted: else a power cut could bring the
 # journal back, and with it undo a charge whose release is out.
 _SETTINGS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF")
@@ -141,7 +137,7 @@ def _first_digest(ledger: str) -> str:
 
 
 @contextmanager
-def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+def transaction(path: Path, *, write: bool = False) -> Iterator[Connection]:
     """Yield a connection within a transaction: committed at the end, undone after any error.
 
     A writing transaction is alone from its first line to its last, across processes. When it has
@@ -149,9 +145,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connecti
     """
     # Only SQLite opens the file: closing a second descriptor would drop the locks of this process.
     if not path.is_file():
-        raise FileError(
-            f"there is no ledger {path}; make one by ptclust ledger init or Ledger.create"
-        )
+        raise FileError(f"there is no ledger {path}; make one: ptclust ledger init, Ledger.create")
     try:
         with closing(_connect(path, "rw")) as connection:
             _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
@@ -163,7 +157,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connecti
         raise FileError(_in_words(path, error)) from error
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str) -> Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(address, uri=True, timeout=_NAP_SECONDS, isolation_level=None)
     try:
@@ -175,7 +169,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _patiently(connection: sqlite3.Connection, command: str) -> None:
+def _patiently(connection: Connection, command: str) -> None:
     """Carry out a command that has to wait for other processes."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
@@ -204,7 +198,7 @@ def _in_words(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> str:
     return f"the ledger {path} could not be used: {error}"
 
 
-def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
+def _check_kind_of_file(connection: Connection, path: Path) -> None:
     """Refuse a database that is no ledger, of another version, or with other tables."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
@@ -219,12 +213,7 @@ def _check_kind_of_file(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def append(
-    connection: sqlite3.Connection,
-    event: str,
-    dataset: str,
-    statement: str,
-    amount: Amount,
-    text: str,
+    connection: Connection, event: str, dataset: str, statement: str, amount: Amount, text: str = ""
 ) -> int:
     """Write an entry at the end of the log; return its number."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -237,24 +226,21 @@ def append(
     return int(number)
 
 
-def open_account(connection: sqlite3.Connection, dataset: str, opened: int, total: Amount) -> None:
+def open_account(connection: Connection, dataset: str, opened: int, total: Amount) -> None:
     """Write the account of a dataset of which nothing has been spent."""
-    connection.execute(
-        "INSERT INTO account VALUES (?, ?, ?, ?, ?, '0', '0', 0)",
-        (dataset, opened, total.kind, *total.written()),
-    )
+    values = (dataset, opened, total.kind, *total.written())
+    connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, '0', '0', 0)", values)
 
 
-def set_spent(connection: sqlite3.Connection, dataset: str, spent: Amount) -> None:
+def set_spent(connection: Connection, dataset: str, spent: Amount) -> None:
     """Write the new sum after one more charge."""
-    connection.execute(
-        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 "
-        "WHERE dataset = ?",
-        (*spent.written(), dataset),
+    sql = (
+        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 WHERE dataset = ?"
     )
+    connection.execute(sql, (*spent.written(), dataset))
 
 
-def accounts_of(connection: sqlite3.Connection) -> dict[str, Account]:
+def accounts_of(connection: Connection) -> dict[str, Account]:
     """Return the accounts by dataset, in the order in which they were opened."""
     rows = connection.execute(
         "SELECT dataset, kind, total, total_delta, spent, spent_delta, n_charges FROM account "
@@ -271,7 +257,7 @@ def refuse(path: Path, reason: str) -> NoReturn:
     raise FileError(f"the ledger {path} is refused, for {reason}; {_REPAIR}")
 
 
-def replay(connection: sqlite3.Connection, path: Path) -> int:
+def replay(connection: Connection, path: Path) -> int:
     """Return the number of entries of a ledger that agrees with itself; FileError otherwise."""
     problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if problems != [("ok",)]:

@@ -11,8 +11,7 @@ from ptclust.errors import BudgetError, FileError, UsageError
 from ptclust.privacy._numbers import rounded
 from ptclust.privacy.budget import Budget, Kind, loss_dict, loss_numbers
 
-_MOST_BITS = 13_000
-"""Beyond some 3,900 digits no number is written down: Python reads integers of at most 4,300."""
+_MOST_BITS = 13_000  # some 3,900 digits: Python reads integers of at most 4,300
 _WRITTEN = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,4000})?")
 
 
@@ -20,8 +19,6 @@ _WRITTEN = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,4000})?")
 class Amount:
     """An amount of privacy loss that may be zero: what was spent, or what is left.
 
-    Examples
-    --------
     >>> left = Amount.of(Budget.pure(1)) - Amount.of(Budget.pure("1/3"))
     >>> print(left)
     epsilon = 0.666666
@@ -115,8 +112,6 @@ def price(currency: Kind, guarantee: Budget, zcdp: Budget | None = None) -> Amou
     (epsilon, delta) implies no zCDP, and nothing else implies pure epsilon; rho implies an epsilon
     for every delta, and the ledger does not choose one.
 
-    Examples
-    --------
     >>> price("zcdp", Budget.pure("1/2"))
     Amount(kind='zcdp', amount=Fraction(1, 8), delta=Fraction(0, 1))
     """

@@ -1,26 +1,22 @@
 """How much privacy was spent on each dataset, how nothing is spent twice, and what is left.
 
-A ledger is one file. Every release of the same private weights adds to what can be learnt about
-them; the ledger adds up what the releases cost, and refuses a release that the total no longer
-covers, before any noise is drawn.
+Every release of the same private weights adds to what can be learnt about them. A ledger, one file,
+adds up what they cost, and refuses what the total does not cover before any noise is drawn.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from sqlite3 import Connection
+from typing import Any, Self
 
 from ptclust.errors import BudgetError, InputError, PtclustError, UsageError, warn_of_privacy
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.statement import _checks as check
-
-if TYPE_CHECKING:
-    import os
-    import sqlite3
-    from typing import Self
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1000
@@ -31,14 +27,11 @@ class Charge:
     """What one release cost its dataset."""
 
     dataset: str
-    statement_id: str
-    """The id of the privacy statement in the release."""
-    amount: Amount
-    """In the currency of the dataset's total."""
+    statement_id: str  # the id of the privacy statement in the release
+    amount: Amount  # in the currency of the dataset's total
     description: str
     time: str
-    released: bool
-    """Whether the release was handed over; if not, it failed, and its budget is lost."""
+    released: bool  # whether the release was handed over; if not, it failed, and its budget is lost
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain objects, ready for JSON."""
@@ -105,10 +98,10 @@ class Ledger:
         with file.transaction(self.path, write=True) as connection:
             if name in file.accounts_of(connection):
                 raise UsageError(
-                    f"the ledger has a dataset {name!r} already, and its total is never changed; "
-                    "choose another name"
+                    f"dataset {name!r} is there already, and its total is never changed; choose "
+                    "another name"
                 )
-            number = file.append(connection, "dataset", name, "", amount, "")
+            number = file.append(connection, "dataset", name, "", amount)
             file.open_account(connection, name, number, amount)
 
     def charge(
@@ -122,9 +115,8 @@ class Ledger:
     ) -> Account:
         """Charge a release to a dataset before it is made; return the account after it.
 
-        BudgetError if what is left does not cover it, or it has no price in the currency of the
-        total; UsageError if there is no such dataset, or the statement was charged already. Then
-        nothing is charged.
+        On an error nothing is charged: BudgetError if what is left does not cover it, or it has no
+        price in the currency of the total; UsageError for an unknown dataset or a known statement.
 
         Parameters
         ----------
@@ -142,9 +134,7 @@ class Ledger:
         with file.transaction(self.path, write=True) as connection:
             account, amount = _priced(connection, dataset, guarantee, zcdp)
             if _event(connection, statement_id, "charge"):
-                raise UsageError(
-                    f"statement {statement_id} was charged already; each release has its own"
-                )
+                raise UsageError(f"statement {statement_id} was charged already; use a new one")
             file.append(connection, "charge", dataset, statement_id, amount, description)
             file.set_spent(connection, dataset, account.spent)
         return account
@@ -155,10 +145,7 @@ class Ledger:
             return _priced(connection, dataset, guarantee, zcdp)[0]
 
     def confirm(self, statement_id: str) -> None:
-        """Note that the release of a charge was handed over; without the note, budget is lost.
-
-        UsageError if the statement was never charged, or was confirmed before.
-        """
+        """Note that the release of a charge was handed over; UsageError unless it was due."""
         _check_statement(statement_id)
         with file.transaction(self.path, write=True) as connection:
             found = _event(connection, statement_id, "charge")
@@ -167,7 +154,7 @@ class Ledger:
             if _event(connection, statement_id, "released"):
                 raise UsageError(f"statement {statement_id} was confirmed before")
             dataset, kind = found
-            file.append(connection, "released", dataset, statement_id, Amount(kind), "")
+            file.append(connection, "released", dataset, statement_id, Amount(kind))
 
     def status(self) -> tuple[Account, ...]:
         """Return the account of every dataset, in the order in which they were added."""
@@ -221,8 +208,6 @@ class Payment:
     was drawn is withheld: if the note that it was handed over cannot be written, that is a warning,
     and the charge stands.
 
-    Examples
-    --------
     >>> Payment.by(None, None).charge(None, statement_id="", description="")
     """
 
@@ -238,10 +223,7 @@ class Payment:
     ) -> Payment:
         """Return the payment after verifying the ledger; refuse what can never be charged."""
         if (ledger is None) != (dataset is None):
-            raise UsageError(
-                "a ledger and the name of one of its datasets belong together: give both ledger "
-                "and dataset, or neither"
-            )
+            raise UsageError("give both ledger and dataset (one in the ledger), or neither")
         if ledger is not None and random_state is not None:
             raise UsageError(
                 "with random_state a release can be made again and is not private, so no budget "
@@ -252,13 +234,8 @@ class Payment:
     def charge(self, spent: Budget, *, statement_id: str, description: str) -> None:
         """Charge what a release truly spends; when this returns, the charge is on the disk."""
         if self.ledger is not None:
-            self.ledger.charge(
-                self.dataset,
-                spent,
-                zcdp=_zcdp_of(spent),
-                statement_id=statement_id,
-                description=description,
-            )
+            words = {"statement_id": statement_id, "description": description}
+            self.ledger.charge(self.dataset, spent, zcdp=_zcdp_of(spent), **words)
 
     def confirm(self, statement_id: str) -> None:
         """Note that a release was handed over; it is charged whether the note succeeds or not."""
@@ -291,7 +268,7 @@ def _zcdp_of(spent: Budget) -> Budget | None:
 
 
 def _priced(
-    connection: sqlite3.Connection, dataset: str, guarantee: Budget, zcdp: Budget | None
+    connection: Connection, dataset: str, guarantee: Budget, zcdp: Budget | None
 ) -> tuple[Account, Amount]:
     """Return the account after a release, and its price; BudgetError if it cannot be paid."""
     spends = _as_budget("guarantee", guarantee)
@@ -314,14 +291,11 @@ def _remedy(left: Amount, asked: Amount) -> str:
     """Return what to do; say so if a float was a hair too large: no rounded number shows it."""
     missing = asked - left
     if missing.amount * 10**9 <= asked.amount and missing.delta * 10**9 <= asked.delta:
-        return (
-            " It misses by a rounding error: the float 0.1 is a little more than 1/10; give exact "
-            "numbers, such as Fraction('0.1')."
-        )
+        return " It misses by a rounding error, as 0.1 > 1/10: give exact numbers, Fraction('0.1')."
     return " Ask for no more than is left." if left.amount > 0 else " Its budget is used up."
 
 
-def _account(connection: sqlite3.Connection, dataset: str) -> Account:
+def _account(connection: Connection, dataset: str) -> Account:
     accounts = file.accounts_of(connection)
     if not isinstance(dataset, str) or dataset not in accounts:
         names = ", ".join(map(repr, accounts)) or "none yet"
@@ -329,11 +303,9 @@ def _account(connection: sqlite3.Connection, dataset: str) -> Account:
     return accounts[dataset]
 
 
-def _event(connection: sqlite3.Connection, statement_id: str, event: str) -> tuple[Any, ...] | None:
-    found: tuple[Any, ...] | None = connection.execute(
-        "SELECT dataset, kind FROM entry WHERE statement = ? AND event = ? AND event <> 'dataset'",
-        (statement_id, event),
-    ).fetchone()
+def _event(connection: Connection, statement_id: str, event: str) -> tuple[Any, ...] | None:
+    sql = "SELECT dataset, kind FROM entry WHERE statement = ? AND event = ? AND event <> 'dataset'"
+    found: tuple[Any, ...] | None = connection.execute(sql, (statement_id, event)).fetchone()
     return found
 
 

@@ -20,21 +20,17 @@ underflows: rates are never added as floating-point numbers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
+from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.privacy._chacha_kernel import coin_flips_all_zero, uniform53, uniform_below
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Stream = NDArray[np.uint32]
+Stream = NDArray[np.uint32]
 
 #: The sampler rounds exponents, in units of log 2, to multiples of 2^-GRID.
 GRID = 40
@@ -392,7 +388,7 @@ def draw_pamst(
 
 
 @kernel
-def sweep_reached(urn: Urn, reached: NDArray[np.bool_]) -> None:
+def sweep_reached(urn: Urn, reached: Bools) -> None:
     """Take all arcs out of the urn that lead to a node already reached."""
     j = next_filled(urn, 0)
     while j < len(urn.filled):

@@ -14,31 +14,26 @@ from __future__ import annotations
 import math
 import sys
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
+from ptclust._types import Array
 from ptclust.errors import UsageError
+from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms._urn_kernel import GRID
-from ptclust.mechanisms.lattice import add_noise
+from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, least_noise
+from ptclust.privacy.randomness import RandomStream as Stream
+from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
 from ptclust.published import Published
 from ptclust.trees.tree import Tree
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology, WeightedGraph
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
-
-ALONE = Fraction(1)
-"""The share of a tree without weights: all of the budget."""
+ALONE = Fraction(1)  # the share of a tree without weights: all of the budget
 HALF = Fraction(1, 2)
 
 #: By how much the rounding of the sampler can widen the privacy loss of one step, in nats.
@@ -62,10 +57,8 @@ class TreeCalibration:
 
     exponent: float
     n_steps: int
-    spent: Budget | None
-    """None if there is nothing to draw."""
-    slack: float
-    """How much of the epsilon spent pays for the rounding of the sampler."""
+    spent: Budget | None  # None if there is nothing to draw
+    slack: float  # how much of the epsilon spent pays for the rounding of the sampler
 
     @property
     def noise(self) -> float:
@@ -129,17 +122,15 @@ def calibrate_published_tree(
 def _usable(exponent: float) -> float:
     """Return an exponent that the sampler can work with, no larger than this one."""
     if exponent < sys.float_info.min:  # its digits are lost, and so is the bound on what it spends
-        raise UsageError(
-            "the sensitivity is too large; divide the weights and it by one public constant"
-        )
+        raise UsageError("the sensitivity is too large; divide the weights and it by a constant")
     return min(exponent, _LARGEST)
 
 
 class SpanningTreeMechanism(Mechanism):
     """A spanning tree drawn edge by edge, then its weights with noise (M_w.r, Weight-Release).
 
-    A tree mechanism has an order in which edges are chosen: ``draw_edges``. The weights of the tree
-    get Laplace noise under a pure budget and Gaussian noise under zCDP.
+    A subclass has the order in which edges are chosen, ``draw_edges``. The weights of the tree get
+    Laplace noise under a pure budget and Gaussian noise under zCDP.
     """
 
     publishes = "tree"
@@ -148,9 +139,7 @@ class SpanningTreeMechanism(Mechanism):
     proof = "docs/proofs/private-trees.md"
 
     @abstractmethod
-    def draw_edges(
-        self, graph: WeightedGraph, exponent: float, stream: RandomStream
-    ) -> NDArray[Any]:
+    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of the edges of a spanning forest.
 
         Every step chooses an edge r with probability proportional to exp(-exponent * w(r)).
@@ -180,8 +169,7 @@ class SpanningTreeMechanism(Mechanism):
         >>> round(alone.tree.exponent, 4), alone.weights.n_values, alone.spent
         (2.5253, 0, Budget.pure(0.5))
         """
-        # The form that tree and weights can share.
-        shared = budget.to_zcdp() if budget.kind == "approximate" else budget
+        shared = budget.to_zcdp() if budget.kind == "approximate" else budget  # can be split
         n_tree = topology.n_tree_edges
 
         def shared_out(share: Fraction) -> Calibration:
@@ -196,26 +184,19 @@ class SpanningTreeMechanism(Mechanism):
         self,
         graph: WeightedGraph,
         calibration: Calibration,
-        stream: RandomStream,
+        stream: Stream,
         *,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
         """Draw the tree, then release its weights."""
         progress(f"Private spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
         edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
-        progress(f"Noise on {len(edges):,} weights")
-        noisy_weights = add_noise(
-            graph.weights[edges],
-            calibration.weights,
-            stream=stream,
-            progress=lambda done: progress(f"Noise on {len(edges):,} weights: {done:,} done"),
-        )
+        report, noise = counting(len(edges), progress), calibration.weights
+        noisy_weights = add_noise(graph.weights[edges], noise, stream=stream, progress=report)
         tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges)
-        return Published(self.name, calibration.weights, tree)
+        return Published(self.name, noise, tree)
 
-    def draw_tree(
-        self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
-    ) -> Tree:
+    def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Draw the tree alone."""
         edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
         return Tree(graph.topology.restricted_to(edges), edge_ids=edges)

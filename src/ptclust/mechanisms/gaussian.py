@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ptclust.errors import UsageError
 from ptclust.mechanisms.perturbation import PerturbationMechanism
-
-if TYPE_CHECKING:
-    from ptclust.privacy.budget import Budget
+from ptclust.privacy.budget import Budget
 
 
 class Gaussian(PerturbationMechanism):

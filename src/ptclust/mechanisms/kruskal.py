@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
-from ptclust.graph.topology import index_dtype
+from ptclust._types import Array
+from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import SpanningTreeMechanism
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.mechanisms.urn import make_urn
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import WeightedGraph
-    from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.randomness import RandomStream as Stream
 
 
 class Kruskal(SpanningTreeMechanism):
@@ -30,9 +24,7 @@ class Kruskal(SpanningTreeMechanism):
     title = "Exponential mechanism in Kruskal's order"
     reference = "Pagh, Retschmeier, Wu and Zhang 2024; bounded range: Cesar and Rogers 2021"
 
-    def draw_edges(
-        self, graph: WeightedGraph, exponent: float, stream: RandomStream
-    ) -> NDArray[Any]:
+    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a spanning forest drawn in Kruskal's order."""
         urn, factor = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
         forest = np.empty(graph.topology.n_tree_edges, dtype=urn.items.dtype)

@@ -2,52 +2,44 @@
 
 Noise added to doubles in doubles leaves a trace of the input in the last bits of the sum (Mironov
 2012). OpenDP rounds the input to the lattice of multiples of 2^k, adds discrete noise there in
-exact arithmetic, and rounds once at the end. The rounding of the input may add up to 2^k to the
-change of every value, so the scale grows by that little: below one in a million, by choice of k.
+exact arithmetic, and rounds once at the end. ``privacy.noise`` calibrates for that rounding.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ptclust._types import Floats
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.privacy.noise import lattice_measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.privacy.noise import Noise
-    from ptclust.privacy.randomness import RandomStream
+from ptclust.privacy.noise import Noise, lattice_measurement
+from ptclust.privacy.randomness import RandomStream as Stream
 
 _CHUNK = 20_000  # 0.2 to 0.3 s of work: the longest that Ctrl-C waits
+
+
+def counting(n_weights: int, progress: Callable[[str], None]) -> Callable[[int], None]:
+    """Return a progress callback for `add_noise` that reports its counts in words."""
+    progress(f"Noise on {n_weights:,} weights")
+    return lambda done: progress(f"Noise on {n_weights:,} weights: {done:,} done")
 
 
 def add_noise(
     values: ArrayLike,
     noise: Noise,
     *,
-    stream: RandomStream | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> NDArray[np.float64]:
-    """Return ``values`` plus noise.
+    stream: Stream | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Floats:
+    """Return ``values`` plus noise; ``progress`` is called with the number of values done so far.
 
-    Parameters
-    ----------
-    values : array of float
-        The private values, ``noise.n_values`` of them.
-    noise : Noise
-    stream : RandomStream, optional
-        A reproducible stream draws the noise from numpy instead, for experiments. A secure stream
-        changes nothing: OpenDP has a cryptographic generator of its own.
-    progress : callable, optional
-        Called with the number of values done so far.
+    A reproducible stream draws the noise from numpy instead, for experiments. A secure stream
+    changes nothing: OpenDP has a cryptographic generator of its own.
 
     Notes
     -----
@@ -56,8 +48,6 @@ def add_noise(
     post-processing, so it is not refused, which would depend on the value. Only values that are no
     finite numbers are, and no error shows one.
 
-    Examples
-    --------
     >>> from ptclust.privacy.noise import noise_of_scale
     >>> add_noise([1.0, 2.0], noise_of_scale(0.1, 2)).shape
     (2,)
@@ -68,27 +58,22 @@ def add_noise(
     if private_values is None:
         raise WeightError("the values are not all numbers; give a row of floats")
     if private_values.shape != (noise.n_values,):
-        raise UsageError(
-            f"this noise is calibrated for {noise.n_values} values in one row, not for the shape "
-            f"{private_values.shape}; calibrate it for as many as are released"
-        )
+        shape = f"{private_values.shape}; calibrate it for as many as are released"
+        raise UsageError(f"this noise is calibrated for {noise.n_values} values, not for {shape}")
     if not np.isfinite(private_values).all():
-        raise WeightError(
-            "some values are not finite, and noise cannot hide those; remove or replace them first"
-        )
+        raise WeightError("some values are not finite, and no noise hides that; replace them first")
     if stream is not None and stream.reproducible:
         generator = stream.numpy_generator()
         draw = generator.laplace if noise.distribution == "laplace" else generator.normal
         noisy = private_values + draw(0.0, noise.scale, noise.n_values)
-        if progress is not None:
-            progress(noise.n_values)
+        progress(noise.n_values)
         return noisy
     return _add_lattice_noise(private_values, noise, progress)
 
 
 def _add_lattice_noise(
-    private_values: NDArray[np.float64], noise: Noise, progress: Callable[[int], None] | None
-) -> NDArray[np.float64]:
+    private_values: Floats, noise: Noise, progress: Callable[[int], None]
+) -> Floats:
     """Run OpenDP's sampler on chunks in threads: it holds no lock while it works."""
     noisy = np.empty(noise.n_values)
     starts = range(0, noise.n_values, _CHUNK)
@@ -99,24 +84,20 @@ def _add_lattice_noise(
         for start, chunk in zip(starts, chunks, strict=True):
             done = chunk.result()
             noisy[start : start + len(done)] = done
-            if progress is not None:
-                progress(start + len(done))
+            progress(start + len(done))
     finally:
         executor.shutdown(cancel_futures=True)  # after an error or Ctrl-C no further chunk starts
     return noisy
 
 
-def _noisy_chunk(private_values: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
+def _noisy_chunk(private_values: Floats, noise: Noise) -> Floats:
     failure = None
     try:
-        measurement = lattice_measurement(noise, len(private_values))
         writable = private_values.copy()  # OpenDP does not take read-only arrays
-        noisy = np.array(measurement(writable), dtype=np.float64)
+        noisy = np.array(lattice_measurement(noise, len(writable))(writable), dtype=np.float64)
     except Exception as error:  # its text may hold a value, and so may its cause
         failure = type(error).__name__
     if failure is not None:
-        raise PtclustError(
-            f"OpenDP could not draw the noise ({failure}; {noise}). Nothing was released; please "
-            "report this"
-        )
+        what = f"OpenDP could not draw the noise ({failure}; {noise})"
+        raise PtclustError(f"{what}. Nothing was released; please report this")
     return noisy

@@ -14,16 +14,15 @@ any spread of the weights is exact.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from ptclust._types import Floats
 
-    from numpy.typing import NDArray
+Order = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -50,17 +49,9 @@ GRAPHS = {
 class TreeLaw:
     """The distribution of the tree that a mechanism draws from a small graph, given the energies.
 
-    Parameters
-    ----------
-    title : str
-        Whose law it is.
-    graph : SmallGraph
-    roots : tuple of int or None
-        Each equally likely. From a root, candidates are the edges that leave the piece of the root
-        (Prim's order); with None, all edges that join two pieces (Kruskal's order).
+    The ``roots`` are equally likely. From a root, candidates are the edges that leave the piece of
+    the root (Prim's order); from None, all edges that join two pieces (Kruskal's order).
 
-    Examples
-    --------
     >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
     >>> law.trees
     ((0, 1), (0, 2), (1, 2))
@@ -69,7 +60,7 @@ class TreeLaw:
     """
 
     def __init__(self, title: str, graph: SmallGraph, roots: tuple[int | None, ...]) -> None:
-        orders: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+        orders: dict[Order, list[Order]] = defaultdict(list)
         for root in roots:
             for chosen, masks in _grown(graph, tuple(range(graph.n_nodes)), root, (), ()):
                 orders[tuple(sorted(chosen))].append(masks)
@@ -95,13 +86,11 @@ class TreeLaw:
         """Number of steps, as many as a tree has edges."""
         return self.graph.n_nodes - 1
 
-    def log_probabilities(self, energies: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_probabilities(self, energies: Floats) -> Floats:
         """Return the log-probability of every tree."""
         return self._orders_and_trees(energies)[2]
 
-    def gradients(
-        self, energies: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def gradients(self, energies: Floats) -> tuple[Floats, Floats]:
         """Return the log-probabilities of all trees, and their derivatives by energy as rows."""
         softmax, orders, trees = self._orders_and_trees(energies)
         # Given the tree, an order has the probability ``share``.
@@ -109,9 +98,7 @@ class TreeLaw:
         expected = np.add.reduceat(share[:, None] * self._uses, self._first, axis=0) @ softmax
         return trees, expected - self._chosen
 
-    def _orders_and_trees(
-        self, energies: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _orders_and_trees(self, energies: Floats) -> tuple[Floats, Floats, Floats]:
         """Return softmax of sets of candidates, and logs of orders (without -E(T)) and trees."""
         signed = np.where(self._candidates, -energies, -np.inf)
         largest = signed.max(axis=1, keepdims=True)
@@ -138,12 +125,8 @@ class TreeLaw:
 
 
 def _grown(
-    graph: SmallGraph,
-    piece: tuple[int, ...],
-    root: int | None,
-    chosen: tuple[int, ...],
-    masks: tuple[int, ...],
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    graph: SmallGraph, piece: Order, root: int | None, chosen: Order, masks: Order
+) -> Iterator[tuple[Order, Order]]:
     """Yield the orders that go on from here: edges chosen, and candidates of steps as bit masks.
 
     A candidate joins two pieces; with a root, its piece and another.

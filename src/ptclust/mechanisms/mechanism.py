@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ptclust._registry import Registry
 from ptclust.errors import UsageError
+from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.mechanisms.laws import SmallGraph, TreeLaw
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.noise import Noise
+from ptclust.privacy.randomness import RandomStream as Stream
+from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
+from ptclust.published import Published
+from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from fractions import Fraction
-
-    from ptclust.graph.topology import Topology, WeightedGraph
     from ptclust.mechanisms.exponential import TreeCalibration
-    from ptclust.mechanisms.laws import SmallGraph, TreeLaw
-    from ptclust.privacy.budget import Budget
-    from ptclust.privacy.noise import Noise
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
-    from ptclust.published import Published
-    from ptclust.trees.tree import Tree
 
 Publishes = Literal["tree", "graph"]
 Variant = Literal["pure", "approximate"]
@@ -32,19 +31,14 @@ Variant = Literal["pure", "approximate"]
 class Calibration:
     """A mechanism calibrated to a budget, from public numbers alone."""
 
-    mechanism: str
-    """Its name."""
-    tree: TreeCalibration | None
-    """How the tree is drawn; None if it is the minimum spanning tree of a perturbed graph."""
-    weights: Noise
-    """The noise on the weights: of the tree, or of the whole graph where that is perturbed."""
-    spent: Budget
-    """What the release as a whole costs."""
-    weights_spent: Budget | None
-    """What of it goes into the weights; None if a tree is drawn alone."""
+    mechanism: str  # its name
+    tree: TreeCalibration | None  # how the tree is drawn; None if it is that of a perturbed graph
+    weights: Noise  # on the weights: of the tree, or of the whole graph where that is perturbed
+    spent: Budget  # what the release as a whole costs
+    weights_spent: Budget | None  # what of it goes into the weights; None if a tree is drawn alone
+    # About how far apart weights within and across clusters have to be for clusters to be seen: a
+    # rule of thumb, set by the plan, which knows the clusterer.
     visible_gap: float = 0.0
-    """About how far apart weights within and across clusters have to be for clusters to be seen: a
-    rule of thumb, set by the plan, which knows the clusterer."""
 
     @property
     def noise(self) -> float:
@@ -78,22 +72,14 @@ class Mechanism(ABC):
     by nothing else. CONTRIBUTING.md has an example of adding one.
     """
 
-    name: ClassVar[str]
-    """What options, plans and files call it."""
-    title: ClassVar[str]
-    """What people call it, in statements."""
-    reference: ClassVar[str]
-    """Where it and its guarantee are proved."""
-    proof: ClassVar[str]
-    """The section of docs/proofs that this implementation rests on."""
-    publishes: ClassVar[Publishes]
-    """Whether noisy weights of a tree or of all edges are published."""
-    variants: ClassVar[tuple[Variant, ...]]
-    """The guarantees it can give; a pure one is an approximate one, too."""
-    norm: ClassVar[Literal["l1", "l2", "linf"]]
-    """The norm of the neighbouring relation that suits it best."""
-    clusterer: ClassVar[str | None] = None
-    """The clusterer that ``auto`` means after it, if it has one of its own."""
+    name: ClassVar[str]  # what options, plans and files call it
+    title: ClassVar[str]  # what people call it, in statements
+    reference: ClassVar[str]  # where it and its guarantee are proved
+    proof: ClassVar[str]  # the section of docs/proofs that this implementation rests on
+    publishes: ClassVar[Publishes]  # whether noisy weights of a tree or of all edges are published
+    variants: ClassVar[tuple[Variant, ...]]  # guarantees; a pure one is an approximate one, too
+    norm: ClassVar[Literal["l1", "l2", "linf"]]  # of the neighbours that suit it best
+    clusterer: ClassVar[str | None] = None  # what ``auto`` means after it, if it is special
 
     @abstractmethod
     def calibrate(
@@ -105,14 +91,12 @@ class Mechanism(ABC):
         split: Fraction | None = None,
         largest_weight: float = 0.0,
     ) -> Calibration:
-        """Return the calibration that spends no more than a budget.
+        """Return the calibration that spends no more than a budget; UsageError if it affords none.
 
-        The budget is pure or (epsilon, delta); a mechanism with `laws` takes rho of zCDP, too, if
-        it is approximate.
-
+        The budget is pure or (epsilon, delta); approximate mechanisms with `laws` take zCDP, too.
         ``split`` is the share of the tree where tree and weights are released apart: 1 for a tree
         without weights; by default both get the same noise. ``largest_weight`` is a public bound on
-        the size of the weights, 0 if there is none. UsageError if the budget affords none.
+        the size of the weights, 0 if there is none.
         """
 
     def calibrate_published(
@@ -134,7 +118,7 @@ class Mechanism(ABC):
         self,
         graph: WeightedGraph,
         calibration: Calibration,
-        stream: RandomStream,
+        stream: Stream,
         *,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
@@ -146,16 +130,14 @@ class Mechanism(ABC):
         """
 
     @abstractmethod
-    def draw_tree(
-        self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
-    ) -> Tree:
+    def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Publish the topology of a spanning tree alone; it carries no weights."""
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:  # noqa: ARG002
         """Return the exact distribution of the tree on a small graph, for the audit.
 
-        The first is that of the release, further ones are of what somebody with side knowledge
-        sees. Where the tree is post-processing of noisy weights there is none.
+        The first is that of the release, others are of what somebody with side knowledge sees.
+        Where the tree is post-processing of noisy weights there is none.
         """
         return ()
 
@@ -164,8 +146,8 @@ class Mechanism(ABC):
         """Return what looked at private weights and what each spends, for the statement."""
 
 
+# Of two mechanisms that promise the same, ``auto`` takes the first.
 MECHANISMS: Registry[Mechanism] = Registry("mechanism")
-"""All mechanisms; of two that promise the same, ``auto`` takes the first."""
 
 
 def noise_use(noise: Noise, spent: Budget | None, purpose: str) -> tuple[MechanismUse, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
 
 import numpy as np
 
-from ptclust.graph.topology import index_dtype
+from ptclust._types import Array
+from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import (
     ALONE,
@@ -17,17 +18,10 @@ from ptclust.mechanisms.exponential import (
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Calibration
 from ptclust.mechanisms.urn import make_urn
+from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, noise_of_scale, spent_by
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology, WeightedGraph
-    from ptclust.privacy.budget import Budget
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.randomness import RandomStream as Stream
+from ptclust.privacy.sensitivity import Sensitivity
 
 
 class Pamst(SpanningTreeMechanism):
@@ -65,9 +59,7 @@ class Pamst(SpanningTreeMechanism):
             return Calibration(self.name, tree, noise, budget, budget)
         return Calibration(self.name, tree, noise, tree.spent + weights_spent, weights_spent)
 
-    def draw_edges(
-        self, graph: WeightedGraph, exponent: float, stream: RandomStream
-    ) -> NDArray[Any]:
+    def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
         n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
         edge_dtype = index_dtype(graph.n_edges)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from fractions import Fraction
 
-from ptclust.mechanisms.lattice import add_noise
+from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
+from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import least_noise
+from ptclust.privacy.randomness import RandomStream as Stream
+from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import MechanismUse
 from ptclust.published import Published
 from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from fractions import Fraction
-
-    from ptclust.graph.topology import Topology, WeightedGraph
-    from ptclust.privacy.budget import Budget
-    from ptclust.privacy.randomness import RandomStream
-    from ptclust.privacy.sensitivity import Sensitivity
-    from ptclust.privacy.statement import MechanismUse
 
 
 class PerturbationMechanism(Mechanism):
@@ -51,25 +47,18 @@ class PerturbationMechanism(Mechanism):
         self,
         graph: WeightedGraph,
         calibration: Calibration,
-        stream: RandomStream,
+        stream: Stream,
         *,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
         """Publish all weights with noise. The minimum spanning tree of them is post-processing."""
-        progress(f"Noise on {graph.n_edges:,} weights")
-        noisy_weights = add_noise(
-            graph.weights,
-            calibration.weights,
-            stream=stream,
-            progress=lambda done: progress(f"Noise on {graph.n_edges:,} weights: {done:,} done"),
-        )
-        edges = minimum_spanning_edges(graph.sources, graph.targets, noisy_weights, graph.n_nodes)
-        tree = Tree(graph.topology.restricted_to(edges), noisy_weights[edges], edges)
-        return Published(self.name, calibration.weights, tree, graph.topology, noisy_weights)
+        report, noise = counting(graph.n_edges, progress), calibration.weights
+        noisy = add_noise(graph.weights, noise, stream=stream, progress=report)
+        edges = minimum_spanning_edges(graph.sources, graph.targets, noisy, graph.n_nodes)
+        tree = Tree(graph.topology.restricted_to(edges), noisy[edges], edges)
+        return Published(self.name, noise, tree, graph.topology, noisy)
 
-    def draw_tree(
-        self, graph: WeightedGraph, calibration: Calibration, stream: RandomStream
-    ) -> Tree:
+    def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Publish the topology of the minimum spanning tree of the noisy weights."""
         tree = self.draw(graph, calibration, stream).tree
         return Tree(tree.topology, edge_ids=tree.edge_ids)

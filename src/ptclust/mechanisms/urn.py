@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ptclust._types import Floats
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 def make_urn(
-    weights: NDArray[np.float64], exponent: float, item_dtype: Any, window: int = 32
+    weights: Floats, exponent: float, item_dtype: Any, window: int = 32
 ) -> tuple[kernel.Urn, float]:
     """Return an empty urn for all edges, and the factor that takes weights to rounded exponents.
 
@@ -38,7 +36,7 @@ def make_urn(
     return urn, factor
 
 
-def sampler_energies(weights: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+def sampler_energies(weights: Floats, exponent: float) -> Floats:
     """Return exponent * weights as the sampler has them, rounded to its grid: for the audit."""
     factor = make_urn(weights, exponent, np.int64)[1]
     steps = [kernel.exponent_of(weight, factor) for weight in weights.tolist()]

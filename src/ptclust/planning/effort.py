@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust.errors import InputError, UsageError
+from ptclust.graph.topology import Topology
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ptclust.graph.topology import Topology
-
-WORK = 4e8
-"""About so many steps are made; small graphs need fewer, very large ones more for a single run."""
+WORK = 4e8  # about so many steps are made; a very large graph needs more for a single run
 _DECADES = (0.01, 0.1, 1.0, 10.0, 100.0)
-FINE = tuple(
-    float(f"{share * decade:.2g}") for decade in _DECADES[:-1] for share in (1, 1.5, 2, 3, 5, 7)
-)
-"""Epsilons between decades, for where the clusters become visible."""
-_HALVINGS = 3
-"""So many epsilons of a decade are tried until its first that shows the clusters is known."""
+# Epsilons between decades, for where the clusters become visible.
+_STEPS = (1, 1.5, 2, 3, 5, 7)
+FINE = tuple(float(f"{step * decade:.2g}") for decade in _DECADES[:-1] for step in _STEPS)
+_HALVINGS = 3  # so many epsilons of a decade are tried to find its first that shows the clusters
 _MOST_SIZES = 4
-_SMALLEST = 8
-"""Smaller clusters are planted only if asked for, or if the graph is too small for larger ones."""
+_SMALLEST = 8  # smaller clusters are planted only if asked for, or if the graph is too small
 
 
 @dataclass(frozen=True)
@@ -34,16 +26,14 @@ class Effort:
 
     sizes: tuple[int, ...]
     epsilons: tuple[float, ...]
-    refined: bool
-    """Whether epsilons between the last without and the first with visible clusters are tried."""
+    refined: bool  # tries epsilons between the last without and the first with visible clusters
     repetitions: int
 
     @property
     def n_runs(self) -> int:
         """How many releases will be made: for every size, and once with equal weights."""
-        n_epsilons = len(self.epsilons)
-        each = n_epsilons + _HALVINGS * self.refined
-        return self.repetitions * (len(self.sizes) * each + n_epsilons)
+        each = len(self.epsilons) + _HALVINGS * self.refined
+        return self.repetitions * (len(self.sizes) * each + len(self.epsilons))
 
 
 def default_sizes(topology: Topology) -> tuple[int, ...]:
@@ -120,17 +110,12 @@ def fitted_effort(
     fitting = (each for each in ladder if each.n_runs * n_steps(each.epsilons) <= WORK)
     chosen = next(fitting, ladder[-1])
     left_out = []
-    missing = [f"{size:,}" for size in usual_sizes if size not in chosen.sizes]
-    if missing:
-        left_out.append(
-            f"clusters of {', '.join(missing)} nodes, for the graph is large (sizes=, --sizes)"
-        )
+    if missing := ", ".join(f"{size:,}" for size in usual_sizes if size not in chosen.sizes):
+        left_out.append(f"clusters of {missing} nodes, for the graph is large (sizes=, --sizes)")
     if epsilons is None and not chosen.refined:
         tried = ", ".join(f"{epsilon:g}" for epsilon in chosen.epsilons)
-        left_out.append(
-            f"all epsilons but {tried}, for the graph is large: "
-            "the first that shows clusters may lie between them"
-        )
+        why = "for the graph is large: the first that shows clusters may lie between them"
+        left_out.append(f"all epsilons but {tried}, {why}")
     if repetitions is None and chosen.repetitions < 8:
         times = "one repetition" if chosen.repetitions == 1 else f"{chosen.repetitions} repetitions"
         left_out.append(f"all but {times}, to keep it short (repetitions=)")

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from ptclust._registry import AUTO
-from ptclust.clustering.clusterer import CLUSTERERS, ClusteringRequest
+from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.privacy._numbers import exact
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
 
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from ptclust.clustering.clusterer import Clusterer
-    from ptclust.mechanisms import Calibration, Mechanism
-
-__all__ = ["CalibrationRule", "Plan", "PlanRequest", "check_range", "make_plan", "plan"]
-
-CalibrationRule = Literal["sound", "published"]
-"""Whether noise scales are those of the proofs, or those that the paper prints."""
+Bounds = tuple[float, float]
+CalibrationRule = Literal["sound", "published"]  # noise scales of the proofs, or of the paper
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What is asked of a release, in public numbers; checked once, when it is made.
-
-    The fields are the parameters of `plan`.
-    """
+    """What is asked of a release, in public numbers: the parameters of `plan`, checked once."""
 
     epsilon: float | Fraction
     delta: float | Fraction = 0
@@ -42,22 +32,18 @@ class PlanRequest:
     split: float | Fraction | None = None
     clusterer: str = AUTO
     calibration: CalibrationRule = "sound"
-    weight_range: tuple[float, float] | None = None
+    weight_range: Bounds | None = None
 
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 - refuses what is no budget
         check_sensitivity(self.sensitivity)
         MECHANISMS.check(self.mechanism)
         self.clustering  # noqa: B018 - refuses an unknown clusterer
-        if self.calibration not in get_args(CalibrationRule):
-            raise UsageError(
-                f"calibration must be 'sound' or 'published', not {self.calibration!r}"
-            )
+        if (rule := self.calibration) not in get_args(CalibrationRule):
+            raise UsageError(f"calibration must be 'sound' or 'published', not {rule!r}")
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
-            raise UsageError(
-                "calibration='published' gives half of epsilon to the tree: leave split out"
-            )
+            raise UsageError("calibration='published' halves epsilon for the tree: leave split out")
         object.__setattr__(self, "weight_range", check_range(self.weight_range))
 
     @cached_property
@@ -122,20 +108,14 @@ class Plan:
         )
 
     def statement(
-        self,
-        *,
-        reproducible: bool,
-        privacy_unit: str | None = None,
-        clip: tuple[float, float] | None = None,
+        self, *, reproducible: bool, privacy_unit: str | None = None, clip: Bounds | None = None
     ) -> PrivacyStatement:
         """Return what a release made by this plan guarantees."""
         chosen, request = self.chosen, self.request
         caveats = list(self.warnings)
         if chosen.tree is not None and chosen.tree.exponent > 0:
-            bound = f"{chosen.tree.largest_weight:.3g}"
-            caveats.append(
-                f"to the draw of the tree, weights beyond {bound} in size look like that bound"
-            )
+            bound = f"beyond {chosen.tree.largest_weight:.3g} in size look like that bound"
+            caveats.append(f"to the draw of the tree, weights {bound}")
         if clip is not None:
             low, high = clip
             caveats.append(f"weights were clipped to the public bounds {low:g} and {high:g} first")
@@ -204,7 +184,7 @@ def plan(
     split: float | Fraction | None = None,
     clusterer: str = AUTO,
     calibration: CalibrationRule = "sound",
-    weight_range: tuple[float, float] | None = None,
+    weight_range: Bounds | None = None,
 ) -> Plan:
     """Return every mechanism that fits the budget, with its noise, and the one that would be used.
 
@@ -241,10 +221,7 @@ def plan(
     'laplace'
     """
     if not isinstance(topology, Topology):
-        raise InputError(
-            f"a plan is made for a Topology, not for a {type(topology).__name__}; of a Graph take "
-            "graph.topology"
-        )
+        raise InputError(f"a plan needs a Topology, no {type(topology).__name__}: graph.topology")
     request = PlanRequest(
         epsilon=epsilon,
         delta=delta,
@@ -305,7 +282,7 @@ def _as_split(split: float | Fraction | None) -> Fraction | None:
     return part
 
 
-def check_range(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+def check_range(bounds: Bounds | None) -> Bounds | None:
     """Return bounds of the weights as floats; UsageError unless finite and in order."""
     if bounds is None:
         return None
@@ -313,8 +290,6 @@ def check_range(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
         low, high = 0.0, 0.0
-    if not (low < high and abs(low) < float("inf") and abs(high) < float("inf")):
-        raise UsageError(
-            f"weight bounds must be a pair of finite numbers, the smaller first, not {bounds!r}"
-        )
+    if not -float("inf") < low < high < float("inf"):
+        raise UsageError(f"weight bounds must be finite, the smaller first, not {bounds!r}")
     return low, high

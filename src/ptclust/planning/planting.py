@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ptclust._components import adjacency
 from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
 from ptclust.graph.topology import Topology, WeightedGraph
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Bounds = tuple[float, float]
+Random = np.random.Generator
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-
-WITHIN = (0.1, 0.3)
-"""Shares of the weight range within clusters: w_min and w_max of the paper's experiments."""
-ACROSS = (0.9, 1.0)
-"""The same across clusters, at full contrast."""
+WITHIN = (0.1, 0.3)  # shares of the weight range within clusters: the paper's w_min and w_max
+ACROSS = (0.9, 1.0)  # the same across clusters, at full contrast
 _GROWTH, _DEPTH, _BRANCH = 0, 1, 2
-_SWEEPS = 64
-"""After as much work as this many sweeps of the whole graph, pieces stay as they are."""
+_SWEEPS = 64  # after as much work as this many sweeps of the whole graph, pieces stay as they are
 
 
-def connected_pieces(topology: Topology, size: int, random: np.random.Generator) -> Ints:
+def connected_pieces(topology: Topology, size: int, random: Random) -> Ints:
     """Return the piece of every node: connected pieces of 1/2 to 3/2 of ``size``, where possible.
 
     A component of fewer nodes is one piece. A hub with small branches cannot be divided, and stays
@@ -50,7 +45,7 @@ def connected_pieces(topology: Topology, size: int, random: np.random.Generator)
 
 @kernel
 def _grow(
-    start: Ints, near: NDArray[Any], root: int, piece: Ints, mark: int, found: Ints, chance: Floats
+    start: Ints, near: Array, root: int, piece: Ints, mark: int, found: Ints, chance: Floats
 ) -> int:
     """Move what is connected to ``root`` within its piece to the piece ``mark``; return how much.
 
@@ -78,7 +73,7 @@ def _grow(
 @kernel
 def _walk(
     start: Ints,
-    near: NDArray[Any],
+    near: Array,
     root: int,
     piece: Ints,
     mark: int,
@@ -87,10 +82,7 @@ def _walk(
     seen: Ints,
     stack: Ints,
 ) -> None:
-    """Move the same as `_grow`, deep first: ``found`` holds every branch as one run of nodes.
-
-    The branch that begins at a node has ``below`` of it nodes.
-    """
+    """Move the same as `_grow`, deep first: the branch at a node is a run of ``below`` nodes."""
     old = piece[root]
     piece[root] = mark
     found[0], stack[0], seen[root], below[root] = root, root, start[root], 1
@@ -114,13 +106,7 @@ def _walk(
 
 @kernel
 def _halve_pieces(
-    start: Ints,
-    near: NDArray[Any],
-    roots: NDArray[Any],
-    size: int,
-    most_work: int,
-    chance: Floats,
-    piece: Ints,
+    start: Ints, near: Any, roots: Any, size: int, most_work: int, chance: Floats, piece: Ints
 ) -> None:
     """Number the nodes in ``piece`` by connected pieces of 1/2 to 3/2 of ``size``, where possible.
 
@@ -197,9 +183,7 @@ def typical_size(pieces: Ints) -> int:
     return int(sizes[np.searchsorted(np.cumsum(sizes), len(pieces) / 2)])
 
 
-def weight_intervals(
-    weight_range: tuple[float, float], contrast: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def weight_intervals(weight_range: Bounds, contrast: float) -> tuple[Bounds, Bounds]:
     """Return where weights lie within clusters and across them.
 
     A contrast below 1 moves the interval across towards the other in proportion. Below 1/4 they
@@ -219,11 +203,7 @@ def weight_intervals(
 
 
 def planted_weights(
-    topology: Topology,
-    pieces: Ints,
-    weight_range: tuple[float, float],
-    contrast: float,
-    random: np.random.Generator,
+    topology: Topology, pieces: Ints, weight_range: Bounds, contrast: float, random: Random
 ) -> Floats:
     """Return weights of all edges, uniform in the interval of edges within pieces or across."""
     within, across = weight_intervals(weight_range, contrast)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,16 +13,10 @@ from ptclust.clustering.clusterer import CLUSTERERS
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
 from ptclust.planning import effort as limits
-from ptclust.planning.plan import PlanRequest
+from ptclust.planning.plan import CalibrationRule, PlanRequest
 from ptclust.planning.result import Prediction
 from ptclust.planning.simulation import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from fractions import Fraction
-
-    from ptclust.planning.plan import CalibrationRule
-    from ptclust.privacy import Sensitivity
+from ptclust.privacy import Sensitivity
 
 
 def predict(
@@ -74,8 +69,6 @@ def predict(
         By default up to 16.
     random_state : int, default 0
         The same number gives the same prediction.
-    progress : callable
-        Called with what is being done.
 
     Returns
     -------
@@ -161,17 +154,13 @@ def predict(
 def _check(contrast: float, repetitions: int | None, random_state: int) -> None:
     number = isinstance(contrast, (int, float, np.number)) and not isinstance(contrast, bool)
     if not number or not 0 < contrast <= 1:
-        raise UsageError(
-            f"contrast must lie above 0 and be at most 1, not {contrast!r}; 1 is that of the paper"
-        )
+        raise UsageError(f"contrast must be above 0 and at most 1 (the paper's), not {contrast!r}")
     for name, value, least in (("repetitions", repetitions, 1), ("random_state", random_state, 0)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if value is not None and (not whole or value < least):
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if random_state is None:
-        raise UsageError(
-            "random_state must be a whole number: a prediction needs no secret randomness"
-        )
+        raise UsageError("random_state must be a whole number: predictions need no secret noise")
 
 
 def _as_epsilons(epsilons: Sequence[float | Fraction]) -> tuple[float, ...]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptclust._tables import right_aligned
 from ptclust.planning.planting import weight_intervals
+from ptclust.privacy import Sensitivity
 
-if TYPE_CHECKING:
-    from ptclust.privacy import Sensitivity
-
-GOAL = 0.9
-"""Mean agreement from which on clusters count as visible."""
+GOAL = 0.9  # mean agreement from which on clusters count as visible
 
 
 @dataclass(frozen=True)
@@ -21,16 +18,11 @@ class Point:
     """Agreement with planted clusters at one epsilon."""
 
     epsilon: float
-    mechanism: str
-    """The mechanism that the plan chooses at this epsilon."""
-    clusterer: str
-    """How what it releases is clustered."""
-    ari: float
-    """Mean adjusted Rand index over the repetitions: 1 for the planted clusters, 0 for chance."""
-    margin: float | None
-    """Half the width of the 95 % t interval of the mean; None for a single repetition."""
-    control: float | None
-    """The mean where all weights are equal: what the topology gives away. None if not measured."""
+    mechanism: str  # the mechanism that the plan chooses at this epsilon
+    clusterer: str  # how what it releases is clustered
+    ari: float  # mean adjusted Rand index: 1 for the planted clusters, 0 for chance
+    margin: float | None  # half of the 95 % t interval of the mean; None for a single repetition
+    control: float | None  # the mean where all weights are equal; None if not measured
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers."""
@@ -41,14 +33,10 @@ class Point:
 class Curve:
     """Agreement against epsilon for planted clusters of about one size."""
 
-    size: int
-    """What was asked for."""
-    typical_size: int
-    """What the topology gave: half of all nodes are in planted clusters of at most so many."""
-    n_clusters: int
-    """How many were planted; the median over the repetitions."""
-    points: tuple[Point, ...]
-    """By epsilon."""
+    size: int  # what was asked for
+    typical_size: int  # what there is: half of all nodes are in planted clusters of at most so many
+    n_clusters: int  # how many were planted; the median over the repetitions
+    points: tuple[Point, ...]  # by epsilon
 
     @property
     def visible_from(self) -> float | None:
@@ -71,14 +59,9 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers."""
-        return {
-            "size": self.size,
-            "typical_size": self.typical_size,
-            "n_clusters": self.n_clusters,
-            "visible_from": self.visible_from,
-            "control": self.control,
-            "points": [point.to_dict() for point in self.points],
-        }
+        names = ("size", "typical_size", "n_clusters", "visible_from", "control")
+        points = [point.to_dict() for point in self.points]
+        return {name: getattr(self, name) for name in names} | {"points": points}
 
 
 @dataclass(frozen=True)
@@ -92,16 +75,12 @@ class Prediction:
     n_edges: int
     sensitivity: Sensitivity
     delta: float
-    weight_range: tuple[float, float] | None
-    """As declared; None if none was, and weights were taken to lie in 0 to 1."""
+    weight_range: tuple[float, float] | None  # as declared; if None, taken to be 0 to 1
     contrast: float
     repetitions: int
-    planned: float | None
-    """The epsilon that is to be spent."""
-    curves: tuple[Curve, ...]
-    """From the largest clusters to the smallest."""
-    left_out: tuple[str, ...]
-    """What was not tried, and why."""
+    planned: float | None  # the epsilon that is to be spent
+    curves: tuple[Curve, ...]  # from the largest clusters to the smallest
+    left_out: tuple[str, ...]  # what was not tried, and why
 
     @property
     def goal(self) -> float:

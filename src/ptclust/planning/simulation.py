@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust._statistics import agreement, margin_of, seed_of
+from ptclust._types import Floats, Ints
+from ptclust.graph.topology import Topology
 from ptclust.planning.effort import FINE, Effort
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.planning.planting import MadeUpGraph, connected_pieces, planted_weights, typical_size
 from ptclust.planning.result import Curve, Point
 from ptclust.privacy.randomness import RandomStream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology
-    from ptclust.planning.planting import Ints
 
 
 @dataclass
@@ -28,8 +22,7 @@ class Simulation:
     """The pipeline on made-up weights over one topology; plans and controls are made once."""
 
     topology: Topology
-    request: PlanRequest
-    """Its epsilon is replaced by those that are tried."""
+    request: PlanRequest  # its epsilon is replaced by those that are tried
     contrast: float
     seed: int
     progress: Callable[[str], None]
@@ -69,7 +62,7 @@ class Simulation:
         random = np.random.default_rng(seed_of(self.seed, "pieces", size, repetition))
         return connected_pieces(self.topology, size, random)
 
-    def labels(self, weights: NDArray[np.float64], epsilon: float, *key: object) -> Ints:
+    def labels(self, weights: Floats, epsilon: float, *key: object) -> Ints:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
         planned, graph = self.plan(epsilon), MadeUpGraph(self.topology, weights)
         with RandomStream.seeded(seed_of(self.seed, "noise", epsilon, *key)) as stream:
@@ -108,14 +101,11 @@ class Simulation:
         controls: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
         for i, truth in enumerate(truths):
             random = np.random.default_rng(seed_of(self.seed, "weights", size, i))
-            weights = planted_weights(
-                self.topology, truth, self.weight_range, self.contrast, random
-            )
+            bounds, times = self.weight_range, f"repetition {i + 1} of {len(truths)}"
+            weights = planted_weights(self.topology, truth, bounds, self.contrast, random)
+            what = f"Predicting: clusters of {size:,} nodes, {times}, epsilon = "
             for epsilon in epsilons:
-                self.progress(
-                    f"Predicting: clusters of {size:,} nodes, repetition {i + 1} of {len(truths)}, "
-                    f"epsilon = {epsilon:g}"
-                )
+                self.progress(f"{what}{epsilon:g}")
                 labels = self.labels(weights, epsilon, size, i)
                 scores[epsilon].append(agreement(truth, labels))
                 if controlled:

@@ -104,9 +104,7 @@ def words(number: Fraction) -> str:
 
 
 def rounded(number: Fraction | float, *, up: bool, digits: int = 6) -> str:
-    """Return a number in a few digits, rounded so that no guarantee is shown better than it is.
-
-    A float counts as its shortest decimal.
+    """Return a number in few digits, rounded to the safe side; a float is its shortest decimal.
 
     >>> rounded(Fraction(1, 3), up=True), rounded(Fraction(1, 3), up=False)
     ('0.333334', '0.333333')

@@ -1,19 +1,17 @@
 """Conversions between zCDP and (epsilon, delta) by OpenDP, imported when first needed.
 
-The imports are from OpenDP's own modules: ``opendp.prelude`` would import polars and scikit-learn.
+``opendp.prelude`` would import polars and scikit-learn: hence the imports from OpenDP's modules.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 _SMALLEST_RHO = 1e-300
 
@@ -71,14 +69,13 @@ def largest_rho(epsilon: Fraction, delta: float) -> float:
     """Return the largest float rho whose epsilon at ``delta`` is at most ``epsilon``, or 0."""
 
     def fits(rho: float) -> bool:
-        # Python compares floats and fractions exactly.
-        return epsilon_of_zcdp(rho, delta) <= epsilon
+        return epsilon_of_zcdp(rho, delta) <= epsilon  # float and Fraction: compared exactly
 
     # The search starts from the rho of Bun and Steinke's simple conversion, which is not tight:
     # epsilon = rho + 2 sqrt(rho log(1/delta)).
     log_term = math.sqrt(-math.log(delta))
-    low = (float(epsilon) / (math.sqrt(log_term**2 + float(epsilon)) + log_term)) ** 2
-    low = max(low, _SMALLEST_RHO)
+    root = float(epsilon) / (math.sqrt(log_term**2 + float(epsilon)) + log_term)
+    low = max(root**2, _SMALLEST_RHO)
     while not fits(low):
         low /= 2
         if low < _SMALLEST_RHO:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Number, exact, exact_positive, float_down, float_up, words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Kind = Literal["pure", "approximate", "zcdp"]
 Unit = Literal["epsilon", "rho"]
@@ -60,9 +58,7 @@ class Budget:
         object.__setattr__(self, "_amount", amount)
         delta = exact("delta", self._delta, _DELTA)
         if not 0 <= delta < 1:
-            raise UsageError(
-                f"delta must be at least 0 and less than 1, but is {self._delta!r}. {_DELTA}"
-            )
+            raise UsageError(f"delta must be in 0 <= delta < 1, but is {self._delta!r}. {_DELTA}")
         if delta > 0:
             exact_positive("delta", self._delta, _DELTA)
         if (delta > 0) != (self.kind == "approximate"):

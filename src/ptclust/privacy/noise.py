@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ptclust._types import Floats
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import exact_positive, exponent_below, float_up, root_up
+from ptclust.privacy._numbers import Number, exact_positive, exponent_below, float_up, root_up
 from ptclust.privacy._opendp import opendp_features
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.sensitivity import Sensitivity
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from ptclust.privacy._numbers import Number
-    from ptclust.privacy.sensitivity import Sensitivity
-
-    FloatArray = NDArray[np.float64]
+FloatArray = Floats
 
 Distribution = Literal["laplace", "gaussian"]
 
@@ -96,8 +91,7 @@ class Noise:
         return cls(**{**fields, "scale": scale})
 
 
-NO_NOISE = Noise("laplace", scale=0.0, granularity=0, n_values=0)
-"""Where nothing was released with noise."""
+NO_NOISE = Noise("laplace", scale=0.0, granularity=0, n_values=0)  # no weights released
 
 
 def laplace_noise(sensitivity: Sensitivity, n_values: int, epsilon: Number) -> Noise:
@@ -108,8 +102,6 @@ def laplace_noise(sensitivity: Sensitivity, n_values: int, epsilon: Number) -> N
     *Privacy.* The scale is l1/epsilon, where l1 bounds the change of these values together,
     enlarged for the rounding to the lattice. OpenDP's privacy map confirms it.
 
-    Examples
-    --------
     >>> from ptclust.privacy import Sensitivity
     >>> round(laplace_noise(Sensitivity(linf=0.001), 100, 0.5).scale, 6)
     0.2
@@ -125,8 +117,6 @@ def gaussian_noise(sensitivity: Sensitivity, n_values: int, rho: Number) -> Nois
     *Privacy.* Sigma is l2/sqrt(2 rho), where l2 bounds the change of these values together,
     enlarged for the rounding to the lattice. OpenDP's privacy map confirms it.
 
-    Examples
-    --------
     >>> from ptclust.privacy import Sensitivity
     >>> round(gaussian_noise(Sensitivity(linf=0.001), 100, 0.5).scale, 6)
     0.01
@@ -144,8 +134,6 @@ def least_noise(sensitivity: Sensitivity, n_values: int, budget: Budget) -> Nois
 def noise_of_scale(scale: float, n_values: int) -> Noise:
     """Return Laplace noise of a given scale, whatever it protects; ``spent_by`` says how much.
 
-    Examples
-    --------
     >>> noise_of_scale(0.5, 10).scale
     0.5
     """
@@ -157,8 +145,6 @@ def noise_of_scale(scale: float, n_values: int) -> Noise:
 def spent_by(noise: Noise, sensitivity: Sensitivity) -> Budget | None:
     """Return what noise spends under ``sensitivity``, by OpenDP's privacy map: None without values.
 
-    Examples
-    --------
     >>> from ptclust.privacy import Sensitivity
     >>> print(spent_by(noise_of_scale(2.0, 100), Sensitivity(linf=1.0)))
     epsilon = 50
@@ -214,8 +200,7 @@ def _calibrated(
 
 
 def _distance(distribution: Distribution, sensitivity: Sensitivity, n_values: int) -> float:
-    bound = sensitivity.l1_of if distribution == "laplace" else sensitivity.l2_of
-    distance = bound(n_values)
+    distance = (sensitivity.l1_of if distribution == "laplace" else sensitivity.l2_of)(n_values)
     if not math.isfinite(distance):
         raise UsageError(
             f"under the sensitivity {sensitivity} the change of {n_values} values together exceeds "

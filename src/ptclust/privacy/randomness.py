@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import operator
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust.errors import UsageError
 from ptclust.privacy._chacha_kernel import fill_words, new_state
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class RandomStream:
@@ -54,14 +52,8 @@ class RandomStream:
 
     @classmethod
     def seeded(cls, seed: int) -> RandomStream:
-        """Return the stream that belongs to ``seed``, an integer of 0 or more, for experiments.
+        """Return the stream of ``seed``, an integer of 0 or more, for experiments: not private.
 
-        Notes
-        -----
-        *Privacy.* None: the words follow from the seed.
-
-        Examples
-        --------
         >>> bool((RandomStream.seeded(1).words(3) == RandomStream.seeded(1).words(3)).all())
         True
         """
@@ -70,10 +62,8 @@ class RandomStream:
         except TypeError:
             number = -1
         if number < 0:
-            raise UsageError(
-                f"A seed must be an integer of 0 or more, not {seed!r}. If the run need not be "
-                "repeated, use RandomStream.secure()."
-            )
+            hint = "If the run need not be repeated, use RandomStream.secure()."
+            raise UsageError(f"A seed must be an integer of 0 or more, not {seed!r}. {hint}")
         key = hashlib.sha256(b"ptclust.RandomStream.seeded:" + str(number).encode()).digest()
         return cls(key, reproducible=True)
 

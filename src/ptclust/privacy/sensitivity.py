@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import float_up, root_up
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -35,12 +33,10 @@ class Sensitivity:
 
     Parameters
     ----------
-    l1 : float, optional
-        Bound on the sum of all changes: a person contributes to one edge, or this much in total.
-    l2 : float, optional
-        Bound on the root of the sum of squared changes.
-    linf : float, optional
-        Bound on every single change: a person in a population average moves every weight a little.
+    l1, l2, linf : float, optional
+        Bounds on the sum of all changes (a person contributes to one edge, or this much in total),
+        on the root of the sum of their squares, and on every single change (a person in a
+        population average moves every weight a little).
 
     Notes
     -----
@@ -77,9 +73,7 @@ class Sensitivity:
         0.75
         """
         k = _count(n_edges)
-        bounds = []
-        if self.l1 is not None:
-            bounds.append(self.l1)
+        bounds = [] if self.l1 is None else [self.l1]
         if self.l2 is not None:
             bounds.append(root_up(k * Fraction(self.l2) ** 2))
         if self.linf is not None:
@@ -183,9 +177,9 @@ def check_sensitivity(sensitivity: object) -> Sensitivity:
 def _checked(norm: str, value: Any) -> float:
     """Return ``value`` as a float no smaller than it, or say why it cannot be a bound."""
     if isinstance(value, bool) or not isinstance(value, Real):
+        kind = f"{value!r} of type {type(value).__name__}"
         raise UsageError(
-            f"The sensitivity {norm} must be a positive number, not {value!r} of type "
-            f"{type(value).__name__}. {_WHICH_NORM}"
+            f"The sensitivity {norm} must be a positive number, not {kind}. {_WHICH_NORM}"
         )
     bound = float_up(value) if isinstance(value, int | Fraction) else float(value)
     if not 0 < bound < math.inf:

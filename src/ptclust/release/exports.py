@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 from xml.sax.saxutils import quoteattr
 
 from ptclust._files import written_at_once
 from ptclust.errors import FileError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ptclust.release.release import Release
+from ptclust.release.release import Release
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -49,15 +46,10 @@ def write_graphml(release: Release, path: Path) -> None:
     """Write the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
     names = list(map(str, release.names.tolist()))
     if len(set(names)) < len(names):
-        raise FileError(
-            "two node names are the same as text, which GraphML cannot tell apart; rename them"
-        )
-    for name in names:
-        if _NOT_XML.search(name):
-            raise FileError(
-                f"the node name {name!r} holds a character that XML does not admit; rename it, "
-                "or write CSV or Parquet"
-            )
+        raise FileError("two node names are the same as text, all that GraphML has; rename them")
+    if odd := next(filter(_NOT_XML.search, names), None):
+        remedy = "rename it, or write CSV or Parquet"
+        raise FileError(f"the node name {odd!r} has a character that XML does not admit; {remedy}")
     with (
         written_at_once(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,

@@ -29,10 +29,12 @@ import hashlib
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ptclust._types import Array
 from ptclust.clustering.clusterer import Clustering, Cuts
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
@@ -44,20 +46,16 @@ from ptclust.published import Published
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
 FORMAT = "ptclust-release"
 VERSION = 1
 
+_NUMBERS = ("dbcvi", "shift", "scale", "min_cluster_size", "clusterer")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "nodes": ("count", "names", "names_written_as_text"),
     "noise": ("distribution", "scale", "granularity", "n_values"),
     "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
     "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": ("labels", "cuts", "dbcvi", "shift", "scale", "min_cluster_size", "clusterer"),
+    "clustering": ("labels", "cuts", *_NUMBERS),
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
@@ -117,17 +115,14 @@ def _parsed(content: bytes) -> dict[str, Any]:
         numbers: dict[str, Any] = {"parse_constant": _finite_float, "parse_float": _finite_float}
         document = json.loads(content, object_pairs_hook=_no_repeats, **numbers)
     except ValueError:
-        raise BrokenError(
-            "is not a release: it does not hold JSON of finite numbers, or was cut short"
-        ) from None
+        why = "it does not hold JSON of finite numbers, or was cut short"
+        raise BrokenError(f"is not a release: {why}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BrokenError(f"is not a release: its JSON is not of the format {FORMAT!r}")
     version = document.get("version")
     if type(version) is int and version > VERSION:
-        raise BrokenError(
-            f"is a release of version {version}, and this ptclust reads version {VERSION}; install "
-            "a newer ptclust"
-        )
+        known = f"this ptclust reads version {VERSION}; install a newer ptclust"
+        raise BrokenError(f"is a release of version {version}, and {known}")
     if type(version) is not int or version != VERSION:
         raise InputError(f"version must be {VERSION}")
     _check_fields("the file", document, _SECTIONS)
@@ -146,13 +141,11 @@ def _release(document: dict[str, Any]) -> Release:
             _check_fields(section, document[section], wanted)
     statement = PrivacyStatement.from_dict(document["statement"])
     found = _clustering(document)
-    count = _count(document, found)
-    names = _names(document["nodes"])
+    count, names = _count(document, found), _names(document["nodes"])
 
-    def edges(section: str) -> tuple[Topology, NDArray[Any]]:
-        sources, targets = (
-            _array(document, section, name, _INTEGERS) for name in ("sources", "targets")
-        )
+    def edges(section: str) -> tuple[Topology, Array]:
+        sources = _array(document, section, "sources", _INTEGERS)
+        targets = _array(document, section, "targets", _INTEGERS)
         weights = _array(document, section, "noisy_weights", _FLOATS)
         return Topology(sources, targets, n_nodes=count, names=names), weights
 
@@ -185,11 +178,8 @@ def _clustering(document: dict[str, Any]) -> Clustering | None:
     cuts = None
     if part["cuts"] is not None:
         cuts = Cuts(_array(document, "clustering", "cuts", _INTEGERS))
-    return Clustering(
-        labels=_array(document, "clustering", "labels", _INTEGERS),
-        cuts=cuts,
-        **{name: part[name] for name in _FIELDS["clustering"][2:]},
-    )
+    labels = _array(document, "clustering", "labels", _INTEGERS)
+    return Clustering(labels=labels, cuts=cuts, **{name: part[name] for name in _NUMBERS})
 
 
 def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
@@ -198,7 +188,7 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
     return {
         "labels": encode_array(found.labels),
         "cuts": None if found.cuts is None else encode_array(found.cuts.edge_ids),
-        **{name: getattr(found, name) for name in _FIELDS["clustering"][2:]},
+        **{name: getattr(found, name) for name in _NUMBERS},
     }
 
 
@@ -222,7 +212,7 @@ def _plain_name(name: object) -> int | str | None:
     return str(name) if isinstance(name, str) else None
 
 
-def _names(nodes: dict[str, Any]) -> NDArray[Any] | None:
+def _names(nodes: dict[str, Any]) -> Array | None:
     names, count = nodes["names"], nodes["count"]
     if type(nodes["names_written_as_text"]) is not bool:
         raise InputError("nodes.names_written_as_text must be a boolean")
@@ -237,9 +227,7 @@ def _names(nodes: dict[str, Any]) -> NDArray[Any] | None:
     return np.fromiter(names, dtype=object, count=count)
 
 
-def _encode_edges(
-    edges: Topology | Tree, noisy_weights: NDArray[Any], **more: NDArray[Any]
-) -> dict[str, Any]:
+def _encode_edges(edges: Topology | Tree, noisy_weights: Array, **more: Array) -> dict[str, Any]:
     ends = {"sources": edges.sources, "targets": edges.targets}
     parts = {**ends, **more, "noisy_weights": noisy_weights}
     return {name: encode_array(part) for name, part in parts.items()}
@@ -264,7 +252,7 @@ def _finite_float(text: str) -> float:
     return number
 
 
-def encode_array(array: NDArray[Any]) -> dict[str, Any]:
+def encode_array(array: Array) -> dict[str, Any]:
     """Return an array of floats, or of whole numbers in the fewest bytes."""
     dtype = "float64"
     if array.dtype.kind != "f":
@@ -274,9 +262,7 @@ def encode_array(array: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": dtype, "length": len(stored), "data": data}
 
 
-def _array(
-    document: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]
-) -> NDArray[Any]:
+def _array(document: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]) -> Array:
     where = f"{section}.{name}"
     array = _check_fields(where, document[section][name], ("dtype", "length", "data"))
     dtype, length, data = array["dtype"], array["length"], array["data"]
@@ -301,10 +287,8 @@ def _check_fields(where: str, value: object, names: tuple[str, ...]) -> dict[str
     """Return an object with exactly these fields."""
     if not isinstance(value, dict):
         raise InputError(f"{where} must be an object")
-    for name in names:
-        if name not in value:
-            raise InputError(f"{where} lacks the field {name!r}")
-    for name in value:
-        if name not in names:
-            raise InputError(f"{where} has an unknown field {name!r}")
+    if missing := [name for name in names if name not in value]:
+        raise InputError(f"{where} lacks the field {missing[0]!r}")
+    if unknown := [name for name in value if name not in names]:
+        raise InputError(f"{where} has an unknown field {unknown[0]!r}")
     return value

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
+from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import FileError, InputError
+from ptclust.graph.topology import Topology
 from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
-
-if TYPE_CHECKING:
-    import os
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.topology import Topology
-    from ptclust.privacy.noise import Noise
-    from ptclust.trees.tree import Tree
+from ptclust.trees.tree import Tree
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -36,8 +33,7 @@ class Release:
 
     Notes
     -----
-    *Privacy.* A release holds published values only: whatever is computed from it is
-    post-processing.
+    *Privacy.* It holds published values only: whatever is computed from it is post-processing.
 
     Examples
     --------
@@ -75,7 +71,7 @@ class Release:
         return self.published.topology
 
     @property
-    def noisy_weights(self) -> NDArray[np.float64]:
+    def noisy_weights(self) -> Floats:
         """The noisy weight of every edge of ``topology``."""
         return self.published.noisy_weights
 
@@ -85,11 +81,9 @@ class Release:
         return self.published.noise
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Ints:
         """The cluster of every node, numbered by first appearance; -1 for unclustered nodes."""
-        if self.clustering is None:
-            return np.full(self.n_nodes, -1)
-        return self.clustering.labels
+        return np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
 
     @property
     def clusterer(self) -> str | None:
@@ -102,7 +96,7 @@ class Release:
         return 0.0 if self.clustering is None else self.clustering.dbcvi
 
     @property
-    def names(self) -> NDArray[Any]:
+    def names(self) -> Array:
         """The names of the nodes, in node order."""
         return self.tree.names
 
@@ -134,8 +128,7 @@ class Release:
         Parameters
         ----------
         clusterer : str
-            The name of a clusterer, such as "dbmstclu", "levels" or "contraction", or "auto".
-            ``contraction`` needs a release of all weights.
+            A name such as "dbmstclu", "levels" or "contraction" (of all weights only), or "auto".
         min_cluster_size : int, default 1
             Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
         shift, scale : float, optional
@@ -145,11 +138,8 @@ class Release:
         -----
         *Privacy.* Post-processing: nothing but this release is read.
         """
-        return self.clustered(
-            ClusteringRequest(
-                clusterer=clusterer, min_cluster_size=min_cluster_size, shift=shift, scale=scale
-            )
-        )
+        numbers: Any = {"min_cluster_size": min_cluster_size, "shift": shift, "scale": scale}
+        return self.clustered(ClusteringRequest(clusterer=clusterer, **numbers))
 
     def clustered(self, request: ClusteringRequest) -> Release:
         """Return the same published values, clustered as requested; see `recluster`."""
@@ -219,13 +209,7 @@ class Release:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.published, self.statement, self.clustering)
-
-
-def _rebuilt(
-    published: Published, statement: PrivacyStatement, found: Clustering | None
-) -> Release:
-    return Release(published=published, statement=statement, clustering=found)
+        return partial(Release, **vars(self)), ()
 
 
 def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
@@ -264,7 +248,7 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     )
 
 
-def _check_labels(labels: NDArray[np.int64], tree: Tree) -> None:
+def _check_labels(labels: Ints, tree: Tree) -> None:
     if len(labels) != tree.n_nodes:
         raise InputError(f"{len(labels)} labels were given for {tree.n_nodes} nodes")
     of_clusters = labels[labels >= 0]
@@ -275,9 +259,7 @@ def _check_labels(labels: NDArray[np.int64], tree: Tree) -> None:
         )
 
 
-def _check_cuts(
-    cuts: NDArray[np.int64], labels: NDArray[np.int64], min_cluster_size: int, tree: Tree
-) -> None:
+def _check_cuts(cuts: Ints, labels: Ints, min_cluster_size: int, tree: Tree) -> None:
     """Check that the clusters are the pieces that the cuts leave, but for pieces too small."""
     is_cut = np.isin(tree.edge_ids, cuts)
     if np.count_nonzero(is_cut) != len(cuts):
@@ -289,10 +271,8 @@ def _check_cuts(
     if min_cluster_size == 1:
         fits = fits and not np.any(labels < 0)
     if not fits or np.any(sizes < min_cluster_size):
-        raise InputError(
-            "labels must tell apart the pieces that the cuts leave of the tree, with -1 for pieces "
-            "of fewer than min_cluster_size nodes"
-        )
+        what = "the pieces that the cuts leave of the tree, -1 those below min_cluster_size"
+        raise InputError(f"labels must tell apart {what}")
 
 
 def _finite(name: str, value: Any) -> float:
@@ -305,7 +285,7 @@ def _finite(name: str, value: Any) -> float:
     return number
 
 
-def _integers(name: str, values: Any) -> NDArray[np.int64]:
+def _integers(name: str, values: Any) -> Ints:
     """Return a read-only array of whole numbers."""
     given = np.asarray(values)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._files import written_at_once
 from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from numpy.typing import ArrayLike, NDArray
-
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.planning.result import Curve, Prediction
 
-    _Floats = NDArray[np.float64]
+_Array = Array
+_Floats = Floats
 
 #: Okabe and Ito's colours, which all kinds of colour vision can distinguish.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
 _UNCLUSTERED, _CUT, _PLAIN, _AUXILIARY = "#9a9a9a", "#bdbdbd", "#333333", "#777777"
 _LIGHT_TO_HEAVY = "#c9c9c9", "#8f8f8f", "#b00020"
 _BETWEEN_TREES = 6.0
-_EDGES_AS_PATHS = 500
-"""An SVG with more edges in a panel holds them as an image, or it would be far larger."""
+_EDGES_AS_PATHS = 500  # an SVG with more edges in a panel holds them as an image, to be smaller
 
 
 def check_format(path: Path) -> None:
@@ -95,7 +94,7 @@ def _height_of(points: _Floats) -> float:
     return float(np.clip(height / width if width > 0 else 2.0, 0.4, 1.4))
 
 
-def cluster_colours(labels: NDArray[Any]) -> NDArray[Any]:
+def cluster_colours(labels: _Array) -> _Array:
     """Return the colour of every label."""
     palette = np.array(_COLOURS)
     return np.where(labels < 0, _UNCLUSTERED, palette[labels % len(palette)])
@@ -106,10 +105,10 @@ class Panel:
     """One picture of several: edges between the points, and the cluster of every point."""
 
     title: str
-    sources: NDArray[Any]
-    targets: NDArray[Any]
+    sources: _Array
+    targets: _Array
     weights: _Floats  # from 0 to 1; shown as the colour of an edge
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
 
 
 def draw_panels(points: _Floats, panels: Sequence[Panel], *, path: Path, title: str) -> None:
@@ -199,9 +198,7 @@ def _draw_size(axes: Any, curve: Curve, colour: str) -> None:
     axes.plot(*zip(*controls, strict=True), "--", color=colour, linewidth=0.9)
 
 
-def _fan_layout(
-    n_nodes: int, sources: NDArray[Any], targets: NDArray[Any], lengths: _Floats
-) -> _Floats:
+def _fan_layout(n_nodes: int, sources: _Array, targets: _Array, lengths: _Floats) -> _Floats:
     """Return places such that no two edges of a tree cross, in linear time.
 
     Every subtree gets a fan as wide as its share of leaves (Felsenstein's equal-angle layout). The
@@ -210,7 +207,7 @@ def _fan_layout(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-    def adjacency(a: NDArray[Any], b: NDArray[Any]) -> Any:
+    def adjacency(a: _Array, b: _Array) -> Any:
         return coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n_nodes + 1,) * 2)
 
     _, tree = connected_components(adjacency(sources, targets), directed=False)
@@ -227,7 +224,7 @@ def _fan_layout(
 
 
 @kernel
-def _place(order: NDArray[Any], parent: NDArray[Any], length: _Floats, places: _Floats) -> None:
+def _place(order: _Array, parent: _Array, length: _Floats, places: _Floats) -> None:
     """Fill ``places``; ``order`` lists the root first and every other node after its parent."""
     n_nodes = len(order)
     leaves = np.zeros(n_nodes)

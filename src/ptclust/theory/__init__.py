@@ -4,117 +4,53 @@ Everything here reads private weights and returns numbers about them: it is for 
 eyes, and nothing of it may be published.
 """
 
-from ptclust.theory.bounds import (
-    Promise,
-    TheoremD,
-    certify_interval,
-    drawn_tree_excess,
-    excess_probability,
-    expected_drawn_tree_excess,
-    expected_excess,
-    expected_perturbed_tree_excess,
-    noise_allowance,
-    paper_exponent,
-    paper_utility_threshold,
-    partitioning_probability,
-    perturbed_tree_excess,
-    probability_of_no_larger_noise,
-    recovery_promise,
-    theorem_d,
-)
-from ptclust.theory.check import Check, check_clusters
-from ptclust.theory.cluster import (
-    ClustersVerdict,
-    ClusterVerdict,
-    ClusterWitness,
-    cluster_verdict,
-    clusters_verdict,
-    connected_in,
-    distances_from,
-    minimum_path_distance,
-)
-from ptclust.theory.homogeneity import (
-    ClusterHomogeneity,
-    Homogeneity,
-    alpha,
-    homogeneously_separable,
-    strong_homogeneity,
-    weak_homogeneity,
-)
-from ptclust.theory.partition import (
-    Partition,
-    as_partition,
-    cuts,
-    has_partitioning_topology,
-    is_cut,
-)
-from ptclust.theory.recovery import (
-    Condition,
-    RecoveryCertificate,
-    TheoremCheck,
-    certify_recovery,
-    recovered,
-    theorem_a,
-    theorem_b,
-    theorem_c,
-)
-from ptclust.theory.separation import (
-    TradeOff,
-    cluster_trade_offs,
-    exact_laplace_order_moment,
-    laplace_order_moments,
-    trade_off,
-)
-
-__all__ = [
-    "Check",
-    "ClusterHomogeneity",
-    "ClusterVerdict",
-    "ClusterWitness",
-    "ClustersVerdict",
-    "Condition",
-    "Homogeneity",
-    "Partition",
-    "Promise",
-    "RecoveryCertificate",
-    "TheoremCheck",
-    "TheoremD",
-    "TradeOff",
-    "alpha",
-    "as_partition",
-    "certify_interval",
-    "certify_recovery",
-    "check_clusters",
-    "cluster_trade_offs",
-    "cluster_verdict",
-    "clusters_verdict",
-    "connected_in",
-    "cuts",
-    "distances_from",
-    "drawn_tree_excess",
-    "exact_laplace_order_moment",
-    "excess_probability",
-    "expected_drawn_tree_excess",
-    "expected_excess",
-    "expected_perturbed_tree_excess",
-    "has_partitioning_topology",
-    "homogeneously_separable",
-    "is_cut",
-    "laplace_order_moments",
-    "minimum_path_distance",
-    "noise_allowance",
-    "paper_exponent",
-    "paper_utility_threshold",
-    "partitioning_probability",
-    "perturbed_tree_excess",
-    "probability_of_no_larger_noise",
-    "recovered",
-    "recovery_promise",
-    "strong_homogeneity",
-    "theorem_a",
-    "theorem_b",
-    "theorem_c",
-    "theorem_d",
-    "trade_off",
-    "weak_homogeneity",
-]
+from ptclust.theory.bounds import Promise as Promise
+from ptclust.theory.bounds import TheoremD as TheoremD
+from ptclust.theory.bounds import certify_interval as certify_interval
+from ptclust.theory.bounds import drawn_tree_excess as drawn_tree_excess
+from ptclust.theory.bounds import excess_probability as excess_probability
+from ptclust.theory.bounds import expected_drawn_tree_excess as expected_drawn_tree_excess
+from ptclust.theory.bounds import expected_excess as expected_excess
+from ptclust.theory.bounds import expected_perturbed_tree_excess as expected_perturbed_tree_excess
+from ptclust.theory.bounds import noise_allowance as noise_allowance
+from ptclust.theory.bounds import paper_exponent as paper_exponent
+from ptclust.theory.bounds import paper_utility_threshold as paper_utility_threshold
+from ptclust.theory.bounds import partitioning_probability as partitioning_probability
+from ptclust.theory.bounds import perturbed_tree_excess as perturbed_tree_excess
+from ptclust.theory.bounds import probability_of_no_larger_noise as probability_of_no_larger_noise
+from ptclust.theory.bounds import recovery_promise as recovery_promise
+from ptclust.theory.bounds import theorem_d as theorem_d
+from ptclust.theory.check import Check as Check
+from ptclust.theory.check import check_clusters as check_clusters
+from ptclust.theory.cluster import ClustersVerdict as ClustersVerdict
+from ptclust.theory.cluster import ClusterVerdict as ClusterVerdict
+from ptclust.theory.cluster import ClusterWitness as ClusterWitness
+from ptclust.theory.cluster import cluster_verdict as cluster_verdict
+from ptclust.theory.cluster import clusters_verdict as clusters_verdict
+from ptclust.theory.cluster import connected_in as connected_in
+from ptclust.theory.cluster import distances_from as distances_from
+from ptclust.theory.cluster import minimum_path_distance as minimum_path_distance
+from ptclust.theory.homogeneity import ClusterHomogeneity as ClusterHomogeneity
+from ptclust.theory.homogeneity import Homogeneity as Homogeneity
+from ptclust.theory.homogeneity import alpha as alpha
+from ptclust.theory.homogeneity import homogeneously_separable as homogeneously_separable
+from ptclust.theory.homogeneity import strong_homogeneity as strong_homogeneity
+from ptclust.theory.homogeneity import weak_homogeneity as weak_homogeneity
+from ptclust.theory.partition import Partition as Partition
+from ptclust.theory.partition import as_partition as as_partition
+from ptclust.theory.partition import cuts as cuts
+from ptclust.theory.partition import has_partitioning_topology as has_partitioning_topology
+from ptclust.theory.partition import is_cut as is_cut
+from ptclust.theory.recovery import Condition as Condition
+from ptclust.theory.recovery import RecoveryCertificate as RecoveryCertificate
+from ptclust.theory.recovery import TheoremCheck as TheoremCheck
+from ptclust.theory.recovery import certify_recovery as certify_recovery
+from ptclust.theory.recovery import recovered as recovered
+from ptclust.theory.recovery import theorem_a as theorem_a
+from ptclust.theory.recovery import theorem_b as theorem_b
+from ptclust.theory.recovery import theorem_c as theorem_c
+from ptclust.theory.separation import TradeOff as TradeOff
+from ptclust.theory.separation import cluster_trade_offs as cluster_trade_offs
+from ptclust.theory.separation import exact_laplace_order_moment as exact_laplace_order_moment
+from ptclust.theory.separation import laplace_order_moments as laplace_order_moments
+from ptclust.theory.separation import trade_off as trade_off

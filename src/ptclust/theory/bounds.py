@@ -21,22 +21,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust.errors import GraphError, UsageError
+from ptclust.graph import Graph
+from ptclust.mechanisms import Calibration
+from ptclust.mechanisms.exponential import TreeCalibration
+from ptclust.privacy.noise import Distribution, Noise
 from ptclust.theory.cluster import links_of_clusters
 from ptclust.theory.partition import Extremes, as_partition, check_connected, positive_weights
 from ptclust.theory.recovery import Condition, RecoveryCertificate
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from ptclust.graph import Graph
-    from ptclust.mechanisms import Calibration
-    from ptclust.mechanisms.exponential import TreeCalibration
-    from ptclust.privacy import Noise
+Exponent = float | TreeCalibration  # c, or what a mechanism was calibrated to
 
 _PAIR = 2  # a cluster of two nodes is never kept: two singletons have V_C = 1
 
@@ -115,9 +114,7 @@ class TheoremD:
     corrected: float  # what holds; see ``partitioning_probability``
 
 
-def partitioning_probability(
-    graph: Graph, labels: ArrayLike, exponent: float | TreeCalibration
-) -> float:
+def partitioning_probability(graph: Graph, labels: ArrayLike, exponent: Exponent) -> float:
     """Return how probably a tree of PAMST or Kruskal keeps every cluster in one piece, at least.
 
     It is the product over clusters i of (1 + x_i)^-(n_i - 1), where n_i is the size of the cluster
@@ -126,9 +123,7 @@ def partitioning_probability(
     with m_i boundary edges that are heavier than b_i by gap_i or more.
 
     Every cluster must be connected in the graph. ``exponent`` is c, where an edge is selected with
-    probability proportional to exp(-c w), or what a mechanism was calibrated to.
-
-    *Privacy.* None: for the curator's own eyes.
+    probability proportional to exp(-c w). *Privacy.* None: for the curator's own eyes.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
@@ -139,10 +134,8 @@ def partitioning_probability(
     partition = as_partition(labels, graph.n_nodes)
     bottleneck, n_pieces = links_of_clusters(graph, partition)
     if (torn := n_pieces - partition.n_clusters) > 0:
-        raise GraphError(
-            f"there are {torn} pieces more than there are clusters; every cluster must be "
-            "connected by edges of its own"
-        )
+        pieces = f"there are {torn} pieces more than there are clusters"
+        raise GraphError(f"{pieces}; every cluster must be connected by edges of its own")
     a, b = partition.cluster[graph.sources], partition.cluster[graph.targets]
     cross = a != b
     log_x = np.full(partition.n_clusters, -np.inf)
@@ -159,9 +152,8 @@ def theorem_d(
 ) -> TheoremD:
     """Return all three forms of Theorem D for the paper's PAMST.
 
-    The graph is connected, with positive weights, as is every cluster within itself. ``epsilon``
-    and ``utility_sensitivity`` are the paper's: Delta_u is 2 mu. *Privacy.* None: for the curator's
-    own eyes.
+    The graph is connected, as is every cluster within itself, and ``utility_sensitivity`` is the
+    paper's Delta_u = 2 mu. *Privacy.* None: for the curator's own eyes.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
@@ -183,26 +175,19 @@ def theorem_d(
     log_m = np.log(graph.n_edges)
     inside = np.exp(-(epsilon * gap + log_m) / (2.0 * utility_sensitivity * steps))
     outside = np.exp(-c * gap + log_m)
-    return TheoremD(
-        exponent=c,
-        printed=1.0 - float(n_steps @ inside),
-        supplement=1.0 - float(n_steps @ outside),
-        corrected=corrected,
-    )
+    printed, supplement = (1.0 - float(n_steps @ risk) for risk in (inside, outside))
+    return TheoremD(c, printed, supplement, corrected)
 
 
-def drawn_tree_excess(
-    exponent: float | TreeCalibration, n_steps: int, n_edges: int, gamma: float
-) -> float:
+def drawn_tree_excess(exponent: Exponent, n_steps: int, n_edges: int, gamma: float) -> float:
     """Return what the excess of a tree drawn by PAMST or Kruskal is at most, but for ``gamma``.
 
     Step j is off by at most (log(m - j) + E_j) / c with independent standard exponentials E_j, so
     the tree is by (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable.
     That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public.
 
-    ``exponent`` is c, where an edge is selected with probability proportional to exp(-c w), or what
-    a mechanism was calibrated to; ``n_steps`` is k and ``n_edges`` m, the numbers of edges of the
-    tree and of the graph; ``gamma`` is the probability with which the bound may fail.
+    ``exponent`` is c as in ``partitioning_probability``; ``n_steps`` is k and ``n_edges`` m, the
+    numbers of edges of the tree and of the graph.
 
     >>> round(drawn_tree_excess(100.0, n_steps=99, n_edges=800, gamma=0.05), 2)
     7.71
@@ -215,9 +200,7 @@ def drawn_tree_excess(
     return (log_choices + float(gammainccinv(n_steps, gamma))) / c if n_steps else 0.0
 
 
-def expected_drawn_tree_excess(
-    exponent: float | TreeCalibration, n_steps: int, n_edges: int
-) -> float:
+def expected_drawn_tree_excess(exponent: Exponent, n_steps: int, n_edges: int) -> float:
     """Return a bound on the mean excess of a tree drawn by PAMST or Kruskal.
 
     It is log(m! / (m - k)!) / c <= k log(m) / c.
@@ -294,8 +277,7 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
     noise, the shift is 0. The bounds hold for any weights of these extremes and are far from tight:
     a 0 says nothing.
 
-    There are two clusters at least, each connected within itself, as is the graph. *Privacy.* None:
-    for the curator's own eyes.
+    Graph and clusters, at least two, are connected. *Privacy.* None: for the curator's own eyes.
 
     >>> from ptclust import Sensitivity, plan
     >>> from ptclust.graph import Graph
@@ -312,8 +294,7 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
     deviation = calibration.weights.standard_deviation
     allowance = 0.0
     if len(within) and len(across) and within.min() > 0:
-        ends = (within.min(), within.max(), across.min(), across.max())
-        a, b, c, d = (float(end) for end in ends)
+        a, b, c, d = (float(end(part)) for part in (within, across) for end in (np.min, np.max))
         sizes = {"smallest": int(partition.sizes.min()), "largest": int(partition.sizes.max())}
         counts = {"n_nodes": graph.n_nodes, "n_clusters": partition.n_clusters}
         allowance = max(0.0, min(noise_allowance(a, b, c, d, **sizes, **counts), a - deviation))
@@ -323,9 +304,7 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
         n_draws = graph.topology.n_tree_edges
     quiet = 0.0
     if allowance > 0:
-        laplace = calibration.weights.distribution == "laplace"
-        kind: Literal["laplace", "gaussian"] = "laplace" if laplace else "gaussian"
-        scale = calibration.weights.scale
+        scale, kind = calibration.weights.scale, calibration.weights.distribution
         quiet = probability_of_no_larger_noise(allowance, n_draws, scale=scale, noise=kind)
     return Promise(calibration.mechanism, tree, allowance, (1.0 if tree is None else tree) * quiet)
 
@@ -397,11 +376,7 @@ def noise_allowance(
 
 
 def probability_of_no_larger_noise(
-    allowance: float,
-    n_draws: int,
-    *,
-    scale: float,
-    noise: Literal["laplace", "gaussian"] = "laplace",
+    allowance: float, n_draws: int, *, scale: float, noise: Distribution = "laplace"
 ) -> float:
     """Return the probability that ``n_draws`` independent noises are all within ``allowance``.
 
@@ -410,7 +385,7 @@ def probability_of_no_larger_noise(
     >>> round(probability_of_no_larger_noise(0.04, 99, scale=0.004), 4)
     0.9955
     """
-    if noise not in ("laplace", "gaussian"):
+    if noise not in get_args(Distribution):
         raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
     if not (allowance >= 0 and scale > 0 and n_draws >= 0):
         given = f"{allowance!r}, {n_draws!r} and {scale!r}"
@@ -477,7 +452,7 @@ def _log_choices(n_steps: int, n_edges: int) -> float:
     return math.fsum(math.log(n_edges - j) for j in range(n_steps))
 
 
-def _exponent(exponent: float | TreeCalibration) -> float:
+def _exponent(exponent: Exponent) -> float:
     c = exponent if isinstance(exponent, int | float) else exponent.exponent
     _check_positive("an exponent", c)
     return c

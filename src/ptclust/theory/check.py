@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from numpy.typing import ArrayLike
+
+from ptclust.graph import Graph
+from ptclust.graph.labels import read_labels
+from ptclust.pipeline import GraphFile
+from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.theory.bounds import Promise, TheoremD, recovery_promise, theorem_d
 from ptclust.theory.cluster import ClustersVerdict, clusters_verdict
 from ptclust.theory.homogeneity import Homogeneity, strong_homogeneity, weak_homogeneity
 from ptclust.theory.partition import as_partition, check_connected, has_partitioning_topology
 from ptclust.theory.recovery import RecoveryCertificate, TheoremCheck, certify_recovery, recovered
+from ptclust.trees import minimum_spanning_tree
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from numpy.typing import ArrayLike
-
-    from ptclust.graph import Graph
-    from ptclust.pipeline import GraphFile
-    from ptclust.planning.plan import Plan, PlanRequest
-
-    Progress = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -77,30 +76,23 @@ class Check:
                 line += f"tree keeps the clusters whole {promise.tree:.4g}, "
             lines.append(f"{line}exact recovery {promise.recovery:.4g}")
         if not any(promise.noise_allowance for promise in self.promises):
-            lines.append(
-                "  No recovery is promised under noise: heaviest^2 / lightest within clusters "
-                "would have to lie well below the lightest edge across."
-            )
-        lines.append(
-            "Probabilities are lower bounds, and far from tight; '>' is what the plan chose."
-        )
-        if self.paper is not None:
-            lines.append(
-                "Theorem D for the paper's PAMST with half of epsilon: "
-                f"{self.paper.corrected:.4g}, corrected; as printed {self.paper.printed:.4g}, "
-                f"in the supplement {self.paper.supplement:.4g} (neither holds)"
-            )
+            none = "  No recovery is promised under noise: heaviest^2 / lightest within clusters"
+            lines.append(f"{none} would have to lie well below the lightest edge across.")
+        lines += ["Probabilities are lower bounds, and far from tight; '>' is what the plan chose."]
+        if (paper := self.paper) is not None:
+            false = f"as printed {paper.printed:.4g}, in the supplement {paper.supplement:.4g}"
+            line = f"Theorem D for the paper's PAMST with half of epsilon: {paper.corrected:.4g}"
+            lines.append(f"{line}, corrected; {false} (neither holds)")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as numbers, truth values and short lists."""
         counts = {name: getattr(self, name) for name in ("n_nodes", "n_edges", "n_clusters")}
-        offenders = self.definition.offenders.tolist()
-        forms = ("corrected", "printed", "supplement")
+        definition, forms = self.definition, ("corrected", "printed", "supplement")
         return {
             "private": False,
             **counts,
-            "definition": {"holds": self.definition.holds, "offenders": offenders},
+            "definition": {"holds": definition.holds, "offenders": definition.offenders.tolist()},
             "weak_homogeneity": _homogeneity(self.weak),
             "strong_homogeneity": _homogeneity(self.strong),
             "partitioning_topology": self.partitioning,
@@ -136,8 +128,6 @@ def check_clusters(
     >>> found.definition.holds, found.strong.holds, found.recovered.holds, found.certificate.holds
     (True, True, True, True)
     """
-    from ptclust.trees import minimum_spanning_tree
-
     check_connected(graph, "a check")
     partition = as_partition(labels, graph.n_nodes)
     progress("Definition of a cluster")
@@ -146,6 +136,7 @@ def check_clusters(
     weak, strong = weak_homogeneity(graph, labels), strong_homogeneity(graph, labels)
     progress("Minimum spanning tree and DBMSTClu")
     tree = minimum_spanning_tree(graph)
+    whole = has_partitioning_topology(tree, labels)
     found, certificate = recovered(tree, labels), certify_recovery(tree, labels)
     promises: tuple[Promise, ...] = ()
     paper = None
@@ -156,29 +147,14 @@ def check_clusters(
         if plan.request.sensitivity.linf is not None and plan.budget.delta == 0:
             half, double = float(plan.budget.epsilon) / 2, 2 * float(plan.request.sensitivity.linf)
             paper = theorem_d(graph, labels, epsilon=half, utility_sensitivity=double)
-    return Check(
-        n_nodes=graph.n_nodes,
-        n_edges=graph.n_edges,
-        n_clusters=partition.n_clusters,
-        definition=definition,
-        weak=weak,
-        strong=strong,
-        partitioning=has_partitioning_topology(tree, labels),
-        recovered=found,
-        certificate=certificate,
-        plan=plan,
-        promises=promises,
-        paper=paper,
-    )
+    size = graph.n_nodes, graph.n_edges, partition.n_clusters
+    return Check(*size, definition, weak, strong, whole, found, certificate, plan, promises, paper)
 
 
 def check_file(
     file: GraphFile, clusters: Path, request: PlanRequest | None, *, progress: Progress
 ) -> Check:
     """Check the clusters that a table gives for the graph in a file, planned as requested."""
-    from ptclust.graph.labels import read_labels
-    from ptclust.planning.plan import make_plan
-
     progress(f"Reading {file.path.name}")
     graph = file.read()
     labels = read_labels(clusters, graph.topology)

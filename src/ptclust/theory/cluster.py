@@ -18,12 +18,15 @@ tree of its distances, is below its *separation* t. docs/proofs/clusters.md has 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
+from ptclust._types import Array, Floats, Ints
+from ptclust.clustering import WeightedTree
 from ptclust.errors import UsageError
+from ptclust.graph import Graph
 from ptclust.theory.partition import (
     Extremes,
     Partition,
@@ -35,17 +38,7 @@ from ptclust.theory.partition import (
 )
 from ptclust.trees.mst import minimum_spanning_edges
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.clustering import WeightedTree
-    from ptclust.graph import Graph
-
-    _Ints = NDArray[np.int64]
-    _Floats = NDArray[np.float64]
-
-SMALLEST = 3
-"""The least number of nodes of a cluster, by the paper's Definition."""
+SMALLEST = 3  # the least number of nodes of a cluster, by the paper's Definition
 
 
 def minimum_path_distance(graph: Graph, u: int, v: int) -> float:
@@ -64,7 +57,7 @@ def minimum_path_distance(graph: Graph, u: int, v: int) -> float:
     return float(distances_from(graph, [u])[v])
 
 
-def distances_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.float64]:
+def distances_from(graph: Graph, nodes: ArrayLike) -> Floats:
     """Return the distance of every node to the nearest of ``nodes``, infinite if there is no path.
 
     Takes O(m log n). *Privacy.* None: for the curator's own eyes.
@@ -76,7 +69,7 @@ def distances_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.float64]:
     return _voronoi_cells(graph, nodes)[0]
 
 
-def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[Floats, Array]:
     """Return how far every node is from the nearest of ``nodes``, and which that is, if any."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
@@ -96,7 +89,7 @@ def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[NDArray[np.float64],
 class ClusterWitness:
     """A split of C that violates the Definition: an intruder is as near to C1 as C2 is."""
 
-    part: _Ints  # C1, ascending
+    part: Ints  # C1, ascending
     intruder: int  # a node of D outside C
     to_rest: float  # d(C1, C2)
     to_intruder: float  # d(C1, intruder), no larger
@@ -133,12 +126,12 @@ class ClusterVerdict:
 class ClustersVerdict(VerdictByCluster):
     """Which clusters of a partition are clusters by the Definition, in V; of those with a label."""
 
-    sizes: _Ints
-    links: _Floats  # heaviest edge that each cluster needs to hang together; infinite if in pieces
-    separations: _Floats  # the lightest edge that leaves each cluster; infinite if none does
+    sizes: Ints
+    links: Floats  # heaviest edge that each cluster needs to hang together; infinite if in pieces
+    separations: Floats  # the lightest edge that leaves each cluster; infinite if none does
 
     @property
-    def offenders(self) -> _Ints:
+    def offenders(self) -> Ints:
         """The labels of those that are not; ``cluster_verdict`` finds a violating split of one."""
         return self.labels[~self.cluster_holds]
 
@@ -152,8 +145,9 @@ class ClustersVerdict(VerdictByCluster):
                 why = f"a cluster has at least {SMALLEST} nodes"
             return f"cluster {self.labels[k]}, {self.sizes[k]} node(s): {why}"
 
-        by = "clusters by the Definition"
-        return self._described(by, f"no {by}", offender)
+        return self._described(
+            "clusters by the Definition", "no clusters by the Definition", offender
+        )
 
 
 def cluster_verdict(
@@ -161,8 +155,7 @@ def cluster_verdict(
 ) -> ClusterVerdict:
     """Decide whether ``nodes`` are a cluster by the paper's Definition; if not, show why.
 
-    The weights are positive. ``nodes`` are C, by node number, and ``within`` is D, of which they
-    are a part; by default all nodes. Paths may leave it.
+    ``nodes`` are C, by number, and ``within`` is D, by default all nodes. Paths may leave D.
 
     Notes
     -----
@@ -202,7 +195,7 @@ def cluster_verdict(
         return ClusterVerdict(False, len(c), np.nan, np.nan, None)
     whole = len(d) == graph.n_nodes
     bridges = _edges_within(graph, c) if whole else _bridges_between_cells(graph, c, rest)
-    return _verdict(graph, c, rest, bridges, summed=not whole)
+    return _verdict(graph, c, rest, bridges, not whole)
 
 
 def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
@@ -229,7 +222,7 @@ def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
     return ClustersVerdict(partition.labels[:k], holds[:k], sizes, links[:k], separations[:k])
 
 
-def links_of_clusters(graph: Graph, partition: Partition) -> tuple[_Floats, int]:
+def links_of_clusters(graph: Graph, partition: Partition) -> tuple[Floats, int]:
     """Return the link of every cluster, and in how many pieces all clusters are by their own edges.
 
     The link is infinite if these edges do not connect the cluster, and 0 of a single node.
@@ -265,15 +258,15 @@ def connected_in(tree: WeightedTree, nodes: ArrayLike) -> bool:
 class _Bridges:
     """Edges between nodes of C that decide its link, and how far D - C is from C."""
 
-    sources: NDArray[Any]  # one end of each, as a place in C
-    targets: NDArray[Any]
-    lengths: _Floats
+    sources: Array  # one end of each, as a place in C
+    targets: Array
+    lengths: Floats
     separation: float = np.inf
     nearest: int = 0  # where in C the separation is attained
     intruder: int = -1  # where in D - C; -1 if that is empty
 
 
-def _edges_within(graph: Graph, c: _Ints) -> _Bridges:
+def _edges_within(graph: Graph, c: Ints) -> _Bridges:
     """D = V: the edges of G restricted to C, and the lightest edge that leaves it."""
     place = np.full(graph.n_nodes, -1)
     place[c] = np.arange(len(c))
@@ -288,7 +281,7 @@ def _edges_within(graph: Graph, c: _Ints) -> _Bridges:
     return _Bridges(*bridges, graph.weights[edge], max(a[edge], b[edge]), int(intruder))
 
 
-def _bridges_between_cells(graph: Graph, c: _Ints, rest: _Ints) -> _Bridges:
+def _bridges_between_cells(graph: Graph, c: Ints, rest: Ints) -> _Bridges:
     """Return Mehlhorn's bridges: each edge between two Voronoi cells of C, as long as its path."""
     distance, nearest = _voronoi_cells(graph, c)
     cell = np.where(nearest >= 0, np.searchsorted(c, nearest), -1)
@@ -302,9 +295,7 @@ def _bridges_between_cells(graph: Graph, c: _Ints, rest: _Ints) -> _Bridges:
     return _Bridges(*bridges, distance[intruder], max(cell[intruder], 0), int(intruder))
 
 
-def _verdict(
-    graph: Graph, c: _Ints, rest: _Ints, bridges: _Bridges, *, summed: bool
-) -> ClusterVerdict:
+def _verdict(graph: Graph, c: Ints, rest: Ints, bridges: _Bridges, summed: bool) -> ClusterVerdict:
     tree = minimum_spanning_edges(bridges.sources, bridges.targets, bridges.lengths, len(c))
     lengths = bridges.lengths[tree]
     link = float(lengths.max()) if len(tree) == len(c) - 1 else np.inf

@@ -15,13 +15,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
+from ptclust._types import Array, Bools, Floats
+from ptclust.clustering import WeightedTree
 from ptclust.errors import UsageError, WeightError
+from ptclust.graph import Graph
 from ptclust.theory.partition import (
     Extremes,
     VerdictByCluster,
@@ -29,15 +33,6 @@ from ptclust.theory.partition import (
     edges_among,
     positive_weights,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.clustering import WeightedTree
-    from ptclust.graph import Graph
-
-    _Floats = NDArray[np.float64]
-    _Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -65,10 +60,10 @@ class Homogeneity(VerdictByCluster):
     """Which clusters are homogeneous, weakly or strongly; unclustered nodes come last."""
 
     kind: Literal["weak", "strong"]
-    alpha: _Floats
-    heaviest: _Floats
-    lightest: _Floats
-    crossing: _Floats
+    alpha: Floats
+    heaviest: Floats
+    lightest: Floats
+    crossing: Floats
 
     @property
     def offenders(self) -> tuple[ClusterHomogeneity, ...]:
@@ -107,9 +102,8 @@ def alpha(weights: ArrayLike) -> float:
 def homogeneously_separable(tree: WeightedTree, nodes: ArrayLike | None, s: float) -> bool:
     """Whether H_T(s) holds of the tree restricted to some nodes: alpha_T max w < w(s).
 
-    The weights of the tree, or forest, are positive. ``nodes`` are those, by number, to which it is
-    restricted, None for all; without an edge there the condition holds. ``s`` is the weight w(s) of
-    the separating edge.
+    ``nodes`` are node numbers, or None for all; without an edge there the condition holds. ``s`` is
+    the weight w(s) of the separating edge. All weights are positive.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
@@ -184,12 +178,12 @@ def _ratio(heaviest: Any, lightest: Any) -> Any:
         return np.where(np.asarray(heaviest) > 0, np.divide(heaviest, lightest), 1.0)
 
 
-def _is_separable(heaviest: _Floats, lightest: _Floats, s: _Floats) -> _Bools:
+def _is_separable(heaviest: Floats, lightest: Floats, s: Floats) -> Bools:
     """Whether heaviest^2 < s * lightest, exactly; of no edge, 0 and infinity, it holds."""
     with np.errstate(over="ignore"):
         left, right = heaviest * heaviest, s * lightest
     # Rounding keeps order: what differs after it differed before, in the same direction.
-    holds: _Bools = left < right
+    holds: Bools = left < right
     missing = np.isinf(right) & (np.isinf(lightest) | np.isinf(s))
     same = heaviest == lightest
     holds = np.where(same, heaviest < s, holds | missing)
@@ -201,17 +195,11 @@ def _is_separable(heaviest: _Floats, lightest: _Floats, s: _Floats) -> _Bools:
 
 @kernel
 def _find_usable(
-    order: NDArray[Any],
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    weights: _Floats,
-    parent: NDArray[Any],
-    usable: _Bools,
+    order: Array, sources: Array, targets: Array, weights: Floats, parent: Array, usable: Bools
 ) -> None:
-    """Find which edges some minimum spanning tree holds: no strictly lighter edges join their ends.
+    """Find the usable edges by Kruskal's algorithm, a class of equal weight at a time.
 
-    Kruskal's algorithm by classes of equal weight. ``order`` sorts the edges by weight, in any
-    order within a class; ``parent`` is ``arange`` on entry.
+    ``order`` sorts the edges by weight, in any order within a class; ``parent`` is an ``arange``.
     """
     begin = 0
     while begin < len(order):
@@ -222,8 +210,7 @@ def _find_usable(
             usable[edge] = find(parent, sources[edge]) != find(parent, targets[edge])
             end += 1
         for i in range(begin, end):
-            a = find(parent, sources[order[i]])
-            b = find(parent, targets[order[i]])
+            a, b = find(parent, sources[order[i]]), find(parent, targets[order[i]])
             if a != b:
                 union(parent, a, b)
         begin = end

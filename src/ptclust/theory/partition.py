@@ -6,24 +6,17 @@ functions of the theory ask of nodes, labels and weights is here, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ptclust._types import Array, Bools, Floats, Ints
+from ptclust.clustering import WeightedTree
 from ptclust.errors import GraphError, UsageError, WeightError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.clustering import WeightedTree
-    from ptclust.graph import Graph
-
-    _Ints = NDArray[np.int64]
-    _Floats = NDArray[np.float64]
-    _Bools = NDArray[np.bool_]
+from ptclust.graph import Graph
 
 _LISTED = 10
 
@@ -32,9 +25,9 @@ _LISTED = 10
 class Partition:
     """Clusters numbered 0 to K - 1: by ascending label, then the unclustered nodes, one by one."""
 
-    cluster: _Ints  # the cluster of every node
-    labels: _Ints  # the label of every cluster, as it was given; -1 for an unclustered node
-    sizes: _Ints  # number of nodes of every cluster
+    cluster: Ints  # the cluster of every node
+    labels: Ints  # the label of every cluster, as it was given; -1 for an unclustered node
+    sizes: Ints  # number of nodes of every cluster
 
     @property
     def n_clusters(self) -> int:
@@ -76,7 +69,7 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
     return Partition(cluster, labelled, np.bincount(cluster))
 
 
-def is_cut(tree: WeightedTree, labels: ArrayLike) -> _Bools:
+def is_cut(tree: WeightedTree, labels: ArrayLike) -> Bools:
     """Return, for every edge of the tree in its order, whether it joins two clusters.
 
     >>> from ptclust.graph import Topology
@@ -85,11 +78,11 @@ def is_cut(tree: WeightedTree, labels: ArrayLike) -> _Bools:
     array([False,  True, False])
     """
     cluster = as_partition(labels, tree.n_nodes).cluster
-    joins_two: _Bools = cluster[tree.sources] != cluster[tree.targets]
+    joins_two: Bools = cluster[tree.sources] != cluster[tree.targets]
     return joins_two
 
 
-def cuts(tree: WeightedTree, labels: ArrayLike) -> NDArray[Any]:
+def cuts(tree: WeightedTree, labels: ArrayLike) -> Array:
     """Return Cut_G(T): the ids, in the graph, of the edges of the tree that join two clusters.
 
     >>> from ptclust.graph import Topology
@@ -103,26 +96,15 @@ def cuts(tree: WeightedTree, labels: ArrayLike) -> NDArray[Any]:
 def has_partitioning_topology(
     tree: WeightedTree, labels: ArrayLike, form: Literal["meant", "printed"] = "meant"
 ) -> bool:
-    """Whether cutting Cut_G(T) leaves exactly the clusters.
+    """Whether cutting Cut_G(T) leaves exactly the clusters; every node labelled -1 is one.
 
-    Parameters
-    ----------
-    tree : Tree
-        A spanning tree, or forest; it needs no weights.
-    labels : array_like of int
-        The cluster of every node; every node labelled -1 is a cluster of its own.
-    form : {"meant", "printed"}
-        As meant, every cluster induces a connected subtree; of a connected tree that is to say that
-        there are K - 1 cuts. As printed, exactly one edge of the tree joins each pair of clusters.
+    As *meant*, every cluster induces a connected subtree; of a connected tree that is to say that
+    there are K - 1 cuts. As *printed*, exactly one edge of the tree joins each pair of clusters.
 
-    Notes
-    -----
     For K <= 2 clusters of a connected tree the two forms agree. For K >= 3 they exclude each other:
     K connected clusters, joined each to each, would close a cycle. What has the printed form then,
     such as a path through clusters 0, 1, 2 and 0 again, falls into more than K pieces.
 
-    Examples
-    --------
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
     >>> path = Tree(Topology([0, 1, 2, 3, 4], [1, 2, 3, 4, 5]))
@@ -149,9 +131,9 @@ def has_partitioning_topology(
 class Extremes:
     """The weights of the heaviest and lightest edges of every cluster."""
 
-    heaviest: _Floats  # within; 0 if it has no edge
-    lightest: _Floats  # within; infinite if it has no edge
-    crossing: _Floats  # the lightest edge that leaves it; infinite if none does
+    heaviest: Floats  # within; 0 if it has no edge
+    lightest: Floats  # within; infinite if it has no edge
+    crossing: Floats  # the lightest edge that leaves it; infinite if none does
 
     @classmethod
     def of(cls, graph: Graph, partition: Partition, edges: Any = slice(None)) -> Extremes:
@@ -171,8 +153,8 @@ class Extremes:
 class VerdictByCluster:
     """Of which clusters of a partition a condition holds; every array has an entry a cluster."""
 
-    labels: _Ints  # as they were given, ascending; -1 for an unclustered node
-    cluster_holds: _Bools
+    labels: Ints  # as they were given, ascending; -1 for an unclustered node
+    cluster_holds: Bools
 
     @property
     def holds(self) -> bool:
@@ -191,15 +173,14 @@ class VerdictByCluster:
         return "\n".join(lines)
 
 
-def positive_weights(graph: Graph | WeightedTree, what: str) -> _Floats:
+def positive_weights(graph: Graph | WeightedTree, what: str) -> Floats:
     """Return the weights; raise WeightError, naming ``what``, unless all are positive."""
     bad = np.flatnonzero(~(graph.weights > 0))
     if len(bad):
         a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
-        raise WeightError(
-            f"{what} needs positive weights, and the edge {a!r} - {b!r} has a weight of zero or "
-            f"less ({len(bad)} such weights in all); shift the weights, or merge such nodes"
-        )
+        edge = f"the edge {a!r} - {b!r} has a weight of zero or less"
+        shift = f"({len(bad)} such weights in all); shift the weights, or merge such nodes"
+        raise WeightError(f"{what} needs positive weights, and {edge} {shift}")
     return graph.weights
 
 
@@ -209,14 +190,13 @@ def check_connected(graph: Graph, what: str) -> None:
         raise GraphError(f"{what} needs a connected graph, not {n:,} components; take them singly")
 
 
-def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> _Ints:
+def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> Ints:
     """Return a set of nodes as ascending distinct numbers; raise UsageError if they are none."""
     array = np.asarray(nodes)
     if array.size and (array.ndim != 1 or not np.issubdtype(array.dtype, np.integer)):
-        raise UsageError(
-            f"{what} must be one-dimensional node numbers, not {array.ndim}-dimensional "
-            f"{array.dtype}; np.flatnonzero makes numbers of a mask, graph.names holds the names"
-        )
+        given = f"must be one-dimensional node numbers, not {array.ndim}-dimensional {array.dtype}"
+        use = "np.flatnonzero makes numbers of a mask, graph.names holds the names"
+        raise UsageError(f"{what} {given}; {use}")
     numbers = np.unique(array).astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= n_nodes)]
     if len(outside):
@@ -225,9 +205,9 @@ def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> _Ints:
     return numbers
 
 
-def edges_among(nodes: ArrayLike, tree: WeightedTree) -> _Bools:
+def edges_among(nodes: ArrayLike, tree: WeightedTree) -> Bools:
     """Return which edges of the tree have both ends among ``nodes``."""
     chosen = np.zeros(tree.n_nodes, dtype=bool)
     chosen[node_numbers(nodes, tree.n_nodes)] = True
-    among: _Bools = chosen[tree.sources] & chosen[tree.targets]
+    among: Bools = chosen[tree.sources] & chosen[tree.targets]
     return among

@@ -26,38 +26,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._components import find, label_components, union
 from ptclust._kernel import kernel
-from ptclust.clustering import dbcvi, dbmstclu
+from ptclust._types import Array, Bools, Floats, Ints
+from ptclust.clustering import WeightedTree, dbcvi, dbmstclu
 from ptclust.clustering.dbcvi import cluster_validity, validity
 from ptclust.clustering.dbmstclu import check_weights, rooted
+from ptclust.clustering.dbmstclu._kernel import RootedForest
 from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.errors import GraphError
-from ptclust.theory.partition import as_partition, has_partitioning_topology, is_cut
+from ptclust.theory.partition import Partition, as_partition, has_partitioning_topology, is_cut
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.clustering import WeightedTree
-    from ptclust.clustering.dbmstclu._kernel import RootedForest
-    from ptclust.theory.partition import Partition
-
-    _Ints = NDArray[np.int64]
-    _Floats = NDArray[np.float64]
-    _Bools = NDArray[np.bool_]
-
+# By how much, in units of N * DBCVI, a condition has to hold: DBMSTClu compares on a grid of
+# 2**-24 = 6e-8, and rounding errors stay below that up to 1e8 nodes.
 MARGIN = 1e-6
-"""By how much, in units of N * DBCVI, a condition has to hold.
-
-DBMSTClu compares on a grid of 2**-24 = 6e-8, and rounding errors stay below that up to 1e8 nodes.
-"""
-_WORK_PER_NODE = 16
-"""Sweeps over parts are given up beyond this: a certificate less, and never a wrong one."""
-
+_WORK_PER_NODE = 16  # sweeps over parts are given up beyond this: a certificate less, none wrong
 _MEANING = {
     "partition": "every cluster is one piece of the tree, and there are at least two",
     "order": "edges within clusters are lighter than all edges across",
@@ -163,8 +151,8 @@ def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 class _Run:
     """What DBMSTClu did, by positions of edges in the tree."""
 
-    made: _Ints
-    across: _Bools
+    made: Ints
+    across: Bools
 
     @classmethod
     def of(cls, tree: WeightedTree, labels: ArrayLike) -> _Run:
@@ -178,7 +166,7 @@ class _Run:
         return int(np.count_nonzero(self.across))
 
 
-def _index_after_each_cut(tree: WeightedTree, made: _Ints) -> _Floats:
+def _index_after_each_cut(tree: WeightedTree, made: Ints) -> Floats:
     """Return N * DBCVI after the cuts ``made`` and each other edge; -inf for those made."""
     edges = np.arange(len(tree.weights))
     values = np.full(len(edges), -np.inf)
@@ -237,18 +225,16 @@ class RecoveryCertificate:
         if any(one.name in _NECESSARY and one.margin < -MARGIN for one in self.failed):
             lines.append("  DBMSTClu does not return these clusters: what fails is necessary, too.")
         elif not self.holds:
-            lines.append(
-                "  DBMSTClu may return these clusters all the same: what fails suffices, no more."
-            )
+            same = "DBMSTClu may return these clusters all the same"
+            lines.append(f"  {same}: what fails suffices, no more.")
         return "\n".join(lines)
 
 
 def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertificate:
     """Certify that DBMSTClu, run on this tree, returns exactly these clusters.
 
-    The tree is connected, with positive weights; every node labelled -1 is a cluster of its own. If
-    the certificate does not hold, DBMSTClu may still return the clusters. Time is linear in the
-    nodes, but for sorts of the clusters.
+    The tree is connected, with positive weights; every node labelled -1 is a cluster of its own.
+    Time is linear in the nodes, but for sorts of the clusters.
 
     Notes
     -----
@@ -278,7 +264,8 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
     else:
         found.append(_order(tree, across))
     if found[-1].holds:
-        clusters = _Clusters.of(tree, partition, across)
+        c, d = float(tree.weights[across].min()), float(tree.weights[across].max())
+        clusters = _Clusters(c, d, partition.sizes, cluster_validity(tree, partition.cluster))
         sweep = _Sweep.of(tree, partition)
         found += _conditions_within(tree, partition, clusters, sweep)
         if n_clusters > 2:
@@ -292,14 +279,8 @@ class _Clusters:
 
     lightest: float  # c
     heaviest: float  # d
-    size: _Ints
-    validity: _Floats  # v_i
-
-    @classmethod
-    def of(cls, tree: WeightedTree, partition: Partition, across: _Bools) -> _Clusters:
-        weights = tree.weights[across]
-        v = cluster_validity(tree, partition.cluster)
-        return cls(float(weights.min()), float(weights.max()), partition.sizes, v)
+    size: Ints
+    validity: Floats  # v_i
 
 
 @dataclass(frozen=True)
@@ -307,7 +288,7 @@ class _Sweep:
     """The rooted tree, by preorder numbers, and what cuts within its clusters would leave."""
 
     forest: RootedForest
-    cluster: _Ints
+    cluster: Ints
     sides: _Sides
 
     @classmethod
@@ -320,12 +301,12 @@ class _Sweep:
         return cls(forest, cluster, sides)
 
     @property
-    def tops(self) -> _Ints:
+    def tops(self) -> Ints:
         """Return the topmost node of every cluster: the clusters in preorder."""
         return np.flatnonzero(~self.sides.within)
 
 
-def _order(tree: WeightedTree, across: _Bools) -> Condition:
+def _order(tree: WeightedTree, across: Bools) -> Condition:
     within = np.where(across, 0.0, tree.weights)
     edge = int(within.argmax())
     lightest = float(tree.weights[across].min())
@@ -340,10 +321,10 @@ def _conditions_within(
     inner = np.flatnonzero(sides.within)
     home, weight = cluster[inner], forest.weight[inner]
     size = clusters.size[home]
-    q = sides.n_below[inner], size - sides.n_below[inner]
-    x = sides.validity_below[inner], sides.validity_above[inner]
+    q = [sides.n_below[inner], size - sides.n_below[inner]]
+    x = [sides.validity_below[inner], sides.validity_above[inner]]
 
-    def worst(name: str, margin: _Floats) -> Condition:
+    def worst(name: str, margin: Floats) -> Condition:
         if not len(margin):
             return Condition(name, math.inf)
         i = int(margin.argmin())
@@ -362,13 +343,8 @@ def _conditions_within(
 
 
 def _preference(
-    clusters: _Clusters,
-    home: _Ints,
-    weight: _Floats,
-    q: tuple[_Ints, _Ints],
-    x: tuple[_Floats, _Floats],
-    both: _Bools,
-) -> _Floats:
+    clusters: _Clusters, home: Ints, weight: Floats, q: list[Ints], x: list[Floats], both: Bools
+) -> Floats:
     """Return by how much a cut between clusters beats the cut of every edge within one.
 
     ``both`` says of which edges both sides may have other clusters attached.
@@ -388,7 +364,7 @@ def _preference(
     return np.where(both, np.minimum(margin, apart), margin)
 
 
-def _smallest_others(values: _Floats | _Ints) -> tuple[_Floats, _Floats]:
+def _smallest_others(values: Floats | Ints) -> tuple[Floats, Floats]:
     """Return, for each of three clusters or more, the smallest two values among the others."""
     order = np.argsort(values, kind="stable")[:3]
     first, second, third = values[order].astype(np.float64)
@@ -405,12 +381,8 @@ def _progress(tree: WeightedTree, clusters: _Clusters, sweep: _Sweep) -> Conditi
     tops, forest, sides = sweep.tops, sweep.forest, sweep.sides
     rank = np.empty(len(tops), np.int64)
     rank[sweep.cluster[tops]] = np.arange(len(tops))
-    inner = _ClusterTree(
-        parent=rank[sweep.cluster[forest.parent[tops]]],
-        weight=forest.weight[tops],
-        size=sides.n_below[tops],
-        heaviest=sides.heaviest_below[tops],
-    )
+    parent, weight = rank[sweep.cluster[forest.parent[tops]]], forest.weight[tops]
+    inner = _ClusterTree(parent, weight, sides.n_below[tops], sides.heaviest_below[tops])
     edges = 1 + np.argsort(inner.weight[1:], kind="stable")
     heaviest = inner.weight[edges]
     merges = _merged(inner, edges)
@@ -430,7 +402,7 @@ def _progress(tree: WeightedTree, clusters: _Clusters, sweep: _Sweep) -> Conditi
     return Condition("progress", float(margin[least]), edge=edge)
 
 
-def _merged(tree: _ClusterTree, edges: _Ints) -> _Merges:
+def _merged(tree: _ClusterTree, edges: Ints) -> _Merges:
     n = len(edges)
     merges = _Merges(
         sides=np.empty((n, 2), np.int64),
@@ -450,18 +422,18 @@ def _merged(tree: _ClusterTree, edges: _Ints) -> _Merges:
 class _Sides(NamedTuple):
     """Both sides, within its cluster, of the edge above every node in preorder."""
 
-    n_below: _Ints  # nodes at and below the node
-    cuts_below: _Ints  # edges that leave the cluster at or below it
-    within: _Bools  # whether the edge above it is within a cluster
-    heaviest_below: _Floats  # heaviest edge below it
-    heaviest_above: _Floats  # heaviest edge of the cluster on the other side
-    validity_below: _Floats  # V_C of what a cut of the edge would leave below
-    validity_above: _Floats  # and of the rest of the cluster
+    n_below: Ints  # nodes at and below the node
+    cuts_below: Ints  # edges that leave the cluster at or below it
+    within: Bools  # whether the edge above it is within a cluster
+    heaviest_below: Floats  # heaviest edge below it
+    heaviest_above: Floats  # heaviest edge of the cluster on the other side
+    validity_below: Floats  # V_C of what a cut of the edge would leave below
+    validity_above: Floats  # and of the rest of the cluster
 
 
 @kernel
 def _sweep_clusters(
-    parent: NDArray[Any], weight: _Floats, cluster: _Ints, runner_up: _Floats, sides: _Sides
+    parent: Array, weight: Floats, cluster: Ints, runner_up: Floats, sides: _Sides
 ) -> None:
     """Fill ``sides`` in two sweeps; all arrays are indexed by preorder number.
 
@@ -497,28 +469,28 @@ def _sweep_clusters(
 class _ClusterTree(NamedTuple):
     """The clusters in preorder, the root first. An edge goes by the cluster below it."""
 
-    parent: _Ints
-    weight: _Floats  # of the edge to the parent
-    size: _Ints  # nodes of the cluster
-    heaviest: _Floats  # heaviest edge within
+    parent: Ints
+    weight: Floats  # of the edge to the parent
+    size: Ints  # nodes of the cluster
+    heaviest: Floats  # heaviest edge within
 
 
 class _Merges(NamedTuple):
     """The parts that single linkage makes, in order."""
 
-    sides: _Ints  # the two parts joined: an earlier merge, or -1 - k for the cluster k
-    n_nodes: _Ints  # nodes of both
-    heaviest: _Floats  # heaviest edge of either
-    n_clusters: _Ints  # clusters of the whole part
-    leaving: _Floats  # lightest edge that leaves it, inf for the last
-    before: _Floats  # its share of N * DBCVI, 0 for the last
-    after: _Floats  # and what the cut of its heaviest edge leaves
-    begin: _Ints  # where its clusters begin in ``order``
-    order: _Ints  # the clusters, those of every part side by side
+    sides: Ints  # the two parts joined: an earlier merge, or -1 - k for the cluster k
+    n_nodes: Ints  # nodes of both
+    heaviest: Floats  # heaviest edge of either
+    n_clusters: Ints  # clusters of the whole part
+    leaving: Floats  # lightest edge that leaves it, inf for the last
+    before: Floats  # its share of N * DBCVI, 0 for the last
+    after: Floats  # and what the cut of its heaviest edge leaves
+    begin: Ints  # where its clusters begin in ``order``
+    order: Ints  # the clusters, those of every part side by side
 
 
 @kernel
-def _merge_clusters(edges: _Ints, tree: _ClusterTree, merges: _Merges) -> None:
+def _merge_clusters(edges: Ints, tree: _ClusterTree, merges: _Merges) -> None:
     """Link the clusters into ``merges``; ``edges`` are all but the root, by weight to their parent.
 
     On entry ``leaving`` is infinite, and ``n_clusters``, ``before``, ``after`` and ``begin`` are 0.
@@ -561,11 +533,7 @@ def _merge_clusters(edges: _Ints, tree: _ClusterTree, merges: _Merges) -> None:
 
 @kernel
 def _best_cut_between(
-    members: _Ints,
-    tree: _ClusterTree,
-    n_below: _Ints,
-    clusters_below: _Ints,
-    heaviest_below: _Floats,
+    members: Ints, tree: _ClusterTree, n_below: Ints, clusters_below: Ints, heaviest_below: Floats
 ) -> float:
     """Return the largest N * DBCVI that a cut between ``members``, in preorder, leaves.
 
@@ -597,14 +565,11 @@ def _best_cut_between(
 
 
 @kernel
-def _best_cuts(parts: _Ints, tree: _ClusterTree, merges: _Merges, work: int, best: _Floats) -> None:
+def _best_cuts(parts: Ints, tree: _ClusterTree, merges: _Merges, work: int, best: Floats) -> None:
     """Write the best cut of each of ``parts`` into ``best``, for about ``work`` clusters."""
     n = len(tree.parent)
-    n_below, clusters_below, heaviest_below = (
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n),
-    )
+    n_below, clusters_below = np.empty(n, np.int64), np.empty(n, np.int64)
+    heaviest_below = np.empty(n)
     for part in parts:
         work -= merges.n_clusters[part]
         if work < 0:

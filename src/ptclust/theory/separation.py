@@ -24,19 +24,17 @@ import math
 import operator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ptclust._types import Floats
+from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
+from ptclust.privacy import Noise
 from ptclust.theory.partition import as_partition
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.clustering.normalise import Normalisation
-    from ptclust.privacy import Noise
-    from ptclust.trees import Tree
+from ptclust.trees import Tree
 
 # P(|M - n/2| > 20 sqrt(n)) is below 2 exp(-800): nothing that a float could show.
 _WIDTH = 20.0
@@ -79,10 +77,10 @@ def trade_off(
     >>> result.applies, round(result.corrected, 3), round(result.sound, 3)
     (True, 0.997, 0.997)
     """
-    _check(n_edges, theta_min, theta_max, theta_out, noise_scale)
-    d = noise_scale
-    raw = laplace_order_moments(n_edges, n_edges, 4)  # of the maximum; of the minimum with signs
-    _, _, c2, c3, c4 = laplace_order_moments(n_edges, n_edges, 4, about=float(raw[1])).tolist()
+    n, d, thetas = n_edges, noise_scale, (theta_min, theta_max, theta_out)
+    _check(n, *thetas, d)
+    raw = laplace_order_moments(n, n, 4)  # of the maximum; of the minimum with signs
+    _, _, c2, c3, c4 = laplace_order_moments(n, n, 4, about=float(raw[1])).tolist()
     max_mean = theta_max + d * float(raw[1])
     min_mean = theta_min - d * float(raw[1])
     square = max_mean**2 + d**2 * c2  # E[(max Y)^2]
@@ -92,7 +90,6 @@ def trade_off(
     mean = square - min_mean * theta_out
     variance = square_variance + product_variance
     # Where max Y < 0, -max Y is exponential of scale d / n: without it max(max Y, 0) is left.
-    n = n_edges
     negative = _below_zero(theta_max / d) ** n
     lost = 2.0 * negative * (d / n) ** 2
     positive_mean = mean - lost
@@ -100,18 +97,9 @@ def trade_off(
     some_negative = -math.expm1(n * math.log1p(-_below_zero(theta_min / d)))
     both_negative = some_negative * _below_zero(theta_out / d)
     sound = _cantelli(positive_mean, positive_variance) - both_negative
-    return TradeOff(
-        n_edges,
-        theta_min,
-        theta_max,
-        theta_out,
-        noise_scale,
-        mean,
-        variance,
-        printed=_printed(raw.tolist(), theta_min, theta_max, theta_out, d),
-        corrected=_cantelli(mean, variance),
-        sound=max(0.0, sound),
-    )
+    printed = _printed(raw.tolist(), *thetas, d)
+    corrected = _cantelli(mean, variance)
+    return TradeOff(n, *thetas, d, mean, variance, printed, corrected, sound=max(0.0, sound))
 
 
 def _below_zero(distance: float) -> float:
@@ -180,15 +168,11 @@ def cluster_trade_offs(
         inner = thetas[(a == cluster) & (b == cluster)]
         if not len(inner):
             continue
+        known = {"theta_min": float(inner.min()), "theta_max": float(inner.max())}
+        known["noise_scale"] = noise.scale / normalisation.scale
         for edge in np.flatnonzero((a == cluster) != (b == cluster)).tolist():
             key = int(partition.labels[cluster]), int(tree.edge_ids[edge])
-            found[key] = trade_off(
-                len(inner),
-                theta_min=float(inner.min()),
-                theta_max=float(inner.max()),
-                theta_out=float(thetas[edge]),
-                noise_scale=noise.scale / normalisation.scale,
-            )
+            found[key] = trade_off(len(inner), theta_out=float(thetas[edge]), **known)
     return found
 
 
@@ -201,14 +185,13 @@ def _check(
         raise UsageError(f"noise_scale must be positive and finite, not {noise_scale!r}")
     if not (0 < theta_min <= theta_max < math.inf and 0 < theta_out < math.inf):
         # The values may come from raw weights, and a message is no place for them.
-        raise UsageError(
-            "theta must be positive and finite, theta_min no larger than theta_max; raise the shift"
-        )
+        asked = "theta must be positive and finite, theta_min no larger than theta_max"
+        raise UsageError(f"{asked}; raise the shift")
 
 
 def laplace_order_moments(
     n_values: int, rank: int, largest_order: int, *, about: float = 0.0
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return E[(X - about)^k], k = 0, ..., largest_order, of an order statistic X of Laplace noise.
 
     There are ``n_values`` independent values of density exp(-|x|) / 2; ``rank`` is 1 for the
@@ -228,7 +211,7 @@ def laplace_order_moments(
     return above + below
 
 
-def _positive_part(n: int, q: int, largest_order: int, about: float) -> NDArray[np.float64]:
+def _positive_part(n: int, q: int, largest_order: int, about: float) -> Floats:
     """Return E[(X - about)^k; X > 0] where q of n values are above X."""
     least, masses = _binomial(n)
     first = max(q + 1, least)  # X is positive if more than q values are
@@ -240,11 +223,11 @@ def _positive_part(n: int, q: int, largest_order: int, about: float) -> NDArray[
     for k in range(1, largest_order + 1):
         for j in range(1, k + 1):
             moments[k] += math.comb(k - 1, j - 1) * cumulants[j - 1] * moments[k - j]
-    total: NDArray[np.float64] = (moments * masses).sum(axis=1)
+    total: Floats = (moments * masses).sum(axis=1)
     return total
 
 
-def _binomial(n: int) -> tuple[int, NDArray[np.float64]]:
+def _binomial(n: int) -> tuple[int, Floats]:
     """Return the least m that matters, and P(M = m) from there on, M ~ Binomial(n, 1/2)."""
     centre, width = n // 2, math.ceil(_WIDTH * math.sqrt(n))
     least, largest = max(0, centre - width), min(n, centre + width)
@@ -255,7 +238,7 @@ def _binomial(n: int) -> tuple[int, NDArray[np.float64]]:
     return least, masses / masses.sum()
 
 
-def _exponential_cumulants(q: int, first: int, count: int, largest: int) -> NDArray[np.float64]:
+def _exponential_cumulants(q: int, first: int, count: int, largest: int) -> Floats:
     """Return the cumulants, a row an order, of exponentials of rates q + 1, ..., m summed."""
     from scipy.special import digamma, zeta
 

@@ -24,16 +24,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
+from ptclust._types import Floats, Ints
 from ptclust.errors import InputError
 from ptclust.graph.topology import Topology
 from ptclust.trees.tree import Tree
-
-_Ints = NDArray[np.int64]
-_Floats = NDArray[np.float64]
 
 LEAF_SIZE = 32  # no leaf holds more points than this; affects speed, never the result
 _LEAVES_A_CALL = 1 << 11  # leaves that search in one kernel call, before an interrupt is handled
@@ -42,22 +39,22 @@ _NO_KEY = np.iinfo(np.int64).max  # larger than every key
 
 
 class _KdTree(NamedTuple):
-    starts: _Ints  # a node owns the points at the positions from its start to its end
-    ends: _Ints
-    boxes: _Floats  # of shape (nodes, 2, dimensions): lower and upper corner
-    smallest_id: _Ints
-    blocks: _Floats  # the points leaf by leaf, transposed within each leaf
-    ids: _Ints  # which point is at a position
+    starts: Ints  # a node owns the points at the positions from its start to its end
+    ends: Ints
+    boxes: Floats  # of shape (nodes, 2, dimensions): lower and upper corner
+    smallest_id: Ints
+    blocks: Floats  # the points leaf by leaf, transposed within each leaf
+    ids: Ints  # which point is at a position
 
 
 class _Pairs(NamedTuple):
     """One pair of points for every component, point or edge of the tree."""
 
-    squares: _Floats
-    keys: _Ints
+    squares: Floats
+    keys: Ints
 
 
-def euclidean_spanning_tree(points: _Floats) -> Tree:
+def euclidean_spanning_tree(points: Floats) -> Tree:
     """Return the minimum spanning tree of ``points`` under the Euclidean distance.
 
     It equals the minimum spanning tree of ``Graph.from_points(points)``, edge ids included, but
@@ -71,22 +68,15 @@ def euclidean_spanning_tree(points: _Floats) -> Tree:
     return Tree(Topology(sources, targets, n_nodes=len(points)), weights, pair_ids)
 
 
-def euclidean_spanning_edges(points: _Floats) -> tuple[_Ints, _Ints, _Floats, _Ints]:
-    """Return the edges of the Euclidean minimum spanning tree of ``points``.
+def euclidean_spanning_edges(points: Floats) -> tuple[Ints, Ints, Floats, Ints]:
+    """Return sources, targets, weights and pair ids of the Euclidean minimum spanning tree.
 
     Pairs of points are compared by squared distance (added up over the dimensions from first to
     last), then by smaller index, then by larger index. That order is strict, so the tree is unique:
     it is the one Kruskal's algorithm finds on the complete graph with its edges in condensed order.
+    Each source is below its target. Pair ids, ascending, are places in the condensed distance
+    matrix of ``scipy.spatial.distance.pdist``.
 
-    Returns
-    -------
-    sources, targets, weights : arrays of n_points - 1 values
-        The ends of each edge, ``sources < targets``, and their distance.
-    pair_ids : array of n_points - 1 integers, ascending
-        The index of each pair in the condensed distance matrix of ``scipy.spatial.distance.pdist``.
-
-    Notes
-    -----
     Memory is linear in the number of coordinates. Time is near n log n in few dimensions; in many,
     as for every kd-tree, it approaches n^2, though never the memory. Squared distances that
     underflow (points closer than about 1e-160) count as equal.
@@ -114,18 +104,16 @@ def euclidean_spanning_edges(points: _Floats) -> tuple[_Ints, _Ints, _Floats, _I
     return sources, targets, np.sqrt(squares[order]), pair_ids
 
 
-def _check_points(points: _Floats) -> None:
+def _check_points(points: Floats) -> None:
     if points.ndim != 2 or points.shape[1] == 0:
-        raise InputError(
-            "points must be a table with one row a point and at least one column, but its shape is "
-            f"{points.shape}; reshape it to (n_points, n_dimensions)"
-        )
+        table = "points must be a table with one row a point and at least one column"
+        shape = f"its shape is {points.shape}; reshape it to (n_points, n_dimensions)"
+        raise InputError(f"{table}, but {shape}")
     finite = np.isfinite(points).all(axis=1)
     if not finite.all():
-        raise InputError(
-            f"{np.count_nonzero(~finite)} of {len(points)} points have a coordinate that is not a "
-            f"finite number, the first in row {np.argmin(finite)}; remove or impute them"
-        )
+        bad = f"{np.count_nonzero(~finite)} of {len(points)} points"
+        first = f"the first in row {np.argmin(finite)}; remove or impute them"
+        raise InputError(f"{bad} have a coordinate that is not a finite number, {first}")
     if len(points):
         with np.errstate(over="ignore"):
             diagonal = np.square(points.max(axis=0) - points.min(axis=0)).sum()
@@ -133,7 +121,7 @@ def _check_points(points: _Floats) -> None:
             raise InputError("points lie so far apart that squared distances overflow; divide them")
 
 
-def _boruvka(points: _Floats) -> _Pairs:
+def _boruvka(points: Floats) -> _Pairs:
     """Return the pairs that are the tree's edges."""
     n_points = len(points)
     tree = _kd_tree(points)
@@ -156,7 +144,7 @@ def _boruvka(points: _Floats) -> _Pairs:
     return edges
 
 
-def _kd_tree(points: _Floats) -> _KdTree:
+def _kd_tree(points: Floats) -> _KdTree:
     n_points, n_dimensions = points.shape
     n_leaves = 1
     while n_leaves * LEAF_SIZE < n_points:
@@ -170,11 +158,10 @@ def _kd_tree(points: _Floats) -> _KdTree:
 
 
 @kernel
-def _build_tree(rows: _Floats, tree: _KdTree) -> None:
+def _build_tree(rows: Floats, tree: _KdTree) -> None:
     """Permute ``rows`` and the ids in place into kd order and fill the arrays of the nodes."""
     starts, ends, boxes, smallest_id, blocks, ids = tree
-    n_dimensions = rows.shape[1]
-    n_nodes = len(starts)
+    n_nodes, n_dimensions = len(starts), rows.shape[1]
     first_leaf = n_nodes // 2
     starts[0], ends[0] = 0, len(rows)
     for node in range(n_nodes):
@@ -206,7 +193,7 @@ def _build_tree(rows: _Floats, tree: _KdTree) -> None:
 
 
 @kernel
-def _select(rows: _Floats, ids: _Ints, start: int, end: int, rank: int, d: int) -> None:
+def _select(rows: Floats, ids: Ints, start: int, end: int, rank: int, d: int) -> None:
     """Reorder positions ``start`` to ``end`` so that none before ``rank`` exceeds one after it.
 
     Hoare's quickselect. Pivots are pseudo-random, so no order of the input makes it quadratic;
@@ -252,7 +239,7 @@ def _improve(best: _Pairs, component: int, square: float, key: int) -> None:
 
 
 @kernel
-def _seed_components(component: _Ints, positions: _Ints, floor: _Pairs, best: _Pairs) -> None:
+def _seed_components(component: Ints, positions: Ints, floor: _Pairs, best: _Pairs) -> None:
     """Start every component from the best of the pairs seen so far that leave it."""
     n_points = len(component)
     best.squares[:] = np.inf
@@ -260,15 +247,14 @@ def _seed_components(component: _Ints, positions: _Ints, floor: _Pairs, best: _P
     for i in range(n_points):
         key = floor.keys[i]
         if key >= 0:
-            a = component[positions[key // n_points]]
-            b = component[positions[key % n_points]]
+            a, b = component[positions[key // n_points]], component[positions[key % n_points]]
             if a != b:
                 _improve(best, a, floor.squares[i], key)
                 _improve(best, b, floor.squares[i], key)
 
 
 @kernel
-def _label_nodes(tree: _KdTree, component: _Ints, node_component: _Ints) -> None:
+def _label_nodes(tree: _KdTree, component: Ints, node_component: Ints) -> None:
     """Write for every node the component that owns all its points, or ``_MIXED``."""
     n_nodes = len(tree.starts)
     first_leaf = n_nodes // 2
@@ -287,7 +273,7 @@ def _label_nodes(tree: _KdTree, component: _Ints, node_component: _Ints) -> None
 
 
 @inlined
-def _box_bound(boxes: _Floats, node: int, query: _Floats) -> float:
+def _box_bound(boxes: Floats, node: int, query: Floats) -> float:
     """Return the squared distance from ``query`` to its clipped image in the box of ``node``."""
     total = 0.0
     for d in range(len(query)):
@@ -301,8 +287,8 @@ def _find_best_pairs(
     first_home: int,
     last_home: int,
     tree: _KdTree,
-    component: _Ints,
-    node_component: _Ints,
+    component: Ints,
+    node_component: Ints,
     floor: _Pairs,
     best: _Pairs,
 ) -> None:
@@ -316,10 +302,8 @@ def _find_best_pairs(
     starts, ends, boxes, smallest_id, blocks, ids = tree
     n_points, n_dimensions = len(ids), boxes.shape[2]
     first_leaf = len(starts) // 2
-    query = np.empty(n_dimensions)
-    squares = np.empty(LEAF_SIZE)
-    stack_node = np.empty(64, dtype=np.int64)
-    stack_bound = np.empty(64)
+    query, squares = np.empty(n_dimensions), np.empty(LEAF_SIZE)
+    stack_node, stack_bound = np.empty(64, dtype=np.int64), np.empty(64)
     for home in range(first_home, last_home):
         size = ends[home] - starts[home]
         for i in range(starts[home], ends[home]):
@@ -368,7 +352,7 @@ def _find_best_pairs(
 
 
 @kernel
-def _leaf_squares(blocks: _Floats, start: int, end: int, query: _Floats, squares: _Floats) -> None:
+def _leaf_squares(blocks: Floats, start: int, end: int, query: Floats, squares: Floats) -> None:
     """Write the squared distances from ``query`` to the points of a leaf."""
     size = end - start
     squares = squares[:size]
@@ -383,7 +367,7 @@ def _leaf_squares(blocks: _Floats, start: int, end: int, query: _Floats, squares
 
 @kernel
 def _merge_components(
-    component: _Ints, positions: _Ints, best: _Pairs, parent: _Ints, edges: _Pairs, n_edges: int
+    component: Ints, positions: Ints, best: _Pairs, parent: Ints, edges: _Pairs, n_edges: int
 ) -> int:
     """Take the best pair of every component into the tree and return its new number of edges.
 
@@ -395,8 +379,7 @@ def _merge_components(
         if component[root] != root:
             continue
         key = best.keys[root]
-        a = find(parent, positions[key // n_points])
-        b = find(parent, positions[key % n_points])
+        a, b = find(parent, positions[key // n_points]), find(parent, positions[key % n_points])
         if a != b:
             union(parent, a, b)
             edges.squares[n_edges], edges.keys[n_edges] = best.squares[root], key

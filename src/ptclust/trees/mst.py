@@ -5,29 +5,20 @@ Only the edges that may still matter are sorted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
-from ptclust.graph.topology import index_dtype
+from ptclust._types import Array, Floats
+from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ptclust.graph import Graph
-
-    _Array = NDArray[Any]
-    _Floats = NDArray[np.float64]
 
 CHUNK_PER_NODE = 1.25  # edges sorted at a time, per node; most others are never sorted
 _SMALLEST_CHUNK = 1 << 14
 _SAMPLE = 1 << 10
 
 
-def minimum_spanning_tree(graph: Graph) -> Tree:
+def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     """Return the minimum spanning tree of a graph; of a disconnected graph, the spanning forest.
 
     Weights may be zero or negative. Edges of equal weight are taken in the order of the graph's
@@ -48,9 +39,7 @@ def minimum_spanning_tree(graph: Graph) -> Tree:
     return Tree(graph.topology.restricted_to(edges), graph.weights[edges], edges, private=True)
 
 
-def minimum_spanning_edges(
-    sources: _Array, targets: _Array, weights: _Floats, n_nodes: int
-) -> _Array:
+def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_nodes: int) -> Array:
     """Return the ids, ascending, of the edges of the minimum spanning forest.
 
     Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal
@@ -72,8 +61,7 @@ def minimum_spanning_edges(
             pivot = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
             buffer = np.empty_like(remaining)  # only the pages that are written cost memory
             light = buffer[: _collect_light(remaining, weights, pivot, buffer)]
-        light = light[np.argsort(weights[light])]
-        _order_ties(light, weights)
+        light = _sorted_by_weight(light, weights)
         n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
         if len(light) == len(remaining):
             break
@@ -81,14 +69,34 @@ def minimum_spanning_edges(
     return np.sort(forest[:n_forest])
 
 
+def _sorted_by_weight(edges: Array, weights: Floats) -> Array:
+    """Return the edges in the order of weight and then id.
+
+    numpy's fastest sort leaves equal weights in any order. Where there are some, the ids are sorted
+    once more, as integers that begin with the rank of the weight: together that is faster than a
+    stable sort.
+    """
+    values = weights[edges]
+    order = np.argsort(values)
+    edges, values = edges[order], values[order]
+    rises = values[1:] > values[:-1]
+    if not rises.all():
+        n_ids = np.int64(len(weights))
+        keys = edges.astype(np.int64)
+        keys[1:] += np.cumsum(rises) * n_ids
+        keys.sort()
+        edges = (keys % n_ids).astype(edges.dtype)
+    return edges
+
+
 @kernel
-def _is_light(edge: int, weights: _Floats, pivot: int) -> bool:
+def _is_light(edge: int, weights: Floats, pivot: int) -> bool:
     difference = weights[edge] - weights[pivot]
     return difference < 0.0 or (difference == 0.0 and edge <= pivot)
 
 
 @kernel
-def _collect_light(remaining: _Array, weights: _Floats, pivot: int, light: _Array) -> int:
+def _collect_light(remaining: Array, weights: Floats, pivot: int, light: Array) -> int:
     """Write the edges up to ``pivot`` into ``light`` and return how many there are."""
     count = 0
     for edge in remaining:
@@ -98,24 +106,12 @@ def _collect_light(remaining: _Array, weights: _Floats, pivot: int, light: _Arra
 
 
 @kernel
-def _order_ties(edges: _Array, weights: _Floats) -> None:
-    """Put edges of equal weight in the order of their ids: numpy's fastest sort is not stable."""
-    begin = 0
-    for i in range(1, len(edges) + 1):
-        if i == len(edges) or weights[edges[i]] != weights[edges[begin]]:
-            if i - begin > 1:
-                edges[begin:i].sort()
-            begin = i
-
-
-@kernel
 def _kruskal(
-    edges: _Array, sources: _Array, targets: _Array, parent: _Array, forest: _Array, n_forest: int
+    edges: Array, sources: Array, targets: Array, parent: Array, forest: Array, n_forest: int
 ) -> int:
     """Append the sorted ``edges`` that join two components to ``forest``; return its new length."""
     for edge in edges:
-        a = find(parent, sources[edge])
-        b = find(parent, targets[edge])
+        a, b = find(parent, sources[edge]), find(parent, targets[edge])
         if a != b:
             union(parent, a, b)
             forest[n_forest] = edge
@@ -127,12 +123,7 @@ def _kruskal(
 
 @kernel
 def _filter(
-    remaining: _Array,
-    sources: _Array,
-    targets: _Array,
-    weights: _Floats,
-    parent: _Array,
-    pivot: int,
+    remaining: Array, sources: Array, targets: Array, weights: Floats, parent: Array, pivot: int
 ) -> int:
     """Move the heavy edges that still join two components to the front; return how many."""
     # Roots have the smallest index, so one ascending sweep flattens every path.

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._types import Array, Floats
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph.topology import HasTopology, as_weights, edge_number, frozen
-
-if TYPE_CHECKING:
-    import networkx as nx
-    from numpy.typing import ArrayLike, NDArray
-
-    from ptclust.graph.topology import Topology
-
-    _Array = NDArray[Any]
-    _Floats = NDArray[np.float64]
+from ptclust.graph.topology import HasTopology, Topology, as_weights, edge_number, frozen
 
 
 class Tree(HasTopology):
@@ -29,8 +22,7 @@ class Tree(HasTopology):
 
     Parameters
     ----------
-    topology : Topology
-        All nodes, and the edges of the forest.
+    topology : Topology of all nodes and the edges of the forest
     weights : array_like of float, optional
         One finite weight per edge, in the same order. A privately chosen tree has none.
     edge_ids : array_like of int, optional
@@ -54,7 +46,7 @@ class Tree(HasTopology):
            [2. , 3. , 0.5, 3. ]])
     """
 
-    edge_ids: NDArray[Any]
+    edge_ids: Array
     private: bool
 
     def __init__(
@@ -76,7 +68,7 @@ class Tree(HasTopology):
             raise GraphError(f"{bad} closes a cycle: no tree; use minimum_spanning_tree of a graph")
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The weight of every edge."""
         if self._weights is None:
             raise WeightError("this tree has no weights: only its topology was chosen")
@@ -87,16 +79,14 @@ class Tree(HasTopology):
         """The sum of the weights."""
         return float(np.sum(self.weights))
 
-    def to_linkage(self) -> NDArray[np.float64]:
+    def to_linkage(self) -> Floats:
         """Return the single-linkage merges along the tree as scipy's linkage matrix.
 
         Edges merge in the order of their weights, ties in the order of the edges.
         """
         if self.n_edges != self.n_nodes - 1:
-            n_trees = self.n_nodes - self.n_edges
-            raise GraphError(
-                f"a linkage needs one connected tree, not {n_trees} components; take each"
-            )
+            several = f"not {self.n_nodes - self.n_edges} components"
+            raise GraphError(f"a linkage needs one connected tree, {several}; take each")
         if np.any(self.weights < 0):
             raise WeightError("a linkage matrix has no negative weights; add a constant to them")
         linkage = np.empty((self.n_edges, 4))
@@ -104,7 +94,7 @@ class Tree(HasTopology):
         _fill_linkage(self.sources, self.targets, self.weights, order, linkage)
         return linkage
 
-    def to_networkx(self) -> nx.Graph:
+    def to_networkx(self) -> Any:
         """Return a networkx graph whose edges carry ``weight`` (if any) and ``edge_id``."""
         graph = package("networkx", "Tree.to_networkx").Graph()
         names = self.names.tolist()
@@ -131,7 +121,7 @@ class Tree(HasTopology):
         return self.__dict__
 
 
-def _as_weights(weights: ArrayLike, topology: Topology) -> NDArray[np.float64]:
+def _as_weights(weights: ArrayLike, topology: Topology) -> Floats:
     values = as_weights(weights, edge_number)
     if values.shape != (topology.n_edges,):
         raise WeightError(f"{values.size} weights were given for {topology.n_edges} edges")
@@ -141,7 +131,7 @@ def _as_weights(weights: ArrayLike, topology: Topology) -> NDArray[np.float64]:
     return frozen(values)
 
 
-def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]:
+def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> Array:
     ids = np.arange(topology.n_edges) if edge_ids is None else np.array(edge_ids)
     if ids.shape != (topology.n_edges,):
         raise GraphError(f"{ids.size} edge ids were given for {topology.n_edges} edges")
@@ -151,11 +141,10 @@ def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> NDArray[Any]
 
 
 @kernel
-def _first_edge_closing_cycle(sources: _Array, targets: _Array, parent: _Array) -> int:
+def _first_edge_closing_cycle(sources: Array, targets: Array, parent: Array) -> int:
     """Return the first edge that joins what is connected, or -1; ``parent`` is an ``arange``."""
     for edge in range(len(sources)):
-        a = find(parent, sources[edge])
-        b = find(parent, targets[edge])
+        a, b = find(parent, sources[edge]), find(parent, targets[edge])
         if a == b:
             return edge
         union(parent, a, b)
@@ -164,17 +153,14 @@ def _first_edge_closing_cycle(sources: _Array, targets: _Array, parent: _Array) 
 
 @kernel
 def _fill_linkage(
-    sources: _Array, targets: _Array, weights: _Floats, order: _Array, linkage: _Floats
+    sources: Array, targets: Array, weights: Floats, order: Array, linkage: Floats
 ) -> None:
     """Merge along the edges in ``order``; row i of ``linkage`` is the i-th merge."""
     n_nodes = len(sources) + 1
-    parent = np.arange(n_nodes)
-    cluster = np.arange(n_nodes)
-    size = np.ones(n_nodes)
+    parent, cluster, size = np.arange(n_nodes), np.arange(n_nodes), np.ones(n_nodes)
     for step in range(len(order)):
         edge = order[step]
-        a = find(parent, sources[edge])
-        b = find(parent, targets[edge])
+        a, b = find(parent, sources[edge]), find(parent, targets[edge])
         low, high = min(a, b), max(a, b)
         linkage[step, 0] = min(cluster[a], cluster[b])
         linkage[step, 1] = max(cluster[a], cluster[b])

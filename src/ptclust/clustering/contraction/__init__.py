@@ -44,8 +44,9 @@ from ptclust.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from ptclust._types import Ints
     from ptclust.clustering.clusterer import Published, Publishes
     from ptclust.privacy.noise import Noise
 
@@ -102,7 +103,7 @@ def enough_edges_to_average(n_edges: int, n_tree_edges: int) -> bool:
 
 def contract(
     sources: ArrayLike, targets: ArrayLike, weights: ArrayLike, n_nodes: int, noise: Noise
-) -> NDArray[np.int64]:
+) -> Ints:
     """Cluster the nodes of a graph whose weights were released with noise.
 
     Parameters
@@ -153,7 +154,7 @@ def contract(
 
 def _checked(
     sources: ArrayLike, targets: ArrayLike, weights: ArrayLike, n_nodes: int, noise: Noise
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NoisyWeights]:
+) -> tuple[Ints, Ints, NoisyWeights]:
     """Return the edges, without those that join a node to itself, which say nothing."""
     a, b = np.asarray(sources), np.asarray(targets)
     noisy = NoisyWeights.of(weights, noise)
@@ -176,13 +177,13 @@ def _checked(
 class _Part(NamedTuple):
     """Some of the nodes and all edges between them, which have numbers of their own here."""
 
-    nodes: NDArray[np.int64]  # of the graph
-    edges: NDArray[np.int64]  # of the graph
-    sources: NDArray[np.int64]  # by numbers of the part, as targets
-    targets: NDArray[np.int64]
+    nodes: Ints  # of the graph
+    edges: Ints  # of the graph
+    sources: Ints  # by numbers of the part, as targets
+    targets: Ints
 
 
-def _parts(part: _Part, labels: NDArray[np.int64]) -> Iterator[_Part]:
+def _parts(part: _Part, labels: Ints) -> Iterator[_Part]:
     """Yield the clusters of a part that are large enough to hold others."""
     sizes = np.bincount(labels)
     order = np.argsort(labels, kind="stable")
@@ -201,7 +202,7 @@ def _parts(part: _Part, labels: NDArray[np.int64]) -> Iterator[_Part]:
             yield _Part(part.nodes[members], part.edges[edges], a, b)
 
 
-def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> NDArray[np.int64] | None:
+def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> Ints | None:
     """Return the clusters of a part, or None if it has none that are more than chance."""
     n_nodes, n_edges = len(part.nodes), len(part.edges)
     if n_nodes < _SMALLEST or n_edges < _SMALLEST:

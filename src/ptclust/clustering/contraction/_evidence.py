@@ -22,8 +22,7 @@ from ptclust.clustering.levels import APART
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from ptclust._types import Floats, Ints
     from ptclust.clustering.levels import NoisyWeights
 
 # Times the affinities are permuted over the edges, at most; and the fewest for a clear answer.
@@ -43,12 +42,12 @@ _SURE = 2.0
 class Edges(NamedTuple):
     """The edges of a graph, and those at every node."""
 
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    sources: Ints
+    targets: Ints
     near: Adjacency
 
     @classmethod
-    def of(cls, sources: NDArray[np.int64], targets: NDArray[np.int64], n_nodes: int) -> Edges:
+    def of(cls, sources: Ints, targets: Ints, n_nodes: int) -> Edges:
         """Return the edges with these ends."""
         return cls(sources, targets, adjacency(sources, targets, n_nodes))
 
@@ -57,9 +56,7 @@ class Edges(NamedTuple):
         """Number of nodes."""
         return len(self.near.indptr) - 1
 
-    def within(
-        self, members: NDArray[np.int64], buffer: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Edges]:
+    def within(self, members: Ints, buffer: Ints) -> tuple[Ints, Edges]:
         """Return which edges join two members, and their graph; ``buffer`` is -1 for every node."""
         edges, sources, targets = induced_edges(self.near, members, buffer)
         return edges, Edges.of(sources, targets, len(members))
@@ -69,11 +66,11 @@ class Evidence(NamedTuple):
     """A graph, how far every edge supports a common cluster of its ends, and what clusters cost."""
 
     graph: Edges
-    affinity: NDArray[np.float64]
+    affinity: Floats
     penalty: float = _PENALTIES[0]
     """How many times log binom(n, K) is taken off."""
 
-    def value_of(self, labels: NDArray[np.int64]) -> float:
+    def value_of(self, labels: Ints) -> float:
         """Return the sum of the affinities within clusters, less what it costs to name these."""
         n, k = self.graph.n_nodes, int(labels.max()) + 1
         agreement = agreement_within(self.graph.sources, self.graph.targets, self.affinity, labels)
@@ -83,7 +80,7 @@ class Evidence(NamedTuple):
         """Return what one more cluster costs, the slope of the penalty."""
         return self.penalty * log(self.graph.n_nodes / n_clusters)
 
-    def at(self, edges: NDArray[np.int64], graph: Edges) -> Evidence:
+    def at(self, edges: Ints, graph: Edges) -> Evidence:
         """Return the evidence of some of the edges, which make this graph."""
         return self._replace(graph=graph, affinity=self.affinity[edges])
 
@@ -93,7 +90,7 @@ def log_binomial(n: int, k: int) -> float:
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
-def best_partition(evidence: Evidence, enough: float = inf) -> tuple[NDArray[np.int64], float]:
+def best_partition(evidence: Evidence, enough: float = inf) -> tuple[Ints, float]:
     """Return the best connected clusters found, or the first good enough, and their value."""
     best, best_value = np.zeros(evidence.graph.n_nodes, np.int64), -inf
     for labels in _local_maxima(evidence):
@@ -105,7 +102,7 @@ def best_partition(evidence: Evidence, enough: float = inf) -> tuple[NDArray[np.
     return best, best_value
 
 
-def _local_maxima(evidence: Evidence) -> Iterator[NDArray[np.int64]]:
+def _local_maxima(evidence: Evidence) -> Iterator[Ints]:
     """Yield where searches end from single nodes and from greedy contraction; they differ.
 
     The price of a cluster depends on the answer; the first guess is a K of about the root of n,
@@ -171,7 +168,7 @@ def is_clear(value: float, evidence: Evidence) -> bool:
     return False
 
 
-def merge_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def merge_unclear(evidence: Evidence, labels: Ints) -> Ints:
     """Join clusters that chance alone may have separated, let nodes move again, and so on.
 
     A partition can be far better than chance and yet have a cluster too many: of all the ways to
@@ -187,7 +184,7 @@ def merge_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.i
     return labels
 
 
-def _join_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _join_unclear(evidence: Evidence, labels: Ints) -> Ints:
     """Return a partition in which every cluster is clearly separated from its closest neighbour.
 
     Clusters that become one wait for the next pass, in which it is tried with its own neighbours.
@@ -217,7 +214,7 @@ def _join_unclear(evidence: Evidence, labels: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _closest_pairs(
-    evidence: Evidence, labels: NDArray[np.int64], count: int
+    evidence: Evidence, labels: Ints, count: int
 ) -> Iterator[tuple[int, int, float]]:
     """Yield every cluster with its least clearly separated neighbour, and the sum between them.
 
@@ -238,9 +235,7 @@ def _closest_pairs(
         yield int(first[i]), int(second[i]), float(total[i])
 
 
-def pairs_of_clusters(
-    a: NDArray[np.int64], b: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def pairs_of_clusters(a: Ints, b: Ints, count: int) -> tuple[Ints, Ints, Ints]:
     """Return the unordered pairs there are, smaller and larger, and the place of each edge's."""
     pairs, place = np.unique(np.minimum(a, b) * count + np.maximum(a, b), return_inverse=True)
     first, second = np.divmod(pairs, count)
@@ -248,10 +243,7 @@ def pairs_of_clusters(
 
 
 def _is_pair_clear(
-    evidence: Evidence,
-    pair: tuple[NDArray[np.int64], NDArray[np.int64]],
-    between: float,
-    buffer: NDArray[np.int64],
+    evidence: Evidence, pair: tuple[Ints, Ints], between: float, buffer: Ints
 ) -> bool:
     """Return whether more than chance separates two clusters.
 
@@ -268,12 +260,7 @@ def _is_pair_clear(
     return is_clear(both.value_of(labels), both)
 
 
-def merge_unseparated(
-    sources: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    weights: NoisyWeights,
-    labels: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def merge_unseparated(sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> Ints:
     """Join clusters that are no separate level of weights, the least separated first.
 
     Where weights are distances, light edges lie near each other: a cluster can always be divided
@@ -305,19 +292,13 @@ class _Blocks(NamedTuple):
     """
 
     n_clusters: int
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    across: NDArray[np.float64]
-    within: NDArray[np.float64]
+    first: Ints
+    second: Ints
+    across: Floats
+    within: Floats
 
     @classmethod
-    def of(
-        cls,
-        sources: NDArray[np.int64],
-        targets: NDArray[np.int64],
-        weights: NoisyWeights,
-        labels: NDArray[np.int64],
-    ) -> _Blocks:
+    def of(cls, sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> _Blocks:
         n_clusters = int(labels.max(initial=-1)) + 1
         first, second, place = pairs_of_clusters(labels[sources], labels[targets], n_clusters)
         number = np.bincount(place)
@@ -330,7 +311,7 @@ class _Blocks(NamedTuple):
         within[:, first[is_within]] = sums[:, is_within]
         return cls(n_clusters, first[~is_within], second[~is_within], sums[:, ~is_within], within)
 
-    def separation(self, weights: NoisyWeights) -> NDArray[np.float64]:
+    def separation(self, weights: NoisyWeights) -> Floats:
         """Return by how many deviations of true weights edges across exceed those within, by pair.
 
         Those within are of the cluster with the heavier ones. The deviation is the least that the
@@ -344,5 +325,5 @@ class _Blocks(NamedTuple):
         explained = noise * (1 + _SURE * np.sqrt((kurtosis - 1) / freedom))
         variance = (squares + all_squares.sum(axis=0)) / freedom - explained
         with np.errstate(divide="ignore", invalid="ignore"):
-            deviations: NDArray[np.float64] = gap / np.sqrt(np.maximum(variance, 0.0))
+            deviations: Floats = gap / np.sqrt(np.maximum(variance, 0.0))
         return np.where(gap > 0, deviations, 0.0)

@@ -16,17 +16,15 @@ and all arrays keep the size they start with.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._components import find
-from ptclust._kernel import kernel
+from ptclust._components import find, number_by_first_appearance
+from ptclust._kernel import inlined, kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from ptclust._types import Array, Floats, Ints
 
 #: An odd multiplier with well mixed bits (2^64 over the golden ratio, as signed).
 MULTIPLIER = -7046029254386353131
@@ -35,30 +33,30 @@ EMPTY = -1
 PORTIONS = (64, 16, 4, 1)
 
 
-@kernel
-def home(key: int, mask: int) -> Any:
+@inlined
+def home(key: int, mask: int) -> int:
     """Return where the search for a key begins: high bits of its product with the multiplier."""
-    return ((np.int64(key) * np.int64(MULTIPLIER)) >> np.int64(20)) & np.int64(mask)
+    return ((key * MULTIPLIER) >> 20) & mask
 
 
-@kernel
+@inlined
 def pair(a: int, b: int, n_nodes: int) -> int:
     """Return the key of an unordered pair."""
-    return min(a, b) * n_nodes + max(a, b)
+    return a * n_nodes + b if a < b else b * n_nodes + a
 
 
 @kernel
-def slot_of(keys: NDArray[np.int64], key: int) -> int:
+def slot_of(keys: Ints, key: int) -> int:
     """Return where the key is, or where it would go."""
     mask = len(keys) - 1
-    slot = int(home(key, mask))
+    slot = home(key, mask)
     while keys[slot] != EMPTY and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
 
 
 @kernel
-def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) -> None:
+def take_out(keys: Ints, values: Floats, slot: int) -> None:
     """Empty a slot and close the gap: what follows moves up unless that is before its home."""
     mask = len(keys) - 1
     gap = slot
@@ -73,54 +71,13 @@ def take_out(keys: NDArray[np.int64], values: NDArray[np.float64], slot: int) ->
             gap = slot
 
 
-@kernel
-def sums_of_pairs(
-    sources: NDArray[Any], targets: NDArray[Any], affinity: NDArray[np.float64], n_nodes: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return a hash table of all pairs of nodes that edges join: keys, and sums of affinities."""
-    capacity = 16
-    while capacity < 2 * len(sources):
-        capacity *= 2
-    keys, values = np.full(capacity, EMPTY, np.int64), np.zeros(capacity)
-    for edge in range(len(sources)):
-        key = pair(sources[edge], targets[edge], n_nodes)
-        slot = slot_of(keys, key)
-        keys[slot] = key
-        values[slot] += affinity[edge]
-    return keys, values
-
-
-@kernel
-def lists_of_neighbours(
-    keys: NDArray[np.int64], n_nodes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return first cell and length of every node's list; of every cell, the next and whom it names.
-
-    The cells of a list lie side by side, which makes it faster to walk.
-    """
-    pairs = keys[keys != EMPTY]
-    first, length = np.full(n_nodes, -1, np.int64), np.zeros(n_nodes, np.int64)
-    following, neighbour = np.empty(2 * len(pairs), np.int64), np.empty(2 * len(pairs), np.int64)
-    for key in pairs:
-        length[key // n_nodes] += 1
-        length[key % n_nodes] += 1
-    cells = np.cumsum(length)
-    for key in pairs:
-        a, b = key // n_nodes, key % n_nodes
-        for here, there in ((a, b), (b, a)):
-            cells[here] -= 1
-            neighbour[cells[here]], following[cells[here]] = there, first[here]
-            first[here] = cells[here]
-    return first, length, following, neighbour
-
-
-@kernel
-def kth_smallest(values: NDArray[np.float64], k: int) -> float:
+@inlined
+def kth_smallest(values: Floats, n_values: int, k: int) -> float:
     """Return the value that sorting would put at k, by Hoare's selection; ``values`` is permuted.
 
     ``np.partition`` does the same, but takes 5 s to compile.
     """
-    low, high = 0, len(values) - 1
+    low, high = 0, n_values - 1
     while low < high:
         pivot, i, j = values[k], low, high
         while i <= j:
@@ -135,54 +92,147 @@ def kth_smallest(values: NDArray[np.float64], k: int) -> float:
             low = i
         if i > k:
             high = j
-    return float(values[k])
+    value: float = values[k]
+    return value
+
+
+@inlined
+def precedes(sum_a: float, key_a: int, sum_b: float, key_b: int) -> bool:
+    """Return whether the first pair is joined before the second."""
+    return sum_a > sum_b or (sum_a == sum_b and key_a < key_b)
+
+
+@inlined
+def rise(sums: Floats, pairs: Ints, i: int, total: float, key: int) -> None:
+    """Put an entry at the end of the heap, i, and move it up to where it belongs."""
+    while i > 0:
+        above = (i - 1) >> 1
+        if not precedes(total, key, sums[above], pairs[above]):
+            break
+        sums[i], pairs[i] = sums[above], pairs[above]
+        i = above
+    sums[i], pairs[i] = total, key
+
+
+@inlined
+def sink(sums: Floats, pairs: Ints, n_heap: int) -> None:
+    """Put the entry behind the end of the heap first, and move it down to where it belongs."""
+    total, key = sums[n_heap], pairs[n_heap]
+    i, child = 0, 1
+    while child < n_heap:
+        other = child + 1
+        if other < n_heap and precedes(sums[other], pairs[other], sums[child], pairs[child]):
+            child = other
+        if precedes(total, key, sums[child], pairs[child]):
+            break
+        sums[i], pairs[i] = sums[child], pairs[child]
+        i, child = child, 2 * child + 1
+    sums[i], pairs[i] = total, key
 
 
 @kernel
-def next_floor(
-    keys: NDArray[np.int64], values: NDArray[np.float64], price: float, portion: int
-) -> float:
+def fill(sums: Floats, pairs: Ints, keys: Ints, values: Floats, floor: float, price: float) -> int:
+    """Make a heap of all sums down to the floor that are worth a joint cluster; return its size."""
+    n_heap = 0
+    for slot in range(len(keys)):
+        if keys[slot] != EMPTY and values[slot] >= floor and values[slot] + price > 0:
+            rise(sums, pairs, n_heap, values[slot], keys[slot])
+            n_heap += 1
+    return n_heap
+
+
+@inlined
+def next_floor(keys: Ints, values: Floats, price: float, portion: int, waiting: Floats) -> float:
     """Return the least of the largest sums: of one in so many of those worth a joint cluster."""
-    waiting = values[(keys != EMPTY) & (values + price > 0)]
-    n_below = len(waiting) - len(waiting) // portion
+    n_waiting = 0
+    for slot in range(len(keys)):
+        if keys[slot] != EMPTY and values[slot] + price > 0:
+            waiting[n_waiting] = values[slot]
+            n_waiting += 1
+    n_below = n_waiting - n_waiting // portion
     if n_below == 0:
         return -np.inf
-    if n_below == len(waiting):
+    if n_below == n_waiting:
         return np.inf
-    return kth_smallest(waiting, n_below)
+    return kth_smallest(waiting, n_waiting, n_below)
+
+
+@inlined
+def list_neighbours(
+    keys: Ints, n_nodes: int, first: Ints, length: Ints, following: Ints, neighbour: Ints
+) -> None:
+    """Write first cell and length of every node's list; of every cell, the next and whom it names.
+
+    The cells of a list lie side by side, which makes it faster to walk.
+    """
+    for node in range(n_nodes):
+        length[node] = 0
+    for slot in range(len(keys)):
+        if keys[slot] != EMPTY:
+            length[keys[slot] // n_nodes] += 1
+            length[keys[slot] % n_nodes] += 1
+    end = 0
+    for node in range(n_nodes):
+        end += length[node]
+        first[node] = end
+    for slot in range(len(keys)):
+        if keys[slot] != EMPTY:
+            a, b = keys[slot] // n_nodes, keys[slot] % n_nodes
+            first[a] -= 1
+            neighbour[first[a]] = b
+            first[b] -= 1
+            neighbour[first[b]] = a
+    for node in range(n_nodes):
+        end = first[node] + length[node]
+        for cell in range(first[node], end):
+            following[cell] = cell + 1
+        if length[node] > 0:
+            following[end - 1] = -1
+        else:
+            first[node] = -1
 
 
 @kernel
 def contract_greedily(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    n_nodes: int,
-    price: float,
-) -> NDArray[np.int64]:
+    sources: Array, targets: Array, affinity: Floats, n_nodes: int, price: float
+) -> tuple[Ints, int]:
     """Join the pair of clusters with the largest sum until none exceeds minus the price.
 
-    Of equal sums the pair with the smaller nodes comes first. Returns for every node one of its
-    cluster, the same for all of a cluster.
+    Of equal sums the pair with the smaller nodes comes first. Returns the cluster of every node,
+    numbered by first appearance, and how many there are.
     """
-    keys, values = sums_of_pairs(sources, targets, affinity, n_nodes)
-    first, length, following, neighbour = lists_of_neighbours(keys, n_nodes)
-    parent = np.arange(n_nodes)
+    capacity = 16
+    while capacity < 2 * len(sources):
+        capacity *= 2
+    keys, values = np.empty(capacity, np.int64), np.empty(capacity, np.float64)
+    for slot in range(capacity):
+        keys[slot], values[slot] = EMPTY, 0.0
+    for edge in range(len(sources)):
+        key = pair(sources[edge], targets[edge], n_nodes)
+        slot = slot_of(keys, key)
+        keys[slot] = key
+        values[slot] += affinity[edge]
+    first, length = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    following, neighbour = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    list_neighbours(keys, n_nodes, first, length, following, neighbour)
+    parent = np.empty(n_nodes, np.int64)
+    for node in range(n_nodes):
+        parent[node] = node
+    sums, pairs = np.empty(capacity, np.float64), np.empty(capacity, np.int64)
     for portion in PORTIONS:
-        floor = next_floor(keys, values, price, portion)
-        heap = [
-            (-values[slot], keys[slot] // n_nodes, keys[slot] % n_nodes)
-            for slot in range(len(keys))
-            if keys[slot] != EMPTY and values[slot] >= floor and values[slot] + price > 0
-        ]
-        heapify(heap)
-        while len(heap) > 0:
-            negative, a, b = heappop(heap)
-            slot = slot_of(keys, pair(a, b, n_nodes))
-            if keys[slot] == EMPTY or values[slot] != -negative:
+        floor = next_floor(keys, values, price, portion, sums)
+        n_heap = fill(sums, pairs, keys, values, floor, price)
+        while n_heap > 0:
+            total, key = sums[0], pairs[0]
+            n_heap -= 1
+            sink(sums, pairs, n_heap)
+            slot = slot_of(keys, key)
+            if keys[slot] == EMPTY or values[slot] != total:
                 continue
             take_out(keys, values, slot)
-            keep, gone = (a, b) if length[a] >= length[b] else (b, a)
+            keep, gone = key // n_nodes, key % n_nodes
+            if length[keep] < length[gone]:
+                keep, gone = gone, keep
             parent[gone] = keep
             cell = first[gone]
             while cell >= 0:
@@ -190,7 +240,7 @@ def contract_greedily(
                 other = find(parent, neighbour[cell])
                 slot = slot_of(keys, pair(gone, other, n_nodes))
                 if keys[slot] != EMPTY and other != keep:
-                    value = values[slot]
+                    total = values[slot]
                     take_out(keys, values, slot)
                     key = pair(keep, other, n_nodes)
                     slot = slot_of(keys, key)
@@ -199,10 +249,16 @@ def contract_greedily(
                         following[cell] = first[keep]
                         first[keep] = cell
                         length[keep] += 1
-                    values[slot] += value
-                    if values[slot] >= floor and values[slot] + price > 0:
-                        heappush(heap, (-values[slot], min(keep, other), max(keep, other)))
+                    values[slot] += total
+                    total = values[slot]
+                    if total >= floor and total + price > 0:
+                        if n_heap == capacity:  # of outdated sums, as there are fewer pairs
+                            n_heap = fill(sums, pairs, keys, values, floor, price)
+                        else:
+                            rise(sums, pairs, n_heap, total, key)
+                            n_heap += 1
                 cell = after
     for node in range(n_nodes):
         parent[node] = find(parent, node)
-    return parent
+        first[node] = -1
+    return parent, number_by_first_appearance(parent, first)

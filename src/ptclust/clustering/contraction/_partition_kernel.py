@@ -8,16 +8,23 @@ their place. The best partition on the way is kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust._components import Adjacency, adjacency, find, number_by_first_appearance, union
-from ptclust._kernel import kernel
+from ptclust._components import (
+    Adjacency,
+    fill_adjacency,
+    find,
+    number_by_first_appearance,
+    number_roots,
+    union,
+)
+from ptclust._kernel import inlined, kernel
 from ptclust.clustering.contraction._greedy_kernel import contract_greedily
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from ptclust._types import Array, Bools, Floats, Ints
 
 #: A gain below this, in units of log-likelihood, is rounding.
 GAIN = 1e-9
@@ -33,62 +40,62 @@ FEW_CLUSTERS = 16
 UNAFFORDABLE = 1e300
 
 
+class Search(NamedTuple):
+    """What a search looks at: edges, neighbours of every node, affinities, and the price."""
+
+    sources: Ints
+    targets: Ints
+    indptr: Ints
+    indices: Ints  # neighbours
+    data: Floats  # affinities to them
+    affinity: Floats  # of the edges
+    price: float
+    is_due: Bools  # a buffer with a place for every node, as shared
+    shared: Floats
+
+
 @kernel
-def numbered(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def numbered(labels: Ints) -> tuple[Ints, int]:
     """Return labels 0, 1, 2, ... by first appearance, and how many there are."""
-    new = labels.copy()
-    count = number_by_first_appearance(new, np.full(len(labels), -1, np.int64))
-    return new, count
+    new, number = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
+    for node in range(len(labels)):
+        new[node], number[node] = labels[node], -1
+    return new, number_by_first_appearance(new, number)
 
 
 @kernel
-def connected_pieces(
-    sources: NDArray[Any], targets: NDArray[Any], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], int]:
+def connected_pieces(sources: Array, targets: Array, labels: Ints) -> tuple[Ints, int]:
     """Return the connected pieces of all clusters, numbered, and how many there are."""
-    parent = np.arange(len(labels))
+    parent = np.empty(len(labels), np.int64)
+    for node in range(len(labels)):
+        parent[node] = node
     for edge in range(len(sources)):
         if labels[sources[edge]] == labels[targets[edge]]:
             a, b = find(parent, sources[edge]), find(parent, targets[edge])
             if a != b:
                 union(parent, a, b)
-    for node in range(len(parent)):
-        parent[node] = find(parent, node)
-    return numbered(parent)
+    return parent, number_roots(parent)
 
 
-@kernel
-def induced_edges(
-    near: Adjacency, members: NDArray[np.int64], number: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def induced_edges(near: Adjacency, members: Ints, number: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the edges between members, and their ends by place in ``members``.
 
     ``number`` has a place for every node and is -1 throughout, before and after.
     """
-    size = 0
-    for i in range(len(members)):
-        number[members[i]] = i
-        size += near.indptr[members[i] + 1] - near.indptr[members[i]]
-    edges, a, b = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    count = 0
-    for i in range(len(members)):
-        for place in range(near.indptr[members[i]], near.indptr[members[i] + 1]):
-            other = number[near.neighbours[place]]
-            if other > i:
-                edges[count], a[count], b[count] = near.edges[place], i, other
-                count += 1
-    for node in members:
-        number[node] = -1
-    return edges[:count].copy(), a[:count].copy(), b[:count].copy()
+    degree = near.indptr[members + 1] - near.indptr[members]
+    first = np.repeat(np.arange(len(members)), degree)
+    # A node's places follow each other, and begin after those of the members before it.
+    skipped = near.indptr[members] - (np.cumsum(degree) - degree)
+    places = np.arange(len(first)) + skipped[first]
+    number[members] = np.arange(len(members))
+    second = number[near.neighbours[places]]
+    number[members] = -1
+    once = np.flatnonzero(second > first)
+    return near.edges[places[once]], first[once], second[once]
 
 
 @kernel
-def agreement_within(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-) -> float:
+def agreement_within(sources: Array, targets: Array, affinity: Floats, labels: Ints) -> float:
     """Return the sum of the affinities of all edges within clusters."""
     total = 0.0
     for edge in range(len(sources)):
@@ -97,104 +104,88 @@ def agreement_within(
     return total
 
 
-@kernel
-def move_nodes(
-    near: Adjacency, affinity: NDArray[np.float64], labels: NDArray[np.int64], price: float
-) -> int:
+def move_nodes(near: Adjacency, affinity: Floats, labels: Ints, price: float) -> int:
     """Move nodes to a neighbour's cluster, or to one of their own, while that gains.
 
     ``labels``, below the number of nodes, are changed in place. Returns how many moves were made.
     """
-    is_due, shared = np.ones(len(labels), np.bool_), np.zeros(len(labels))
-    return move_due_nodes(near, affinity[near.edges], labels, price, is_due, shared)
+    indptr, indices, edges = near
+    is_due, shared = np.ones(len(labels), np.bool_), np.empty(len(labels))
+    return move_due_nodes(indptr, indices, affinity[edges], labels, price, is_due, shared)
 
 
-@kernel
-def gather(
-    node: int,
-    near: Adjacency,
-    data: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    candidates: NDArray[np.int64],
-    is_candidate: NDArray[np.bool_],
-) -> int:
-    """List the clusters at a node, its own first, and the affinities to each; return how many."""
-    indptr, indices = near.indptr, near.neighbours
-    own = labels[node]
-    candidates[0], is_candidate[own], sums[own] = own, True, 0.0
-    n_candidates = 1
-    for place in range(indptr[node], indptr[node + 1]):
-        label = labels[indices[place]]
-        if not is_candidate[label]:
-            candidates[n_candidates], is_candidate[label], sums[label] = label, True, 0.0
-            n_candidates += 1
-        sums[label] += data[place]
-    for i in range(n_candidates):
-        is_candidate[candidates[i]] = False
-    return n_candidates
-
-
-@kernel
-def choose(
-    candidates: NDArray[np.int64], sums: NDArray[np.float64], is_alone: bool, price: float
-) -> int:
+@inlined
+def choose(candidates: Ints, n_candidates: int, sums: Floats, is_alone: bool, price: float) -> int:
     """Return the best cluster of those gathered: the first, where the node is, unless it gains.
 
     -1 is a new cluster, which costs the price; a node that is alone saves it by leaving.
     """
-    own = candidates[0]
+    own: int = candidates[0]
     best, best_label = sums[own] - (price if is_alone else 0.0) + GAIN, own
     if not is_alone and -price > best:
         best, best_label = -price, -1
-    for label in candidates[1:]:
-        if sums[label] > best:
-            best, best_label = sums[label], label
-    return int(best_label)
+    for i in range(1, n_candidates):
+        if sums[candidates[i]] > best:
+            best, best_label = sums[candidates[i]], candidates[i]
+    return best_label
 
 
 @kernel
 def move_due_nodes(
-    near: Adjacency,
-    data: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    labels: Ints,
     price: float,
-    is_due: NDArray[np.bool_],
-    shared: NDArray[np.float64],
+    is_due: Bools,
+    shared: Floats,
 ) -> int:
     """Let nodes move that are due; return how many times one did.
 
-    ``data`` has the affinities in the order of ``near``. What a node shares with its own cluster
-    is kept in ``shared``. A node is due again when a neighbour has moved, or, once the others have
-    settled, when it was left alone: nothing else changes what it may gain.
+    ``indices`` and ``data`` are the neighbours of every node, and the affinities to them. What a
+    node shares with its own cluster is kept in ``shared``. A node is due again when a neighbour has
+    moved, or, once the others have settled, when it was left alone: nothing else changes what it
+    may gain.
     """
     n_nodes = len(labels)
-    size, members = np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64)
+    size, members = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    unused, n_unused = np.empty(n_nodes, np.int64), 0
+    candidates, gathered_for = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    sums, left_alone = np.empty(n_nodes, np.float64), np.empty(n_nodes, np.bool_)
+    for label in range(n_nodes):
+        size[label], members[label], gathered_for[label] = 0, 0, -1
+        left_alone[label] = False
     for node in range(n_nodes):
         size[labels[node]] += 1
         members[labels[node]] += node  # their sum: if there is but one, which it is
-    unused, n_unused = np.empty(n_nodes, np.int64), 0
     for label in range(n_nodes - 1, -1, -1):
         if size[label] == 0:
             unused[n_unused] = label
             n_unused += 1
-    sums, candidates = np.zeros(n_nodes), np.empty(n_nodes, np.int64)
-    is_candidate, left_alone = np.zeros(n_nodes, np.bool_), np.zeros(n_nodes, np.bool_)
-    is_any_left, n_moved = False, 0
+    is_any_left, n_moved, n_looked_at = False, 0, 0
     for _ in range(SWEEPS):
         before = n_moved
         for node in range(n_nodes):
             if not is_due[node]:
                 continue
             is_due[node] = False
+            # Gather the clusters at the node, its own first, and the affinities to each.
             own = labels[node]
-            n_candidates = gather(node, near, data, labels, sums, candidates, is_candidate)
-            shared[node] = sums[own]
+            candidates[0], gathered_for[own], sums[own] = own, n_looked_at, 0.0
+            n_candidates = 1
+            for place in range(indptr[node], indptr[node + 1]):
+                label = labels[indices[place]]
+                if gathered_for[label] != n_looked_at:
+                    gathered_for[label], sums[label] = n_looked_at, 0.0
+                    candidates[n_candidates] = label
+                    n_candidates += 1
+                sums[label] += data[place]
+            n_looked_at += 1
             is_alone = size[own] == 1
-            label = choose(candidates[:n_candidates], sums, is_alone, price)
+            label = choose(candidates, n_candidates, sums, is_alone, price)
+            shared[node] = 0.0 if label < 0 else sums[label]
             if label == own:
                 continue
-            shared[node] = 0.0 if label < 0 else sums[label]
             if label < 0:
                 n_unused -= 1
                 label = unused[n_unused]
@@ -211,25 +202,24 @@ def move_due_nodes(
             members[label] += node
             labels[node] = label
             n_moved += 1
-            for place in range(near.indptr[node], near.indptr[node + 1]):
-                is_due[near.neighbours[place]] = True
+            for place in range(indptr[node], indptr[node + 1]):
+                is_due[indices[place]] = True
         if n_moved == before:
             if not is_any_left:
                 break
-            is_due[:], left_alone[:], is_any_left = left_alone, False, False
-    is_due |= left_alone
+            is_any_left = False
+            for node in range(n_nodes):
+                is_due[node], left_alone[node] = left_alone[node], False
+    for node in range(n_nodes):
+        if left_alone[node]:
+            is_due[node] = True
     return n_moved
 
 
-@kernel
+@inlined
 def join_down(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    n_clusters: int,
-    target: int,
-) -> NDArray[np.int64]:
+    sources: Array, targets: Array, affinity: Floats, labels: Ints, n_clusters: int, target: int
+) -> Ints:
     """Join the least clearly separated adjacent clusters until ``target`` or none such are left.
 
     How clearly is the sum of affinities between, over the root of their number: in units of its
@@ -244,7 +234,9 @@ def join_down(
             total[b, a] += affinity[edge]
             count[a, b] += 1
             count[b, a] += 1
-    parent = np.arange(n_clusters)
+    parent = np.empty(n_clusters, np.int64)
+    for a in range(n_clusters):
+        parent[a] = a
     for _ in range(n_clusters - target):
         best, keep, gone = -np.inf, -1, -1
         for a in range(n_clusters):
@@ -262,7 +254,7 @@ def join_down(
             total[other, keep] = total[keep, other]
             count[keep, other] += count[gone, other]
             count[other, keep] = count[keep, other]
-    joined = np.empty_like(labels)
+    joined = np.empty(len(labels), np.int64)
     for node in range(len(labels)):
         joined[node] = find(parent, labels[node])
     return joined
@@ -270,17 +262,15 @@ def join_down(
 
 @kernel
 def between_clusters(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    labels: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    sources: Array, targets: Array, affinity: Floats, labels: Ints
+) -> tuple[Ints, Ints, Floats]:
     """Return the clusters that edges across join, and the affinities of these edges."""
-    n_across = 0
+    count = 0
     for edge in range(len(sources)):
-        n_across += labels[sources[edge]] != labels[targets[edge]]
-    a, b = np.empty(n_across, np.int64), np.empty(n_across, np.int64)
-    between, count = np.empty(n_across), 0
+        if labels[sources[edge]] != labels[targets[edge]]:
+            count += 1
+    a, b = np.empty(count, np.int64), np.empty(count, np.int64)
+    between, count = np.empty(count, np.float64), 0
     for edge in range(len(sources)):
         if labels[sources[edge]] != labels[targets[edge]]:
             a[count], b[count] = labels[sources[edge]], labels[targets[edge]]
@@ -290,79 +280,90 @@ def between_clusters(
 
 
 def contract_further(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    affinity: NDArray[np.float64],
-    price: float,
-    labels: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    sources: Array, targets: Array, affinity: Floats, price: float, labels: Ints
+) -> Ints:
     """Return the partition in which greedy contraction ends that has come as far as ``labels``.
 
-    The price only says when to stop: what was contracted at a lower one stays so.
+    The price only says when to stop: what was contracted at a lower one stays so. The clusters are
+    numbered by first appearance, as those of ``labels`` are.
     """
     a, b, between = between_clusters(sources, targets, affinity, labels)
-    return numbered(contract_greedily(a, b, between, labels.max() + 1, price)[labels])[0]
+    return contract_greedily(a, b, between, int(labels.max()) + 1, price)[0][labels]
 
 
-@kernel
-def climb(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    near: Adjacency,
-    affinity: NDArray[np.float64],
-    price: float,
-    labels: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], float]:
+@inlined
+def move_clusters(
+    a: Ints, b: Ints, affinity: Floats, labels: Ints, price: float, is_due: Bools, shared: Floats
+) -> int:
+    """Do what ``move_nodes`` does, for nodes that have no adjacency yet."""
+    indptr = np.empty(len(labels) + 1, np.int64)
+    for node in range(len(labels)):
+        indptr[node], is_due[node] = 0, True
+    indptr[len(labels)] = 0
+    indices, edges = np.empty(2 * len(a), np.int64), np.empty(2 * len(a), np.int64)
+    fill_adjacency(a, b, indptr, indices, edges)
+    data = np.empty(2 * len(a), np.float64)
+    for place in range(len(data)):
+        data[place] = affinity[edges[place]]
+    return move_due_nodes(indptr, indices, data, labels, price, is_due, shared)
+
+
+@inlined
+def climb(on: Search, labels: Ints) -> tuple[Ints, float]:
     """Let nodes and clusters move and join until nothing gains; return partition and value."""
+    sources, targets, indptr, indices, data, affinity, price, is_due, shared = on
     best, best_value = labels, -np.inf
     for _ in range(TURNS):
-        moved = labels.copy()
-        move_nodes(near, affinity, moved, price)
+        moved = np.empty(len(labels), np.int64)
+        for node in range(len(labels)):
+            moved[node], is_due[node] = labels[node], True
+        move_due_nodes(indptr, indices, data, moved, price, is_due, shared)
         pieces, n_pieces = connected_pieces(sources, targets, moved)
         a, b, between = between_clusters(sources, targets, affinity, pieces)
-        top, n_top = numbered(contract_greedily(a, b, between, n_pieces, price))
-        n_moved = move_nodes(adjacency(a, b, n_pieces), between, top, price)
-        labels, n_clusters = connected_pieces(sources, targets, top[pieces])
+        top, n_top = contract_greedily(a, b, between, n_pieces, price)
+        n_moved = move_clusters(a, b, between, top, price, is_due, shared)
+        is_same = n_top == n_pieces == numbered(moved)[1] and n_moved == 0
+        for node in range(len(moved)):
+            moved[node] = top[pieces[node]]
+        labels, n_clusters = connected_pieces(sources, targets, moved)
         value = agreement_within(sources, targets, affinity, labels) - price * n_clusters
         if value <= best_value + GAIN:
             break
         best, best_value = labels, value
-        if n_top == n_pieces == numbered(moved)[1] and n_moved == 0:
+        if is_same:
             break  # nothing has changed since the nodes came to rest
     return best, best_value
 
 
-@kernel
-def walk_down(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    near: Adjacency,
-    affinity: NDArray[np.float64],
-    price: float,
-    best: NDArray[np.int64],
-    best_value: float,
-) -> tuple[NDArray[np.int64], float]:
+@inlined
+def walk_down(on: Search, best: Ints, best_value: float) -> tuple[Ints, float]:
     """Join clusters one after the other; return the best partition on the way and its value.
 
     Nodes that have settled at no price settle elsewhere at this one only if they share less than
     minus the price with their cluster, or a neighbour moves.
     """
-    data, shared = affinity[near.edges], np.empty(len(best))
-    labels, n_clusters = best.copy(), best.max() + 1
+    sources, targets, indptr, indices, data, affinity, price, is_due, shared = on
+    labels, n_clusters = numbered(best)
     while 2 < n_clusters <= MOST_CLUSTERS:
         target = n_clusters - 1 if n_clusters <= FEW_CLUSTERS else n_clusters * 4 // 5
         labels = join_down(sources, targets, affinity, labels, n_clusters, target)
-        is_due = np.ones(len(labels), np.bool_)
-        move_due_nodes(near, data, labels, UNAFFORDABLE, is_due, shared)
-        labels, fewer = numbered(labels)
-        if fewer >= n_clusters:
+        for node in range(len(labels)):
+            is_due[node] = True
+        move_due_nodes(indptr, indices, data, labels, UNAFFORDABLE, is_due, shared)
+        tried, n_tried = numbered(labels)
+        if n_tried >= n_clusters:
             break
-        n_clusters = fewer
-        tried = labels.copy()
-        is_due |= shared + GAIN < -price
-        move_due_nodes(near, data, tried, price, is_due, shared)
+        n_clusters = n_tried
+        for node in range(len(labels)):
+            labels[node] = tried[node]
+            if shared[node] + GAIN < -price:
+                is_due[node] = True
+        move_due_nodes(indptr, indices, data, tried, price, is_due, shared)
         tried, n_tried = numbered(tried)
-        if shared.sum() / 2 - price * n_tried <= best_value:
+        agreement = 0.0
+        for node in range(len(shared)):
+            agreement += shared[node]
+        if agreement / 2 - price * n_tried <= best_value:
             continue  # its connected pieces are as many clusters, or more
         tried, n_tried = connected_pieces(sources, targets, tried)
         value = agreement_within(sources, targets, affinity, tried) - price * n_tried
@@ -371,14 +372,39 @@ def walk_down(
     return best, best_value
 
 
-def search_partition(
-    sources: NDArray[Any],
-    targets: NDArray[Any],
-    near: Adjacency,
-    affinity: NDArray[np.float64],
+@kernel
+def climb_and_walk_down(
+    sources: Ints,
+    targets: Ints,
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    affinity: Floats,
     price: float,
-    start: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], float]:
+    is_due: Bools,
+    shared: Floats,
+    start: Ints,
+) -> tuple[Ints, float]:
+    """Do what ``search_partition`` says; to pass a ``Search`` from Python takes much longer."""
+    on = Search(sources, targets, indptr, indices, data, affinity, price, is_due, shared)
+    labels, value = climb(on, start)
+    return walk_down(on, labels, value)
+
+
+def search_on(
+    sources: Ints, targets: Ints, near: Adjacency, affinity: Floats, price: float
+) -> Search:
+    """Return what a search looks at."""
+    n_nodes = len(near.indptr) - 1
+    is_due, shared = np.empty(n_nodes, np.bool_), np.empty(n_nodes)
+    data = affinity[near.edges]
+    return Search(
+        sources, targets, near.indptr, near.neighbours, data, affinity, price, is_due, shared
+    )
+
+
+def search_partition(
+    sources: Ints, targets: Ints, near: Adjacency, affinity: Floats, price: float, start: Ints
+) -> tuple[Ints, float]:
     """Return a partition into connected clusters, numbered by first appearance, and its value."""
-    labels, value = climb(sources, targets, near, affinity, price, start)
-    return walk_down(sources, targets, near, affinity, price, labels, value)
+    return climb_and_walk_down(*search_on(sources, targets, near, affinity, price), start)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ptclust._components import adjacency, number_by_first_appearance
+from ptclust._components import adjacency, label_components
 from ptclust.clustering.clusterer import (
     Clusterer,
     Clustering,
@@ -25,11 +25,10 @@ from ptclust.errors import WeightError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from ptclust._types import Bools, Ints
     from ptclust.clustering.clusterer import Published, Publishes
 
-__all__ = ["DBMSTCluClusterer", "check_weights", "dbmstclu", "rooted"]
+__all__ = ["DBMSTCluClusterer", "check_weights", "dbmstclu", "label_pieces", "rooted"]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()
@@ -129,7 +128,9 @@ def dbmstclu(
     n_cuts = int(state.counts[1])
     cut, sums = state.cuts[:n_cuts], np.empty(n_cuts)
     kernel.running_sum(total, state.gains[:n_cuts], sums)
-    labels = _labels(forest, cut)
+    is_cut = np.zeros(len(tree.weights), np.bool_)
+    is_cut[cut] = True
+    labels = label_pieces(tree, is_cut)
     return Clustering(
         labels=without_small(labels, min_cluster_size),
         cuts=Cuts(tree.edge_ids[cut], sums / max(tree.n_nodes, 1)),
@@ -203,12 +204,8 @@ def _search_trees(n_nodes: int) -> SearchTrees:
     )
 
 
-def _labels(forest: kernel.RootedForest, cut: NDArray[Any]) -> NDArray[np.int64]:
-    """Number the pieces that the cuts leave by first appearance."""
-    n_nodes = len(forest.parent)
-    is_cut = np.zeros(n_nodes, dtype=bool)
-    is_cut[cut] = True
-    labels = np.empty(n_nodes, dtype=np.int64)
-    kernel.label_pieces(forest, is_cut, labels)
-    number_by_first_appearance(labels, np.full(n_nodes, -1))
+def label_pieces(tree: WeightedTree, is_cut: Bools) -> Ints:
+    """Number the pieces that cuts leave by first appearance."""
+    labels = np.arange(tree.n_nodes)
+    label_components(tree.sources[~is_cut], tree.targets[~is_cut], labels)
     return labels

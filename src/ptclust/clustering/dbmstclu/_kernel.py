@@ -18,7 +18,7 @@ large and a small piece gets a search tree instead, see ``_search_kernel``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -38,9 +38,8 @@ from ptclust.clustering.dbmstclu._search_kernel import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ptclust._components import Adjacency
+    from ptclust._types import Array, Floats, Ints
 
 
 class Policy(NamedTuple):
@@ -61,36 +60,34 @@ class Policy(NamedTuple):
 class RootedForest(NamedTuple):
     """A forest in preorder: everything but ``node`` is indexed by preorder number."""
 
-    node: NDArray[Any]  # which node of the tree this is
-    parent: NDArray[Any]  # preorder number of the parent, -1 for a root
-    edge: NDArray[Any]  # position in the tree of the edge to the parent, -1 for a root
-    weight: NDArray[np.float64]  # weight of that edge
+    node: Array  # which node of the tree this is
+    parent: Array  # preorder number of the parent, -1 for a root
+    edge: Array  # position in the tree of the edge to the parent, -1 for a root
+    weight: Floats  # weight of that edge
 
 
 class State(NamedTuple):
     """Where the algorithm stands, kept between calls: a long run can report and be interrupted."""
 
-    members: NDArray[Any]  # nodes, every component a slice of it in preorder
-    cut_at: NDArray[np.float64]  # lightest cut edge incident to a node
-    size: NDArray[Any]  # nodes at and below a node, within its component
-    dispersion: NDArray[np.float64]  # heaviest edge below a node
-    separation: NDArray[np.float64]  # lightest cut edge incident to a node at or below it
-    heaviest_after: NDArray[np.float64]  # heaviest edge above a member from here to the end
-    lightest_after: NDArray[np.float64]  # lightest cut edge incident to a member from here on
-    validity: NDArray[np.float64]  # V_C of the component whose topmost node this is
-    heap: NDArray[np.int64]  # rows: gain, edge, begin of slice, end of slice, node to cut off
-    cuts: NDArray[Any]  # edges cut so far, in order
-    gains: NDArray[np.float64]  # what each of them added to N * DBCVI
-    counts: NDArray[np.int64]  # length of the heap, number of cuts
-    buffer: NDArray[Any]  # for whatever needs it for a moment
+    members: Array  # nodes, every component a slice of it in preorder
+    cut_at: Floats  # lightest cut edge incident to a node
+    size: Array  # nodes at and below a node, within its component
+    dispersion: Floats  # heaviest edge below a node
+    separation: Floats  # lightest cut edge incident to a node at or below it
+    heaviest_after: Floats  # heaviest edge above a member from here to the end
+    lightest_after: Floats  # lightest cut edge incident to a member from here on
+    validity: Floats  # V_C of the component whose topmost node this is
+    heap: Ints  # rows: gain, edge, begin of slice, end of slice, node to cut off
+    cuts: Array  # edges cut so far, in order
+    gains: Floats  # what each of them added to N * DBCVI
+    counts: Ints  # length of the heap, number of cuts
+    buffer: Array  # for whatever needs it for a moment
     policy: Policy
-    peels: NDArray[Any]  # small pieces cut in a row off the component with this topmost node
+    peels: Array  # small pieces cut in a row off the component with this topmost node
 
 
 @kernel
-def root_forest(
-    near: Adjacency, node: NDArray[Any], parent: NDArray[Any], edge: NDArray[Any]
-) -> None:
+def root_forest(near: Adjacency, node: Array, parent: Array, edge: Array) -> None:
     """Number all nodes in preorder by depth-first search from the first node of every component."""
     n_nodes = len(node)
     number = np.full(n_nodes, -1, dtype=np.int64)
@@ -174,29 +171,21 @@ def evaluate(begin: int, end: int, forest: RootedForest, state: State) -> None:
 
 
 @kernel
-def precedes(heap: NDArray[np.int64], i: int, j: int) -> bool:
+def precedes(heap: Ints, i: int, j: int) -> bool:
     """Whether row i is cut before row j: the larger gain first, of equal ones the last edge."""
     larger = heap[i, 0] > heap[j, 0]
     return bool(larger or (heap[i, 0] == heap[j, 0] and heap[i, 1] > heap[j, 1]))
 
 
 @kernel
-def swap(heap: NDArray[np.int64], i: int, j: int) -> None:
+def swap(heap: Ints, i: int, j: int) -> None:
     """Exchange two rows."""
     for column in range(heap.shape[1]):
         heap[i, column], heap[j, column] = heap[j, column], heap[i, column]
 
 
 @kernel
-def push(
-    heap: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    gain: int,
-    edge: int,
-    begin: int,
-    end: int,
-    p: int,
-) -> None:
+def push(heap: Ints, counts: Ints, gain: int, edge: int, begin: int, end: int, p: int) -> None:
     """Add a row to the heap."""
     i = counts[0]
     counts[0] += 1
@@ -207,7 +196,7 @@ def push(
 
 
 @kernel
-def pop(heap: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+def pop(heap: Ints, counts: Ints) -> None:
     """Move the first row of the heap behind its end."""
     counts[0] -= 1
     n = counts[0]
@@ -242,9 +231,7 @@ def start(forest: RootedForest, state: State) -> float:
 
 
 @kernel
-def move_below_to_end(
-    members: NDArray[Any], member: int, n_below: int, end: int, buffer: NDArray[Any]
-) -> int:
+def move_below_to_end(members: Array, member: int, n_below: int, end: int, buffer: Array) -> int:
     """Put ``n_below`` members from ``member`` on to the end of the slice; return their begin."""
     for i in range(n_below):
         buffer[i] = members[member + i]
@@ -370,20 +357,7 @@ def make_cuts(
 
 
 @kernel
-def label_pieces(
-    forest: RootedForest, is_cut: NDArray[np.bool_], labels: NDArray[np.int64]
-) -> None:
-    """Give every node of the tree the preorder number of the topmost node of its piece."""
-    for p in range(len(forest.parent)):
-        up = forest.parent[p]
-        if up < 0 or is_cut[forest.edge[p]]:
-            labels[forest.node[p]] = p
-        else:
-            labels[forest.node[p]] = labels[forest.node[up]]
-
-
-@kernel
-def running_sum(first: float, terms: NDArray[np.float64], sums: NDArray[np.float64]) -> None:
+def running_sum(first: float, terms: Floats, sums: Floats) -> None:
     """Write ``first`` plus the first i + 1 terms into ``sums[i]``, by Neumaier's summation."""
     total, lost = first, 0.0
     for i in range(len(terms)):

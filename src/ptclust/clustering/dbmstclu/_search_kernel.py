@@ -54,7 +54,7 @@ from ptclust._kernel import kernel
 from ptclust.clustering.dbcvi import validity
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from ptclust._types import Array, Floats, Ints
 
 #: Gains (N times the change of DBCVI) are compared on a grid of this step; equal there is equal.
 GAIN_STEP = 2.0**-24
@@ -91,13 +91,13 @@ class SearchTrees(NamedTuple):
     no edge, so weight and size 0 and edge -1.
     """
 
-    whole: NDArray[Any]  # what is known of a leaf or branch in whole numbers
-    real: NDArray[np.float64]  # and in others
-    free: NDArray[Any]  # branches not in use
-    root: NDArray[Any]  # search tree of the component with this topmost node, -1 if it has none
-    counts: NDArray[np.int64]  # number of free branches, work done so far
-    todo: NDArray[np.int64]  # a stack: ``best_cut`` begins in the middle, all others at 0
-    ahead: NDArray[np.float64]  # lightest cut and heaviest edge before a branch on the stack
+    whole: Array  # what is known of a leaf or branch in whole numbers
+    real: Floats  # and in others
+    free: Array  # branches not in use
+    root: Array  # search tree of the component with this topmost node, -1 if it has none
+    counts: Ints  # number of free branches, work done so far
+    todo: Ints  # a stack: ``best_cut`` begins in the middle, all others at 0
+    ahead: Floats  # lightest cut and heaviest edge before a branch on the stack
 
 
 @kernel
@@ -197,7 +197,7 @@ def set_below(p: int, size: int, separation: float, dispersion: float, trees: Se
 
 
 @kernel
-def build(members: NDArray[Any], buffer: NDArray[Any], trees: SearchTrees) -> int:
+def build(members: Array, buffer: Array, trees: SearchTrees) -> int:
     """Return a balanced tree over the leaves ``members``."""
     n = len(members)
     buffer[:n] = members
@@ -212,7 +212,7 @@ def build(members: NDArray[Any], buffer: NDArray[Any], trees: SearchTrees) -> in
 
 
 @kernel
-def dissolve(x: int, members: NDArray[Any], trees: SearchTrees) -> None:
+def dissolve(x: int, members: Array, trees: SearchTrees) -> None:
     """Write the leaves of the tree x into ``members``, in order, and return its branches."""
     whole, todo = trees.whole, trees.todo
     todo[0, 0] = x
@@ -299,7 +299,7 @@ def pieces(x: int, p: int, trees: SearchTrees) -> tuple[int, float, float, float
 
 
 @kernel
-def last_with(x: int, column: NDArray[np.float64], value: float, trees: SearchTrees) -> int:
+def last_with(x: int, column: Floats, value: float, trees: SearchTrees) -> int:
     """Return the last leaf of the tree x that has this value in the column."""
     while trees.whole[x, COUNT] > 1:
         right = index(trees.whole[x, RIGHT])
@@ -309,7 +309,7 @@ def last_with(x: int, column: NDArray[np.float64], value: float, trees: SearchTr
 
 @kernel
 def cut_off(
-    p: int, topmost: int, parent: NDArray[Any], budget: int, trees: SearchTrees
+    p: int, topmost: int, parent: Array, budget: int, trees: SearchTrees
 ) -> tuple[int, int, int]:
     """Cut the edge above p in the component with this topmost node.
 
@@ -329,13 +329,7 @@ def cut_off(
 
 @kernel
 def renew_above(
-    rest: int,
-    below: int,
-    topmost: int,
-    p: int,
-    parent: NDArray[Any],
-    budget: int,
-    trees: SearchTrees,
+    rest: int, below: int, topmost: int, p: int, parent: Array, budget: int, trees: SearchTrees
 ) -> int:
     """Renew what the edges above p cut off, now without p; return what is left of ``budget``.
 

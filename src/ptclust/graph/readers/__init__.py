@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ptclust.errors import FileError, UsageError
-from ptclust.graph.graph import Graph
+from ptclust.graph.graph import Cap, Edges, Graph, How
 from ptclust.graph.readers.csv import read_csv, read_csv_ends
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
 from ptclust.graph.readers.npz import read_npz
 from ptclust.graph.readers.tables import Columns, read_parquet
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
-    from ptclust.graph.graph import Edges, Merge
-    from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Topology
 
 __all__ = ["FORMATS", "read_graph", "read_topology"]
 
@@ -34,8 +29,8 @@ def read_graph(
     target: str | None = None,
     weight: str | None = None,
     format: str | None = None,  # noqa: A002 - what users of pandas and polars call it
-    merge: Merge | None = None,
-    similarity_cap: float | None = None,
+    merge: How = None,
+    similarity_cap: Cap = None,
 ) -> Graph:
     r"""Read a graph with private weights from a file.
 
@@ -71,7 +66,6 @@ def read_graph(
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "edges.csv"
@@ -108,7 +102,7 @@ def read_topology(
     target: str | None = None,
     weight: str | None = None,
     format: str | None = None,  # noqa: A002
-    merge: Merge | None = None,
+    merge: How = None,
 ) -> Topology:
     """Read the public half of a graph; of a table only the two columns of the nodes.
 
@@ -129,9 +123,7 @@ def read_topology(
     return _graph(file, read, merge, None).topology
 
 
-def _graph(
-    file: Path, read: Callable[[], Edges], merge: Merge | None, similarity_cap: float | None
-) -> Graph:
+def _graph(file: Path, read: Callable[[], Edges], merge: How, similarity_cap: Cap) -> Graph:
     """Return the graph of the edges that ``read`` finds; damage to the file becomes a FileError."""
     graph, problem = None, ""
     try:

@@ -11,13 +11,16 @@ import io
 import re
 import warnings
 from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ptclust._types import Array
 from ptclust.errors import FileError, GraphError, WeightError
 from ptclust.graph._bounds import open_plain
 from ptclust.graph.graph import Edges
@@ -26,14 +29,9 @@ from ptclust.graph.readers.tables import Columns, choose_columns, choose_ends, e
 from ptclust.graph.topology import is_number, numbered, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     import polars as pl
-    from numpy.typing import NDArray
 
-    _Records = Sequence[int] | NDArray[Any]
-
+_Records = Sequence[int] | Array
 _COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
 _CHUNK = 1 << 20
 _BLANKS = 100_000
@@ -160,15 +158,9 @@ def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.Data
     problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
     with warnings.catch_warnings(record=True) as doubts, suppress(*problems):
         warnings.simplefilter("always")
-        frame = pl.read_csv(
-            _source(layout),
-            has_header=False,
-            separator=layout.separator,
-            schema=schema,
-            columns=wanted,
-            ignore_errors=True,
-            glob=False,
-        )
+        shape: dict[str, Any] = {"has_header": False, "schema": schema, "columns": wanted}
+        how: dict[str, Any] = {"separator": layout.separator, "ignore_errors": True, "glob": False}
+        frame = pl.read_csv(_source(layout), **shape, **how)
     # Stray quotes make polars lose count of the lines: a warning to it, an error to us.
     if frame is None or doubts:
         _raise_malformed(layout)
@@ -231,10 +223,9 @@ def _raise_bad_weight(layout: _Layout, record: int, column: int, n_bad: int) -> 
     line, fields = _record(layout, record)
     given = fields[column] if column < len(fields) else ""
     what = "missing" if _is_missing(given) else "not a number"
-    raise WeightError(
-        f"the weight in column {column + 1}, line {line} of {layout.path} is {what} ({n_bad} such "
-        "weights in all); give every edge a number, or name another column: weight="
-    )
+    bad = f"the weight in column {column + 1}, line {line} of {layout.path} is {what}"
+    give = "give every edge a number, or name another column: weight="
+    raise WeightError(f"{bad} ({n_bad} such weights in all); {give}")
 
 
 def _raise_malformed(layout: _Layout) -> NoReturn:
@@ -242,10 +233,9 @@ def _raise_malformed(layout: _Layout) -> NoReturn:
     for line, fields in _records(layout.path, layout.separator):
         _check_utf8(layout.path, line, fields)
         if len(fields) > width:
-            raise FileError(
-                f"line {line} of {layout.path} has {len(fields)} fields, more than the {width} of "
-                "the first; put fields that contain the separator in double quotes"
-            )
+            more = f"has {len(fields)} fields, more than the {width} of the first"
+            quote = "put fields that contain the separator in double quotes"
+            raise FileError(f"line {line} of {layout.path} {more}; {quote}")
     raise FileError(f"{layout.path} cannot be read as a table; check its separator and quotes")
 
 

@@ -70,10 +70,9 @@ class _Reader:
         for edge, (source, target) in enumerate(self.ends):
             for node in (source, target):
                 if node not in self.numbers:
-                    raise FileError(
-                        f"the edge at line {self.lines[edge]} of {self.path} joins node "
-                        f"{shown(node)}, which the file does not declare; add a <node>"
-                    )
+                    joins = f"at line {self.lines[edge]} of {self.path} joins node {shown(node)}"
+                    declare = "which the file does not declare; add a <node>"
+                    raise FileError(f"the edge {joins}, {declare}")
             sources[edge], targets[edge] = self.numbers[source], self.numbers[target]
         names: list[Any] = list(self.numbers)
         if all(_is_canonical_integer(name) for name in names):
@@ -87,24 +86,20 @@ class _Reader:
     def _checked_weights(self) -> list[float]:
         if self.weight_key is None and self.ends:
             there = ", ".join(map(shown, self.edge_attributes)) or "none"
-            raise WeightError(
-                f"{self.path} has no edge attribute {self.weight!r}; its edge attributes are: "
-                f"{there}; name the one to use: weight="
-            )
+            lacks = f"{self.path} has no edge attribute {self.weight!r}"
+            listed = f"its edge attributes are: {there}; name the one to use: weight="
+            raise WeightError(f"{lacks}; {listed}")
         weights = [value for value in self.weights if value is not None]
         if len(weights) < len(self.weights):
-            line = self.lines[self.weights.index(None)]
-            raise WeightError(
-                f"the edge at line {line} of {self.path} has no {self.weight!r} "
-                f"({self.weights.count(None)} such edges in all); give every edge one"
-            )
+            where = f"at line {self.lines[self.weights.index(None)]} of {self.path}"
+            such = f"({self.weights.count(None)} such edges in all); give every edge one"
+            raise WeightError(f"the edge {where} has no {self.weight!r} {such}")
         return weights
 
     def _doctype(self, *_: object) -> None:
-        raise FileError(
-            f"{self.path} has a document type declaration (line {self.parser.CurrentLineNumber}), "
-            "which is refused because its entities can be harmful; remove the <!DOCTYPE ...>"
-        )
+        found = f"has a document type declaration (line {self.parser.CurrentLineNumber})"
+        why = "which is refused because its entities can be harmful; remove the <!DOCTYPE ...>"
+        raise FileError(f"{self.path} {found}, {why}")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(" ")[2]
@@ -160,10 +155,9 @@ class _Reader:
         value = _number("".join(self.text))
         self.text = None
         if value is None:
-            raise WeightError(
-                f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path} is "
-                "not a number; give every edge one, or name another attribute: weight="
-            )
+            bad = f"the {self.weight!r} at line {self.parser.CurrentLineNumber} of {self.path}"
+            give = "give every edge one, or name another attribute: weight="
+            raise WeightError(f"{bad} is not a number; {give}")
         if tag.rpartition(" ")[2] == "data":
             self.weights[-1] = value
         else:

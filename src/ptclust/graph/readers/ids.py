@@ -5,30 +5,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptclust._kernel import inlined, kernel
+from ptclust._types import Array, Ints
 from ptclust.graph.topology import as_objects, index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
     import polars as pl
-    from numpy.typing import NDArray
+
+_Keys = NDArray[np.uint64]
 
 
 class Numbered(NamedTuple):
     """The endpoints as node numbers, and the names of the nodes."""
 
-    sources: NDArray[Any]
-    targets: NDArray[Any]
-    names: NDArray[Any]
+    sources: Array
+    targets: Array
+    names: Array
 
 
-def number_integers(sources: NDArray[Any], targets: NDArray[Any]) -> Numbered:
+def number_integers(sources: Array, targets: Array) -> Numbered:
     """Give numbers to integer ids; both arrays are of one integer type."""
     wide = np.uint64 if sources.dtype == np.uint64 else np.int64
     keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False))
@@ -45,8 +47,7 @@ def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
 def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     """Give numbers to ids from a text file, where a type has to be guessed.
 
-    Blanks around an id do not count. If every id is an integer as Python writes it, names are
-    integers.
+    Blanks around an id do not count. Names are integers if all ids are, as Python writes them.
 
     >>> import polars as pl
     >>> number_texts(pl.Series(["2", "10"]), pl.Series([" 10", "3"])).names.tolist()
@@ -79,9 +80,7 @@ def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -
     return Numbered(both[0::2].copy(), both[1::2].copy(), as_objects(numbers))
 
 
-def _number_strings(
-    sources: pl.Series, targets: pl.Series
-) -> tuple[NDArray[Any], NDArray[Any], pl.Series]:
+def _number_strings(sources: pl.Series, targets: pl.Series) -> tuple[Array, Array, pl.Series]:
     """Tell strings apart by their 64-bit hashes; if two collide, start again with another seed.
 
     Several times faster than a polars Categorical, which numbers one string at a time.
@@ -96,11 +95,11 @@ def _number_strings(
     raise AssertionError("unreachable")
 
 
-def _hashes(strings: pl.Series, seed: int) -> NDArray[np.uint64]:
+def _hashes(strings: pl.Series, seed: int) -> _Keys:
     return strings.hash(seed).to_numpy()
 
 
-def _picked(sources: pl.Series, targets: pl.Series, positions: NDArray[np.int64]) -> pl.Series:
+def _picked(sources: pl.Series, targets: pl.Series, positions: Ints) -> pl.Series:
     """Return the strings at these positions of the interleaved columns."""
     import polars as pl
 
@@ -109,7 +108,7 @@ def _picked(sources: pl.Series, targets: pl.Series, positions: NDArray[np.int64]
     return picked.gather(np.argsort(np.concatenate([of_source, of_target])))
 
 
-def _first_appearances(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
     """Return the number of every key, and the position at which each number first appears."""
     dtype = index_dtype(len(keys))
     codes = np.empty(len(keys), dtype=dtype)
@@ -124,7 +123,7 @@ def _first_appearances(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[
         size *= 8
 
 
-def _interleaved(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
+def _interleaved(sources: Array, targets: Array) -> Array:
     return np.stack([sources, targets], axis=1).ravel()
 
 
@@ -137,13 +136,7 @@ def _scattered(key: np.uint64) -> np.uint64:
 
 
 @kernel
-def _number_keys(
-    keys: NDArray[np.uint64],
-    codes: NDArray[Any],
-    firsts: NDArray[np.int64],
-    slot_key: NDArray[np.uint64],
-    slot_code: NDArray[Any],
-) -> int:
+def _number_keys(keys: _Keys, codes: Array, firsts: Ints, slot_key: _Keys, slot_code: Array) -> int:
     """Write the number of every key into ``codes``, and where each first appears into ``firsts``.
 
     A hash table: its slots are a power of two in number, ``slot_code`` filled with -1 on entry.

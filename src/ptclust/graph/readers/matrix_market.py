@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from ptclust._types import Array
 from ptclust.errors import FileError, WeightError
 from ptclust.graph._bounds import check_declared, open_plain
+from ptclust.graph.graph import Edges
 from ptclust.graph.readers.npz import edges_of_matrix
 from ptclust.graph.topology import numbered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from ptclust.graph.graph import Edges
 
 _ENTRY = np.dtype([("row", np.int64), ("column", np.int64), ("value", np.float64)])
 
@@ -77,7 +73,7 @@ def _read_size(path: Path, file: Iterable[bytes]) -> _Size:
     raise FileError(f"{path} does not tell its size: rows, columns and entries; write it again")
 
 
-def _read_entries(path: Path, file: Iterable[bytes], size: _Size) -> NDArray[Any]:
+def _read_entries(path: Path, file: Iterable[bytes], size: _Size) -> Array:
     """Read the lines that follow the size; an error tells the entry, counted from 1."""
     entries, wrong = np.empty(0, dtype=_ENTRY), None
     try:

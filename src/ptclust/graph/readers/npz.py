@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptclust._types import Array
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import check_declared, check_expansion
 from ptclust.graph.graph import Edges
@@ -30,15 +30,11 @@ def edges_of_matrix(matrix: Any, where: str = "the matrix", say: Say = edge_numb
     from scipy.sparse import issparse
 
     if not issparse(matrix):
-        raise UsageError(
-            f"{where} must be a scipy sparse array or matrix, not {type(matrix).__name__}; of "
-            "points use Graph.from_points"
-        )
+        wrong = f"{where} must be a scipy sparse array or matrix, not {type(matrix).__name__}"
+        raise UsageError(f"{wrong}; of points use Graph.from_points")
     if matrix.format in ("dia", "bsr"):
-        raise GraphError(
-            f"{where} is in {matrix.format} format, where a weight of zero and padding look alike; "
-            "convert it first: matrix.tocoo()"
-        )
+        alike = f"in {matrix.format} format, where a weight of zero and padding look alike"
+        raise GraphError(f"{where} is {alike}; convert it first: matrix.tocoo()")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(str(size) for size in matrix.shape)
         raise GraphError(f"{where} is {shape}, but the adjacency matrix of a graph is square")
@@ -51,9 +47,7 @@ def edges_of_matrix(matrix: Any, where: str = "the matrix", say: Say = edge_numb
     return Edges(rows[keep], columns[keep], values[keep], matrix.shape[0], None, say)
 
 
-def _mirrored(
-    rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], n_nodes: int
-) -> bool:
+def _mirrored(rows: Array, columns: Array, values: Array, n_nodes: int) -> bool:
     """Whether the entries below the diagonal are exactly those above it."""
     above, below = rows < columns, rows > columns
     if np.count_nonzero(above) != np.count_nonzero(below):
@@ -101,7 +95,7 @@ def read_npz(path: Path) -> Edges:
     return _edges_of_arrays(path, arrays, list(there), say)
 
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
     """Return an array whose header agrees with the number of bytes that there are."""
     npy = np.lib.format
     read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -119,7 +113,7 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _matrix_of(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
+def _matrix_of(arrays: dict[str, Array], path: Path) -> Any:
     """Return the matrix that scipy saved as these arrays; raise anything if they do not fit."""
     from scipy.sparse import coo_array
 
@@ -145,7 +139,7 @@ def _matrix_of(arrays: dict[str, NDArray[Any]], path: Path) -> Any:
     return coo_array((values, (rows, columns)), shape=(n_rows, n_columns))
 
 
-def _uncompressed(indptr: NDArray[Any], indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _uncompressed(indptr: Array, indices: Array) -> tuple[Array, Array]:
     whole = indptr[0] == 0 and indptr[-1] == len(indices)
     if not whole or np.any(indptr[1:] < indptr[:-1]):
         raise ValueError("the pointers are not those of a matrix")
@@ -156,10 +150,9 @@ def _edges_of_arrays(path: Path, arrays: dict[str, Any], there: list[str], say: 
     missing = [name for name in _ENDS if name not in arrays]
     if missing:
         listed = ", ".join(repr(name) for name in there) or "none"
-        raise FileError(
-            f"{path} has no array {missing[0]!r}; needed are {', '.join(_ENDS)}, or a matrix saved "
-            f"by scipy.sparse.save_npz; its arrays are: {listed}"
-        )
+        needed = f"{', '.join(_ENDS)}, or a matrix saved by scipy.sparse.save_npz"
+        lacks = f"{path} has no array {missing[0]!r}; needed are {needed}"
+        raise FileError(f"{lacks}; its arrays are: {listed}")
     n_nodes, names = arrays.get("n_nodes"), arrays.get("names")
     if n_nodes is not None and (n_nodes.ndim or not np.issubdtype(n_nodes.dtype, np.integer)):
         raise FileError(f"the array 'n_nodes' of {path} must be a single integer")

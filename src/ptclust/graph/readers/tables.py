@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptclust._types import Bools
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import check_rows
 from ptclust.graph.graph import Edges
@@ -14,11 +17,7 @@ from ptclust.graph.readers.ids import Numbered, number_hashables, number_integer
 from ptclust.graph.topology import Say, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     import polars as pl
-    from numpy.typing import NDArray
 
 _LISTED = 20
 
@@ -52,10 +51,9 @@ def choose_columns(
     if len(shown) > _LISTED:
         listed += f" and {len(shown) - _LISTED} more"
     if len(there) < len(ROLES):
-        raise FileError(
-            f"{where} has {len(there)} column{'s' * (len(there) != 1)} ({listed}), but an edge "
-            "needs three; check the file and its separator (csv: comma, tsv: tab)"
-        )
+        columns = f"{len(there)} column{'s' * (len(there) != 1)} ({listed})"
+        check = "check the file and its separator (csv: comma, tsv: tab)"
+        raise FileError(f"{where} has {columns}, but an edge needs three; {check}")
     lowered = [name.lower() for name in there]
     by_name = all(role in lowered for role, name in zip(ROLES, asked, strict=True) if name is None)
     chosen = []
@@ -70,10 +68,8 @@ def choose_columns(
             twice = shown[chosen[-1]]
             raise FileError(f"{where} has several columns named {twice!r}; rename all but one")
     if len(set(chosen)) < len(chosen):
-        raise UsageError(
-            f"one column of {where} would serve twice; name source=, target= and weight= "
-            f"(its columns are: {listed})"
-        )
+        name = f"name source=, target= and weight= (its columns are: {listed})"
+        raise UsageError(f"one column of {where} would serve twice; {name}")
     return chosen[0], chosen[1], chosen[2]
 
 
@@ -143,30 +139,27 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
     values = np.zeros(len(frame))
     for weights in given:
         if not weights.dtype.is_numeric():
-            raise WeightError(
-                f"column {weights.name!r} of {where} is of type {weights.dtype}, so it cannot be "
-                "the weight; name a column of numbers: weight="
-            )
+            bad = f"column {weights.name!r} of {where} is of type {weights.dtype}"
+            name = "name a column of numbers: weight="
+            raise WeightError(f"{bad}, so it cannot be the weight; {name}")
         check_weights(weights.is_null().to_numpy(), say)
         values = weights.cast(pl.Float64).to_numpy()
     found = _number(sources, targets, where, loose=loose)
     return Edges(found.sources, found.targets, values, None, found.names, say)
 
 
-def check_ids(column: object, missing: NDArray[np.bool_], say: Say) -> None:
+def check_ids(column: object, missing: Bools, say: Say) -> None:
     """Refuse a column in which the id of a node is missing."""
     if missing.any():
         where = say([int(missing.argmax())])
         raise GraphError(f"column {column!r} has no node id in {where}; complete it or remove it")
 
 
-def check_weights(missing: NDArray[np.bool_], say: Say) -> None:
+def check_weights(missing: Bools, say: Say) -> None:
     """Refuse a column in which a weight is missing."""
     if missing.any():
-        raise WeightError(
-            f"the weight of {say([int(missing.argmax())])} is missing ({int(missing.sum())} such "
-            "weights in all); complete or remove those edges"
-        )
+        such = f"({int(missing.sum())} such weights in all); complete or remove those edges"
+        raise WeightError(f"the weight of {say([int(missing.argmax())])} is missing {such}")
 
 
 def _number(sources: pl.Series, targets: pl.Series, where: str, *, loose: bool) -> Numbered:
@@ -182,10 +175,9 @@ def _number(sources: pl.Series, targets: pl.Series, where: str, *, loose: bool) 
         return number_strings(sources.cast(pl.String), targets.cast(pl.String))
     if loose:
         return number_hashables(sources.to_list(), targets.to_list())
-    raise GraphError(
-        f"the node ids of {where} are of type {sources.dtype} (column {sources.name!r}) and "
-        f"{targets.dtype} (column {targets.name!r}); both must be integers, or both strings"
-    )
+    types = " and ".join(f"{ids.dtype} (column {ids.name!r})" for ids in (sources, targets))
+    both = "both must be integers, or both strings"
+    raise GraphError(f"the node ids of {where} are of type {types}; {both}")
 
 
 def _as_int64(ids: pl.Series, where: str) -> pl.Series:
@@ -193,8 +185,6 @@ def _as_int64(ids: pl.Series, where: str) -> pl.Series:
 
     cast = ids.cast(pl.Int64, strict=False)
     if cast.null_count():
-        raise GraphError(
-            f"column {ids.name!r} of {where} has a node id beyond 64 bits with a sign; store "
-            "source and target as strings"
-        )
+        beyond = f"column {ids.name!r} of {where} has a node id beyond 64 bits with a sign"
+        raise GraphError(f"{beyond}; store source and target as strings")
     return cast

@@ -21,28 +21,12 @@ __all__ = ["SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
 
 SCHEMA_VERSION = 1
 
-_ROUNDING = 1e-9
-"""By how much the shares may exceed the total, relatively: they were rounded to doubles."""
+_ROUNDING = 1e-9  # by how much the shares may exceed the total, relatively: they are doubles
 
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismUse:
     """One mechanism that looked at the private weights, and what it spent.
-
-    Parameters
-    ----------
-    name, purpose, reference : str
-        Of the mechanism; what it released; where the mechanism and its guarantee are proved.
-    share : float
-        How much of the budget it spent, in the unit ``share_of``.
-    share_of : {"epsilon", "rho"}
-        Epsilon under pure differential privacy, rho under zCDP.
-    noise : str
-        Distribution of its noise.
-    scale : float or None
-        Scale of that noise: b of Laplace and Gumbel noise, sigma of Gaussian noise.
-    parameters : mapping from str to number
-        Further numbers, such as the number of steps or the granularity of the lattice.
 
     Examples
     --------
@@ -55,13 +39,13 @@ class MechanismUse:
     """
 
     name: str
-    purpose: str
-    share: float
-    share_of: Literal["epsilon", "rho"]
-    noise: str
-    scale: float | None
-    parameters: Mapping[str, int | float] = field(default_factory=dict)
-    reference: str = ""
+    purpose: str  # what it released
+    share: float  # how much of the budget it spent
+    share_of: Literal["epsilon", "rho"]  # epsilon under pure differential privacy, rho under zCDP
+    noise: str  # its distribution
+    scale: float | None  # b of Laplace and Gumbel noise, sigma of Gaussian noise
+    parameters: Mapping[str, int | float] = field(default_factory=dict)  # such as number of steps
+    reference: str = ""  # where the mechanism and its guarantee are proved
 
     def __post_init__(self) -> None:
         _convert(self, check.text, "name", "purpose", "noise")
@@ -93,21 +77,17 @@ class PrivacyStatement:
 
     Parameters
     ----------
-    variant : {"pure", "approximate"}
-        Pure epsilon-differential privacy, or (epsilon, delta) by way of zCDP.
-    epsilon : float
-        The guarantee; with ``calibration="published"`` the true epsilon, not the requested one.
+    variant, epsilon, delta, rho
+        Pure epsilon-differential privacy, or (epsilon, delta) by way of rho-zCDP. Epsilon is the
+        true one, also with ``calibration="published"``.
     sensitivity : mapping
         The declared bounds ``l1``, ``l2``, ``linf`` on what one privacy unit does to the weights.
     mechanisms : sequence of MechanismUse
         Everything that looked at the private weights.
     randomness : {"secure", "reproducible"}
         Where the noise came from. A seed is never part of a statement.
-    delta, rho : float, optional
-        Of an approximate guarantee: its delta, and the zCDP parameter that was spent.
     calibration, requested_epsilon
-        ``"sound"`` for the noise scales of the proofs; ``"published"`` for those printed in the
-        paper, with the epsilon that was asked for.
+        The noise scales of the proofs, or of the paper for the epsilon that was asked for.
     privacy_unit, neighbours, protected, not_protected, composition_rule, composition, caveats
         What the guarantee is about, in words; the defaults follow from the other fields.
     post_processing : sequence of str, optional
@@ -218,12 +198,7 @@ class PrivacyStatement:
 
     @classmethod
     def of(
-        cls,
-        spent: Budget,
-        sensitivity: Sensitivity,
-        *,
-        requested: Budget | None = None,
-        **fields: Any,
+        cls, spent: Budget, bounds: Sensitivity, *, requested: Budget | None = None, **fields: Any
     ) -> PrivacyStatement:
         """Return the statement of a release that spends a budget, its numbers rounded up.
 
@@ -236,8 +211,8 @@ class PrivacyStatement:
             epsilon=float_up(spent.epsilon),
             delta=float_up(spent.delta),
             rho=None if zcdp is None else float_up(zcdp.amount),
-            sensitivity=sensitivity.to_dict(),
-            neighbours=sensitivity.describe(),
+            sensitivity=bounds.to_dict(),
+            neighbours=bounds.describe(),
             calibration="sound" if requested is None else "published",
             requested_epsilon=None if requested is None else float(requested.epsilon),
             **fields,
@@ -260,10 +235,7 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, data: object) -> PrivacyStatement:
-        """Read what ``to_dict`` wrote; InputError names a field that is wrong.
-
-        The sentence is made anew from the fields.
-        """
+        """Read what ``to_dict`` wrote, but for the sentence; InputError names a wrong field."""
         given = check.exactly("the statement", data, [*_field_names(cls), "private", "sentence"])
         check.text("sentence", given.pop("sentence"))
         private = given.pop("private")

@@ -53,16 +53,14 @@ def number(field: str, value: object) -> float:
 
 def positive(field: str, value: object) -> float:
     """Return a finite number above 0."""
-    result = number(field, value)
-    if result <= 0:
+    if (result := number(field, value)) <= 0:
         raise InputError(f"{field} must be above 0, not {result:g}")
     return result
 
 
 def not_negative(field: str, value: object) -> float:
     """Return a finite number of at least 0."""
-    result = number(field, value)
-    if result < 0:
+    if (result := number(field, value)) < 0:
         raise InputError(f"{field} must not be negative, not {result:g}")
     return result
 

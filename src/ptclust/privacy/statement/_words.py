@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptclust.errors import InputError
@@ -18,8 +19,6 @@ from ptclust.privacy._numbers import at_most
 from ptclust.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ptclust.privacy.statement import MechanismUse, PrivacyStatement
 
 PRIVACY_UNIT = (
@@ -167,9 +166,7 @@ _REGISTRY_FIELDS = {
 }
 # What holds for every release of this library.
 _REGISTRY_CONSTANTS: dict[str, Any] = {
-    "data_curators": [
-        {"data_curator_name": _PLACEHOLDER, "data_curator_type": _PLACEHOLDER},
-    ],
+    "data_curators": [{"data_curator_name": _PLACEHOLDER, "data_curator_type": _PLACEHOLDER}],
     "data_product_type": "Dataset",
     "data_domain": "All weightings of one public topology: a real number for each of its edges.",
     "model_name": "Central",
@@ -217,9 +214,7 @@ def _registry_values(statement: PrivacyStatement) -> dict[str, Any]:
         f"Rounding: {statement.numerical_slack:.6g} of epsilon. {statement.numerical_slack_words}",
         f"Library: {made_by}",
     ]
-    origin = (
-        f"Statement {statement.id} of {statement.created}, {statement.calibration} calibration."
-    )
+    made = f"Statement {statement.id} of {statement.created}, {statement.calibration} calibration."
     return {
         "description": (
             "Clusters of the nodes of a graph, with the spanning tree and the noisy edge weights "
@@ -236,7 +231,7 @@ def _registry_values(statement: PrivacyStatement) -> dict[str, Any]:
         "mechanisms": _bullets(mechanisms),
         "composition": f"{statement.composition_rule}. {statement.composition}",
         "post_processing": _bullets(statement.post_processing) or "None.",
-        "additional_information": _bullets([origin, *statement.caveats]),
+        "additional_information": _bullets([made, *statement.caveats]),
     }
 
 
