@@ -13,6 +13,7 @@ demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
 
 test: .venv/ready-dev
+	$(BIN)/python -m tests.compile_kernels
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-long: .venv/ready-dev

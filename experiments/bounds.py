@@ -252,7 +252,7 @@ class _Weight:
 
     def __call__(self, seed: int) -> dict[str, Any]:
         graph, sensitivity = self.graph, Sensitivity(linf=LINF, l1=L1)
-        n_steps, mechanism = graph.n_nodes - 1, MECHANISMS.get(self.mechanism)
+        n_steps, mechanism = graph.n_nodes - 1, MECHANISMS[self.mechanism]
         delta = 0 if "pure" in mechanism.variants else DELTA
         budget = Budget.approximate(self.epsilon, delta)
         calibration = mechanism.calibrate(graph.topology, sensitivity, budget, split=ALONE)

@@ -32,7 +32,7 @@ class Registry(Generic[T]):
     >>> from types import SimpleNamespace
     >>> tools = Registry("tool")
     >>> tools.register(SimpleNamespace(name="saw"))
-    >>> tools.get("axe")
+    >>> tools["axe"]
     Traceback (most recent call last):
     ...
     ptclust.errors.UsageError: tool must be one of saw, not 'axe'
@@ -52,9 +52,9 @@ class Registry(Generic[T]):
 
     def unregister(self, name: str) -> None:
         """Remove the object of this name."""
-        del self._members[self.get(name).name]
+        del self._members[self[name].name]
 
-    def get(self, name: object) -> T:
+    def __getitem__(self, name: object) -> T:
         """Return the object of this name; UsageError lists the names there are."""
         return self._members[self._one_of(self.names, name)]
 

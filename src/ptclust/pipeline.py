@@ -184,7 +184,7 @@ def private_spanning_tree(
             f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, "
             "from_networkx, from_igraph and from_dataframe make one"
         )
-    chosen = MECHANISMS.get(mechanism)
+    chosen = MECHANISMS[mechanism]
     request = PlanRequest(
         epsilon=epsilon,
         delta=delta,

@@ -24,7 +24,7 @@ MU = 1 / 64
 def law_of(name, graph):
     """The law of a tree by its name; "pamst-rooted" is PAMST as whoever knows the root sees it."""
     mechanism, _, rooted = name.partition("-")
-    return MECHANISMS.get(mechanism).laws(graph)[1 if rooted else 0]
+    return MECHANISMS[mechanism].laws(graph)[1 if rooted else 0]
 
 
 @settings(max_examples=40)

@@ -175,7 +175,7 @@ def test_sizes_are_checked(clusterer, size):
 
 
 def test_what_a_clusterer_says_of_itself(clusterer):
-    assert CLUSTERERS.get(clusterer.name) is clusterer
+    assert CLUSTERERS[clusterer.name] is clusterer
     assert clusterer.needs in ("tree", "graph")
     assert "\n" not in clusterer.description
     assert clusterer.cost.steps(2000) > clusterer.cost.steps(1000) > 0
@@ -243,11 +243,11 @@ class TestRegistry:
         with pytest.raises(
             UsageError, match="must be one of contraction, levels, dbmstclu, not 'broken'"
         ):
-            CLUSTERERS.get("broken")
+            CLUSTERERS["broken"]
 
     @pytest.mark.parametrize("name", ["hdbscan", None, ["levels"], 3])
     def test_unknown_names(self, name):
-        for ask in (CLUSTERERS.get, CLUSTERERS.unregister, choose):
+        for ask in (CLUSTERERS.__getitem__, CLUSTERERS.unregister, choose):
             with pytest.raises(UsageError, match="clusterer must be one of contraction"):
                 ask(name)
 
@@ -273,17 +273,17 @@ class TestChoice:
             choose("contraction", publishes="tree")
 
     def test_averages_show_smaller_gaps_where_there_are_enough_edges(self):
-        contraction = CLUSTERERS.get("contraction")
+        contraction = CLUSTERERS["contraction"]
         assert contraction.visible_gap(1000, 50_000) == max(0.7, 8 / 50_000**0.25)
         assert contraction.visible_gap(1000, 1997) > 7
         assert contraction.visible_gap(1000, 1997, n_tree_edges=998) < 7
-        assert contraction.visible_gap(3, 0) == CLUSTERERS.get("levels").visible_gap(3, 0)
+        assert contraction.visible_gap(3, 0) == CLUSTERERS["levels"].visible_gap(3, 0)
 
 
 class TestOptions:
     def test_shift_and_scale_are_those_of_dbmstclu(self):
         values = planted(8, deviation=0.01)
-        plain = CLUSTERERS.get("dbmstclu")
+        plain = CLUSTERERS["dbmstclu"]
         given = with_options(plain, shift=0.5, scale=4.0)
         assert given == DBMSTCluClusterer(0.5, 4.0)
         found = given.apply(values)
@@ -302,7 +302,7 @@ class TestOptions:
             with pytest.raises(
                 UsageError, match=f"shift and scale are for clusterer='dbmstclu', .* by '{name}'"
             ):
-                with_options(CLUSTERERS.get(name), shift=0.5)
+                with_options(CLUSTERERS[name], shift=0.5)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -316,8 +316,8 @@ class TestOptions:
     def test_are_checked_before_anything_is_spent(self, options, message):
         for make in (
             lambda: DBMSTCluClusterer(**options),
-            lambda: with_options(CLUSTERERS.get("levels"), **options),
-            lambda: replace(CLUSTERERS.get("dbmstclu"), **options),
+            lambda: with_options(CLUSTERERS["levels"], **options),
+            lambda: replace(CLUSTERERS["dbmstclu"], **options),
         ):
             with pytest.raises(UsageError, match=message):
                 make()

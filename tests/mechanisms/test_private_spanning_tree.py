@@ -210,7 +210,7 @@ def test_the_tree_gets_all_of_the_budget(monkeypatch, mechanism, delta, sensitiv
         used.append(noise)
         return values
 
-    chosen = MECHANISMS.get(mechanism)
+    chosen = MECHANISMS[mechanism]
     if chosen.publishes == "tree":
         monkeypatch.setattr(type(chosen), "draw_edges", drawn)
     else:
@@ -280,7 +280,7 @@ def test_the_published_exponent_comes_from_delta_u_of_two_mu(monkeypatch):
         used.append(exponent)
         return np.array([0, 1])
 
-    monkeypatch.setattr(type(MECHANISMS.get("pamst")), "draw_edges", spy)
+    monkeypatch.setattr(type(MECHANISMS["pamst"]), "draw_edges", spy)
     graph = Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.9])
     options = {"epsilon": 0.5, "sensitivity": Sensitivity(linf=0.1), "calibration": "published"}
     private_spanning_tree(graph, mechanism="pamst", **options)

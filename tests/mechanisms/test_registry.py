@@ -43,7 +43,7 @@ def named(word: str) -> Mechanism:
 class TestNames:
     @pytest.mark.parametrize("name", UNKNOWN)
     def test_an_unknown_one_fails_with_the_names_there_are(self, name):
-        for call in (MECHANISMS.get, MECHANISMS.unregister):
+        for call in (MECHANISMS.__getitem__, MECHANISMS.unregister):
             with pytest.raises(UsageError, match=f"mechanism must be one of {NAMES}, not") as error:
                 call(name)
             assert repr(name) in str(error.value)
@@ -65,7 +65,7 @@ class TestNames:
     def test_auto_is_a_choice_and_no_mechanism(self, empty):
         assert MECHANISMS.check("auto") == "auto"
         with pytest.raises(UsageError, match=f"one of {NAMES}, not 'auto'"):
-            MECHANISMS.get("auto")
+            MECHANISMS["auto"]
         with pytest.raises(UsageError, match="'auto' already; choose another name"):
             empty.register(named("auto"))
         assert empty.names == ()
@@ -79,7 +79,7 @@ class TestNames:
         for mechanism in MECHANISMS:
             with pytest.raises(UsageError, match="already"):
                 MECHANISMS.register(named(mechanism.name))
-            assert MECHANISMS.get(mechanism.name) is mechanism
+            assert MECHANISMS[mechanism.name] is mechanism
         empty.unregister("toy")
         empty.register(named("toy"))
         assert empty.get("toy") is not first

@@ -212,7 +212,7 @@ def test_the_choice_is_known_before_anything_is_spent(mechanism):
     plan = plan_of(mechanism)
     planned = plan.choose_clusterer().name
     assert planned == release_of(mechanism).clusterer == plan.to_dict()["clusterer"]
-    chosen = choose_clusterer("auto", MECHANISMS.get(mechanism), plan.n_edges, plan.n_nodes - 1)
+    chosen = choose_clusterer("auto", MECHANISMS[mechanism], plan.n_edges, plan.n_nodes - 1)
     assert chosen.name == planned
     for name in CLUSTERERS[mechanism]:
         assert plan.choose_clusterer(ClusteringRequest(clusterer=name)).name == name

@@ -112,7 +112,7 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
                     if relation in effort.divergences and "approximate" in mechanism.variants:
                         yield _exact(mechanism, law, sensitivity, Budget.zcdp("1/8"), effort, seed)
     # A tree's worst loss over epsilon is largest as epsilon goes to 0; K3 has it in closed form.
-    pamst = MECHANISMS.get("pamst")
+    pamst = MECHANISMS["pamst"]
     law = pamst.laws(GRAPHS["K3"])[0]
     yield _exact(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
     releases: list[tuple[str, type[ValuesRelease], int, Mechanism, Variant, str]] = [

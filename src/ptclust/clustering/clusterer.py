@@ -190,11 +190,11 @@ def choose_clusterer(name: str, source: Source, n_edges: int, n_tree_edges: int)
     """
     if name == AUTO:
         if source.clusterer is not None:
-            return CLUSTERERS.get(source.clusterer)
+            return CLUSTERERS[source.clusterer]
         return next(
             each for each in CLUSTERERS if each.suits(source.publishes, n_edges, n_tree_edges)
         )
-    chosen = CLUSTERERS.get(name)
+    chosen = CLUSTERERS[name]
     if chosen.needs == "graph" and source.publishes == "tree":
         raise UsageError(
             f"clusterer={name!r} averages over all edges of a graph, and only a tree's weights are "

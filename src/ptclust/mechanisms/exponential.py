@@ -164,7 +164,7 @@ class SpanningTreeMechanism(Mechanism):
 
         >>> from ptclust import Sensitivity, Topology
         >>> from ptclust.mechanisms import MECHANISMS
-        >>> kruskal, path = MECHANISMS.get("kruskal"), Topology(range(99), range(1, 100))
+        >>> kruskal, path = MECHANISMS["kruskal"], Topology(range(99), range(1, 100))
         >>> alone = kruskal.calibrate(path, Sensitivity(linf=0.001), Budget.pure(0.5), split=ALONE)
         >>> round(alone.tree.exponent, 4), alone.weights.n_values, alone.spent
         (2.5253, 0, Budget.pure(0.5))

@@ -154,7 +154,7 @@ def noise_use(noise: Noise, spent: Budget | None, purpose: str) -> tuple[Mechani
     """Return the use of noise on weights: that of the mechanism called like its distribution."""
     if not noise.n_values or spent is None:
         return ()
-    mechanism = MECHANISMS.get(noise.distribution)
+    mechanism = MECHANISMS[noise.distribution]
     return (
         MechanismUse(
             name=mechanism.title,

@@ -60,10 +60,10 @@ class PlanRequest:
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanisms that come into question."""
         if self.mechanism != AUTO:
-            return (MECHANISMS.get(self.mechanism),)
+            return (MECHANISMS[self.mechanism],)
         if self.clusterer == AUTO:
             return tuple(MECHANISMS)
-        needs = CLUSTERERS.get(self.clusterer).needs
+        needs = CLUSTERERS[self.clusterer].needs
         return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
 
 
@@ -86,7 +86,7 @@ class Plan:
     @property
     def mechanism(self) -> Mechanism:
         """The chosen mechanism."""
-        return MECHANISMS.get(self.chosen.mechanism)
+        return MECHANISMS[self.chosen.mechanism]
 
     def choose_clusterer(self, request: ClusteringRequest | None = None) -> Clusterer:
         """Return what will cluster the release; by default what was planned for."""

@@ -154,13 +154,13 @@ def predict(
 def _check(contrast: float, repetitions: int | None, random_state: int) -> None:
     number = isinstance(contrast, (int, float, np.number)) and not isinstance(contrast, bool)
     if not number or not 0 < contrast <= 1:
-        raise UsageError(f"contrast must be above 0 and at most 1 (the paper's), not {contrast!r}")
+        raise UsageError(f"contrast must lie above 0 and be at most 1, not {contrast!r}")
     for name, value, least in (("repetitions", repetitions, 1), ("random_state", random_state, 0)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if value is not None and (not whole or value < least):
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if random_state is None:
-        raise UsageError("random_state must be a whole number: predictions need no secret noise")
+        raise UsageError("random_state must be a number: predictions need no secret randomness")
 
 
 def _as_epsilons(epsilons: Sequence[float | Fraction]) -> tuple[float, ...]:

@@ -151,7 +151,7 @@ def _release(document: dict[str, Any]) -> Release:
 
     whole = () if document["graph"] is None else edges("graph")
     tree = Tree(*edges("tree"), _array(document, "tree", "edge_ids", _INTEGERS))
-    mechanism = MECHANISMS.get(document["mechanism"]).name
+    mechanism = MECHANISMS[document["mechanism"]].name
     published = Published(mechanism, Noise.from_dict(document["noise"]), tree, *whole)
     return Release(published=published, statement=statement, clustering=found)
 

@@ -143,7 +143,7 @@ class Release:
 
     def clustered(self, request: ClusteringRequest) -> Release:
         """Return the same published values, clustered as requested; see `recluster`."""
-        mechanism = MECHANISMS.get(self.published.mechanism)
+        mechanism = MECHANISMS[self.published.mechanism]
         clusterer = request.choose(mechanism, self.topology.n_edges, self.tree.n_edges)
         found = clusterer.apply(self.published, min_cluster_size=request.min_cluster_size)
         statement = replace(self.statement, post_processing=found.description)
