@@ -75,14 +75,14 @@ class TestNames:
         empty.register(first)
         with pytest.raises(UsageError, match="'toy' already; choose another name"):
             empty.register(named("toy"))
-        assert empty.get("toy") is first
+        assert empty["toy"] is first
         for mechanism in MECHANISMS:
             with pytest.raises(UsageError, match="already"):
                 MECHANISMS.register(named(mechanism.name))
             assert MECHANISMS[mechanism.name] is mechanism
         empty.unregister("toy")
         empty.register(named("toy"))
-        assert empty.get("toy") is not first
+        assert empty["toy"] is not first
 
     def test_they_come_in_the_order_in_which_they_were_registered(self, empty):
         for word in ("b", "a", "c"):
