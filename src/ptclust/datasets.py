@@ -350,7 +350,8 @@ def _joining(clusters: Ints) -> Ints:
 
     distinct, first = np.unique(np.sort(clusters, axis=1), axis=0, return_index=True)
     n_clusters = int(clusters.max()) + 1
-    rank = coo_array((first + 1.0, tuple(distinct.T)), shape=(n_clusters, n_clusters))
+    ends = tuple(distinct.T.astype(np.int32))  # scipy before 1.15 wants these
+    rank = coo_array((first + 1.0, ends), shape=(n_clusters, n_clusters))
     joining: Ints = minimum_spanning_tree(rank.tocsr()).data.astype(np.int64) - 1
     return joining
 

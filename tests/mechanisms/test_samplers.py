@@ -25,8 +25,8 @@ NUMBER[A, B] = NUMBER[B, A] = np.arange(len(EDGES))
 
 def matrix(clocks):
     """All draws at once: a copy of the graph a row of clocks."""
-    first = N_NODES * np.arange(DRAWS)[:, None]
-    ends = (A + first).ravel(), (B + first).ravel()
+    first = N_NODES * np.arange(DRAWS, dtype=np.int32)[:, None]
+    ends = (A + first).astype(np.int32).ravel(), (B + first).astype(np.int32).ravel()
     return csr_array((clocks.ravel(), ends), shape=(N_NODES * DRAWS, N_NODES * DRAWS))
 
 

@@ -220,7 +220,11 @@ def _deep_parquet(content: bytes, rng: Random) -> bytes:
         names = [name.upper() + "\u202e" for name in names]
     frame = pl.DataFrame({name: rng.choice(odd) for name in names}).head(rng.choice((0, 1, 8, 8)))
     file = io.BytesIO()
-    frame.write_parquet(file, compression=rng.choice(("zstd", "uncompressed", "lz4", "brotli")))
+    kind = rng.choice(("zstd", "uncompressed", "lz4", "brotli"))
+    try:
+        frame.write_parquet(file, compression=kind)
+    except pl.exceptions.ComputeError:  # older polars writes no Int128
+        frame.select(pl.exclude(pl.Int128)).write_parquet(file, compression=kind)
     return file.getvalue()
 
 

@@ -208,7 +208,8 @@ def _fan_layout(n_nodes: int, sources: _Array, targets: _Array, lengths: _Floats
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 
     def adjacency(a: _Array, b: _Array) -> Any:
-        return coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n_nodes + 1,) * 2)
+        ends = a.astype(np.int32), b.astype(np.int32)  # scipy before 1.15 wants these
+        return coo_array((np.ones(len(a), np.int8), ends), shape=(n_nodes + 1,) * 2)
 
     _, tree = connected_components(adjacency(sources, targets), directed=False)
     firsts = np.unique(tree[:-1], return_index=True)[1]
