@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from ptclust._components import number_by_first_appearance
 from ptclust._registry import AUTO, Registry
-from ptclust.clustering.dbcvi import HasEdges, WeightedTree, dbcvi
+from ptclust.clustering.dbcvi import dbcvi
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import UsageError
+from ptclust.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     from ptclust._types import Array, Floats, Ints
-    from ptclust.privacy.noise import Noise
-
-Publishes = Literal["tree", "graph"]
-"""What has noisy weights: the edges of a tree, or all edges of the graph."""
+    from ptclust.mechanisms import Mechanism
+    from ptclust.mechanisms.mechanism import Publishes
+    from ptclust.published import Published
 
 
 @dataclass(frozen=True)
@@ -63,34 +63,6 @@ class Clustering:
     def n_unclustered(self) -> int:
         """Number of nodes in no cluster."""
         return int((self.labels < 0).sum())
-
-
-class Published(Protocol):
-    """What a mechanism published: all that a clusterer sees."""
-
-    @property
-    def mechanism(self) -> str:
-        """Name of the mechanism."""
-
-    @property
-    def noise(self) -> Noise:
-        """The noise on every weight; scale and distribution are public."""
-
-    @property
-    def tree(self) -> WeightedTree:
-        """The published tree, or a minimum spanning tree of the published graph."""
-
-    @property
-    def topology(self) -> HasEdges:
-        """The topology whose edges have noisy weights: the graph's, or the tree's."""
-
-    @property
-    def noisy_weights(self) -> Floats:
-        """The noisy weight of every edge of ``topology``."""
-
-    @property
-    def whole_graph(self) -> bool:
-        """Whether all edges of the graph have noisy weights."""
 
 
 class Cost(NamedTuple):
@@ -171,34 +143,23 @@ CLUSTERERS: Registry[Clusterer] = Registry("clusterer")
 """All clusterers, in the order in which ``auto`` prefers them."""
 
 
-class Source(Protocol):
-    """What is known of a mechanism before anything is spent."""
-
-    @property
-    def publishes(self) -> Publishes:
-        """Whether noisy weights of a tree or of all edges are published."""
-
-    @property
-    def clusterer(self) -> str | None:
-        """The clusterer that ``auto`` means after it, if it has one of its own."""
-
-
-def choose_clusterer(name: str, source: Source, n_edges: int, n_tree_edges: int) -> Clusterer:
+def choose_clusterer(name: str, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
     """Return the clusterer that a name means for what a mechanism publishes; known in advance.
 
     ``auto`` is the one that the mechanism prefers, if it does, and else the first that suits.
     """
     if name == AUTO:
-        if source.clusterer is not None:
-            return CLUSTERERS[source.clusterer]
-        return next(
-            each for each in CLUSTERERS if each.suits(source.publishes, n_edges, n_tree_edges)
-        )
+        if mechanism.clusterer is not None:
+            return CLUSTERERS[mechanism.clusterer]
+        shape = mechanism.publishes, n_edges, n_tree_edges
+        return next(each for each in CLUSTERERS if each.suits(*shape))
     chosen = CLUSTERERS[name]
-    if chosen.needs == "graph" and source.publishes == "tree":
+    if chosen.needs == "graph" and mechanism.publishes == "tree":
+        others = (each.name for each in MECHANISMS if each.publishes == "graph")
+        use = " or ".join(f"mechanism={other!r}" for other in others)
         raise UsageError(
             f"clusterer={name!r} averages over all edges of a graph, and only a tree's weights are "
-            "released; use mechanism='gaussian' or mechanism='laplace', or another clusterer"
+            f"released; use {use}, or another clusterer"
         )
     return chosen
 
@@ -242,9 +203,9 @@ class ClusteringRequest:
         check_sizes(None, self.min_cluster_size)
         check_constants(self.shift, self.scale)
 
-    def choose(self, source: Source, n_edges: int, n_tree_edges: int) -> Clusterer:
+    def choose(self, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
         """Return the clusterer, with its options, for what a mechanism publishes."""
-        chosen = choose_clusterer(self.clusterer, source, n_edges, n_tree_edges)
+        chosen = choose_clusterer(self.clusterer, mechanism, n_edges, n_tree_edges)
         return with_options(chosen, shift=self.shift, scale=self.scale)
 
 

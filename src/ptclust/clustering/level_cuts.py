@@ -24,10 +24,10 @@ from ptclust.clustering.normalise import Reweighted, shifted
 
 if TYPE_CHECKING:
     from ptclust._types import Bools, Floats, Ints
-    from ptclust.clustering.clusterer import Published
     from ptclust.clustering.dbcvi import WeightedTree
     from ptclust.clustering.dbmstclu._kernel import RootedForest
     from ptclust.privacy.noise import Noise
+    from ptclust.published import Published
 
 # Fewer edges show no levels.
 _FEWEST_EDGES = 8

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ptclust._types import Ints
-    from ptclust.clustering.clusterer import Published, Publishes
+    from ptclust.mechanisms.mechanism import Publishes
     from ptclust.privacy.noise import Noise
+    from ptclust.published import Published
 
 __all__ = ["ContractionClusterer", "contract", "enough_edges_to_average"]
 

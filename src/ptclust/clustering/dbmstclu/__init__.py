@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ptclust._types import Bools, Ints
-    from ptclust.clustering.clusterer import Published, Publishes
+    from ptclust.mechanisms.mechanism import Publishes
+    from ptclust.published import Published
 
 __all__ = ["DBMSTCluClusterer", "check_weights", "dbmstclu", "label_pieces", "rooted"]
 
