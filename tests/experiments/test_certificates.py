@@ -4,10 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from experiments import certificates
-from experiments.__main__ import app
 from experiments.certificates import CertificatesReport, random_tree, run_certificates
 from ptclust.errors import FileError
 from ptclust.theory import has_partitioning_topology
@@ -37,12 +35,10 @@ def test_shares_and_report(few, tmp_path):
         report.save(tmp_path / "file")
 
 
-def test_command(few, tmp_path):
-    result = CliRunner().invoke(
-        app, ["certificates", "--quick", "--json", "--output", str(tmp_path)]
-    )
-    assert result.exit_code == 0
-    assert {share["part"] for share in json.loads(result.stdout)["shares"]} == {"planted", "trees"}
+def test_command(run_experiment, few, tmp_path):
+    code, out, err = run_experiment("certificates", "--quick", "--json", "--output", tmp_path)
+    assert code == 0, err
+    assert {share["part"] for share in json.loads(out)["shares"]} == {"planted", "trees"}
 
 
 def test_random_trees_have_their_clusters_in_one_piece():

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from experiments import __main__ as commands
 from experiments import figures
@@ -145,14 +144,14 @@ def test_a_directory_that_cannot_be_made(tmp_path):
         run_figures(tmp_path / "file" / "below")
 
 
-def test_the_command(tmp_path, monkeypatch):
+def test_the_command(run_experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(Figure, "draw", lambda *_: None)  # test_files has the pictures
     defaults: Any = run_figures.__kwdefaults__
     monkeypatch.setattr(run_figures, "__kwdefaults__", {**defaults, "densities": (1,)})
     arguments = ["--cross-edges", "7", "--repetitions", "1", "--seed", "3", "-o", str(tmp_path)]
-    shown = CliRunner().invoke(commands.app, ["figures", *arguments, "--json"])
-    assert shown.exit_code == 0, shown.output
-    document = json.loads(shown.stdout)
+    code, out, err = run_experiment("figures", *arguments, "--json")
+    assert code == 0, err
+    document = json.loads(out)
     options = "--cross-edges 7 --repetitions 1 --seed 3"
     assert document["command"] == f'make figures ARGS="{options}"'
     assert {panel["cross_edges"] for panel in document["panels"]} == {7}

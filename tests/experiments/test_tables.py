@@ -6,10 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
-from typer.testing import CliRunner
 
 from experiments import tables
-from experiments.__main__ import app
 from experiments._summary import wrapped
 from experiments.methods import release_of
 from experiments.tables import METHODS, MU, Grid, run_tables, score
@@ -225,15 +223,15 @@ class TestResume:
             run_tables(tmp_path / "file" / "below", self.TINY)
 
 
-def test_the_command(tmp_path, monkeypatch):
+def test_the_command(run_experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(Grid, "quick", lambda: GRID)
     arguments = ["tables", "--quick", "--repetitions", "2", "-o", str(tmp_path)]
-    shown = CliRunner().invoke(app, arguments)
-    assert shown.exit_code == 0, shown.output
-    assert '`make tables ARGS="--quick --repetitions 2"`' in shown.stdout
-    assert (tmp_path / "tables.md").read_text() == shown.stdout
-    again = CliRunner().invoke(app, [*arguments, "--json"])
-    assert json.loads(again.stdout)["means"][0]["repetitions"] == 2
+    code, out, err = run_experiment(*arguments)
+    assert code == 0, err
+    assert '`make tables ARGS="--quick --repetitions 2"`' in out
+    assert (tmp_path / "tables.md").read_text() == out
+    _, out, _ = run_experiment(*arguments, "--json")
+    assert json.loads(out)["means"][0]["repetitions"] == 2
 
 
 def test_more_noise_is_worse(tmp_path):
