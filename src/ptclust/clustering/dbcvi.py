@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separation", "validity"]
 
 
-class HasEdges(Protocol):
-    """What clustering sees of a topology."""
+class WeightedTree(Protocol):
+    """What clustering sees of a tree, whether its weights are raw or published."""
 
     @property
     def n_nodes(self) -> int:
@@ -32,10 +32,6 @@ class HasEdges(Protocol):
     @property
     def targets(self) -> Array:
         """Second endpoint of every edge."""
-
-
-class WeightedTree(HasEdges, Protocol):
-    """What clustering sees of a tree, whether its weights are raw or published."""
 
     @property
     def weights(self) -> Floats:
