@@ -16,7 +16,7 @@ import numpy as np
 from ptclust._types import Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, WeightError, warn_of_privacy
-from ptclust.graph import Graph, Merge, Topology, read_graph, read_topology
+from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
@@ -239,11 +239,11 @@ class GraphFile:
     target: str | None = None
     weight: str | None = None
     merge: Merge | None = None
-    similarity_cap: float | None = None
+    kind: Kind = "distance"
 
     def read(self) -> Graph:
         """Read topology and weights."""
-        return read_graph(self.path, **self._options(), similarity_cap=self.similarity_cap)
+        return read_graph(self.path, **self._options(), kind=self.kind)
 
     def read_topology(self) -> Topology:
         """Read the topology alone; of a table only the two columns of the nodes."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ptclust.planning.plan import PlanRequest
 
 
+Kind = StrEnum("Kind", ["distance", "similarity"])
 Merge = StrEnum("Merge", ["min", "max", "sum"])
 CalibrationRule = StrEnum("CalibrationRule", ["sound", "published"])
 
@@ -98,18 +99,18 @@ class GraphOptions:
         Merge | None,
         typer.Option(help="Merge edges between the same two nodes this way; else an error."),
     ] = None
-    similarity_cap: Annotated[
-        float | None,
-        typer.Option(help="Weights are similarities of at most C; cluster by C - weight."),
-    ] = None
+    kind: Annotated[
+        Kind, typer.Option(help="What weights are: distances, or similarities (large: close).")
+    ] = Kind.distance
 
     def file(self) -> GraphFile:
         """Return the file with its options."""
         from ptclust.pipeline import GraphFile
 
         merge: Any = None if self.merge is None else self.merge.value
+        kind: Any = self.kind.value
         columns = self.source, self.target, self.weight
-        return GraphFile(self.edges, *columns, merge, self.similarity_cap)
+        return GraphFile(self.edges, *columns, merge, kind)
 
 
 @dataclass(frozen=True, kw_only=True)

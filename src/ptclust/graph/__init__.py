@@ -10,13 +10,13 @@ from ptclust._lazy import lazy
 if TYPE_CHECKING:
     from ptclust.graph.graph import Graph, Merge
     from ptclust.graph.readers import read_graph, read_topology
-    from ptclust.graph.topology import Topology, index_dtype
+    from ptclust.graph.topology import Kind, Topology, index_dtype
 
-__all__ = ["Graph", "Merge", "Topology", "index_dtype", "read_graph", "read_topology"]
+__all__ = ["Graph", "Kind", "Merge", "Topology", "index_dtype", "read_graph", "read_topology"]
 
 __getattr__ = lazy(
     __name__,
     graph=("Graph", "Merge"),
     readers=("read_graph", "read_topology"),
-    topology=("Topology", "index_dtype"),
+    topology=("Kind", "Topology", "index_dtype"),
 )

@@ -15,6 +15,7 @@ from ptclust._tables import data_frame
 from ptclust._types import Floats
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.topology import (
+    Kind,
     Say,
     Topology,
     WeightedGraph,
@@ -26,7 +27,6 @@ from ptclust.graph.topology import (
 
 Merge = Literal["min", "max", "sum"]
 How = Merge | None  # to merge parallel edges; None refuses them
-Cap = float | None  # of similarities; None if weights are dissimilarities already
 
 _BYTES_PER_EDGE = 48  # of a complete graph: distances, endpoints, and a copy of each to check
 _UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
@@ -44,6 +44,7 @@ class Edges(NamedTuple):
     n_nodes: int | None = None
     names: Iterable[Any] | None = None
     say: Say = edge_number
+    kind: Kind | None = None  # if the source itself says it
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
@@ -63,15 +64,14 @@ class Graph(WeightedGraph):
     merge : {"min", "max", "sum"}, optional
         How to merge the weights of parallel edges, which are an error otherwise. The merged edge
         keeps the place of the first.
-    similarity_cap : float, optional
-        The weights are similarities s of at most this public value C; they become the
-        dissimilarities C - s, before any merging.
+    kind : {"distance", "similarity"}
+        What the weights are: of similarities a large one means close.
 
     Notes
     -----
     *Privacy.* The weights are in the clear inside this object and nowhere else: ``repr`` shows
-    counts only, pickling is refused, and errors name edges, never values. The topology, the names
-    and ``similarity_cap`` are public.
+    counts only, pickling is refused, and errors name edges, never values. The topology and the
+    names are public.
 
     Examples
     --------
@@ -93,26 +93,24 @@ class Graph(WeightedGraph):
         names: Iterable[Any] | None = None,
         *,
         merge: How = None,
-        similarity_cap: Cap = None,
+        kind: Kind = "distance",
     ) -> None:
-        self._build(Edges(sources, targets, weights, n_nodes, names), merge, similarity_cap)
+        self._build(Edges(sources, targets, weights, n_nodes, names), merge, kind)
 
     @classmethod
-    def _of(cls, edges: Edges, merge: How, similarity_cap: Cap) -> Graph:
+    def _of(cls, edges: Edges, merge: How, kind: Kind) -> Graph:
         """Return the graph of what a reader or converter found; errors use its words."""
         graph = cls.__new__(cls)
-        graph._build(edges, merge, similarity_cap)
+        graph._build(edges, merge, kind)
         return graph
 
-    def _build(self, edges: Edges, merge: How, similarity_cap: Cap) -> None:
+    def _build(self, edges: Edges, merge: How, kind: Kind) -> None:
         say = edges.say
         values = as_weights(edges.weights, say)
         topology = object.__new__(Topology)
         topology._build(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
         if len(values) != topology.n_edges:
             raise GraphError(f"{len(values)} weights were given for {topology.n_edges} edges")
-        if similarity_cap is not None:
-            values = _dissimilarities(values, similarity_cap, say)
         bad = ~np.isfinite(values)
         if bad.any():
             edge = topology.describe_edge(int(bad.argmax()), say)
@@ -127,7 +125,7 @@ class Graph(WeightedGraph):
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, weight: str = "weight", *, merge: How = None, similarity_cap: Cap = None
+        cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind = "distance"
     ) -> Graph:
         """Make a graph of a networkx graph; direction is forgotten, parallel edges need ``merge``.
 
@@ -140,11 +138,11 @@ class Graph(WeightedGraph):
         triples = list(graph.edges(data=weight))
         ends = [(number[a], number[b]) for a, b, _ in triples]
         edges = _edges_of(ends, [value for _, _, value in triples], len(nodes), nodes, weight)
-        return cls._of(edges, merge, similarity_cap)
+        return cls._of(edges, merge, kind)
 
     @classmethod
     def from_igraph(
-        cls, graph: Any, weight: str = "weight", *, merge: How = None, similarity_cap: Cap = None
+        cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind = "distance"
     ) -> Graph:
         """Make a graph of an igraph graph; the vertex attribute ``name``, if any, names the nodes.
 
@@ -156,10 +154,10 @@ class Graph(WeightedGraph):
         names = graph.vs["name"] if "name" in graph.vs.attributes() else None
         values = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
         edges = _edges_of(ends, values, graph.vcount(), names, weight)
-        return cls._of(edges, merge, similarity_cap)
+        return cls._of(edges, merge, kind)
 
     @classmethod
-    def from_scipy(cls, matrix: Any, *, merge: How = None, similarity_cap: Cap = None) -> Graph:
+    def from_scipy(cls, matrix: Any, *, merge: How = None, kind: Kind = "distance") -> Graph:
         """Make a graph of a square sparse matrix, symmetric or with each edge stored once.
 
         What is stored is an edge, a stored zero included.
@@ -170,7 +168,7 @@ class Graph(WeightedGraph):
         """
         from ptclust.graph.readers.npz import edges_of_matrix
 
-        return cls._of(edges_of_matrix(matrix), merge, similarity_cap)
+        return cls._of(edges_of_matrix(matrix), merge, kind)
 
     @classmethod
     def from_dataframe(
@@ -181,7 +179,7 @@ class Graph(WeightedGraph):
         weight: str = "weight",
         *,
         merge: How = None,
-        similarity_cap: Cap = None,
+        kind: Kind = "distance",
     ) -> Graph:
         """Make a graph of a pandas or polars data frame with one row an edge and any hashable ids.
 
@@ -191,7 +189,7 @@ class Graph(WeightedGraph):
         ['a', 'b']
         """
         edges = _edges_of_dataframe(frame, {"source": source, "target": target, "weight": weight})
-        return cls._of(edges, merge, similarity_cap)
+        return cls._of(edges, merge, kind)
 
     @classmethod
     def from_points(
@@ -220,9 +218,9 @@ class Graph(WeightedGraph):
         """
         points = _as_points(X)
         if n_neighbors is None:
-            return cls._of(_complete(points, metric), None, None)
+            return cls._of(_complete(points, metric), None, "distance")
         # Two points may be neighbours both ways, with distances that differ by rounding.
-        return cls._of(_nearest(points, metric, n_neighbors), "min", None)
+        return cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
@@ -283,17 +281,6 @@ class Graph(WeightedGraph):
     def __reduce__(self) -> NoReturn:
         refused = "a Graph holds private weights and refuses to be pickled"
         raise TypeError(f"{refused}; pass the file it came from, or its topology, which is public")
-
-
-def _dissimilarities(similarities: Floats, cap: float, say: Say) -> Floats:
-    if not np.isfinite(cap):
-        raise UsageError(f"similarity_cap must be a finite number, not {cap}")
-    over = similarities > cap
-    if over.any():
-        such = f"({int(over.sum())} such edges in all); give a cap that holds for any data"
-        edge = say([int(over.argmax())])
-        raise WeightError(f"the similarity of {edge} is above similarity_cap={cap} {such}")
-    return cap - similarities
 
 
 def _merge(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, Floats]:

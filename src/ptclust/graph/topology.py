@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,8 @@ from ptclust._components import label_components
 from ptclust._kernel import kernel
 from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, WeightError
+
+Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
 
 # Turns edge numbers into words: [3] into "edge 3", or into "line 5 of edges.csv".
 Say = Callable[[Iterable[int]], str]

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ptclust.errors import FileError, UsageError
-from ptclust.graph.graph import Cap, Edges, Graph, How
+from ptclust.graph.graph import Edges, Graph, How
 from ptclust.graph.readers.csv import read_csv, read_csv_ends
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
 from ptclust.graph.readers.npz import read_npz
 from ptclust.graph.readers.tables import Columns, read_parquet
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Kind, Topology
 
 __all__ = ["FORMATS", "read_graph", "read_topology"]
 
@@ -30,7 +30,7 @@ def read_graph(
     weight: str | None = None,
     format: str | None = None,  # noqa: A002 - what users of pandas and polars call it
     merge: How = None,
-    similarity_cap: Cap = None,
+    kind: Kind = "distance",
 ) -> Graph:
     r"""Read a graph with private weights from a file.
 
@@ -45,7 +45,7 @@ def read_graph(
         table has a header if columns are named here, or if its first weight is not a number.
     format : {"csv", "tsv", "parquet", "graphml", "mtx", "npz"}, optional
         The format, if the ending does not give it.
-    merge, similarity_cap
+    merge, kind
         As in `Graph`.
 
     Returns
@@ -92,7 +92,7 @@ def read_graph(
         "mtx": lambda: read_matrix_market(file),
         "npz": lambda: read_npz(file),
     }[kind]
-    return _graph(file, read, merge, similarity_cap)
+    return _graph(file, read, merge, kind)
 
 
 def read_topology(
@@ -120,14 +120,14 @@ def read_topology(
         "tsv": lambda: read_csv_ends(file, "\t", asked),
         "parquet": lambda: read_parquet(file, asked, ends_only=True),
     }[kind]
-    return _graph(file, read, merge, None).topology
+    return _graph(file, read, merge, "distance").topology
 
 
-def _graph(file: Path, read: Callable[[], Edges], merge: How, similarity_cap: Cap) -> Graph:
+def _graph(file: Path, read: Callable[[], Edges], merge: How, kind: Kind) -> Graph:
     """Return the graph of the edges that ``read`` finds; damage to the file becomes a FileError."""
     graph, problem = None, ""
     try:
-        graph = Graph._of(read(), merge, similarity_cap)
+        graph = Graph._of(read(), merge, kind)
     except (OSError, EOFError, zlib.error):
         problem = "is damaged or cut short; copy or write it again"
     except MemoryError:
