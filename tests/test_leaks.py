@@ -58,7 +58,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "kruskal": {"mechanism": "kruskal"},
     "pamst": {"mechanism": "pamst", "delta": 1e-6},
     "laplace": {"mechanism": "laplace", "clip": (0.05, 2.0)},
-    "gaussian": {"mechanism": "gaussian", "delta": 1e-6, "weight_range": (0.0, 1.0)},
+    "gaussian": {"mechanism": "gaussian", "delta": 1e-6, "clip": (0.0, 1.0)},
     "published": {"mechanism": "pamst", "calibration": "published", "min_cluster_size": 2},
     "reproducible": {"random_state": 11},
 }
@@ -358,7 +358,7 @@ WRONG_CALLS: dict[str, Any] = {
     "a dense matrix": lambda: fit(np.diag(WEIGHTS)),
     "a list": lambda: fit(WEIGHTS.tolist()),
     "a data frame": lambda: fit(pd.DataFrame({"weight": WEIGHTS})),
-    "outside the declared range": lambda: fit(weight_range=(0.3, 0.7)),
+    "outside the declared range": lambda: fit(clip=(0.3, 0.7)),
     "wrong bounds": lambda: fit(clip=(1, 0)),
     "epsilon": lambda: fit(epsilon=0),
     "delta": lambda: fit(delta=2),
@@ -373,7 +373,7 @@ WRONG_CALLS: dict[str, Any] = {
     "size": lambda: fit(min_cluster_size=0),
     "unit": lambda: fit(privacy_unit="\n"),
     "seed": lambda: fit(random_state=-1),
-    "a warning": lambda: fit(epsilon=1e-3, weight_range=(0, 1)),  # warnings are errors here
+    "a warning": lambda: fit(epsilon=1e-3, clip=(0, 1)),  # warnings are errors here
     "the published scales": lambda: fit(calibration="published"),
     "plan of a graph": lambda: plan(private_graph(), **NOISY),
     "another plan": lambda: carry_out(plan(Topology([0], [1]), **NOISY)),

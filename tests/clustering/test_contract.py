@@ -37,6 +37,14 @@ class Values:
     noisy_weights: np.ndarray
     whole_graph: bool
 
+    @property
+    def kind(self):
+        return self.tree.kind
+
+    @property
+    def distances(self):
+        return self.noisy_weights
+
 
 class Recorder:
     """Gives what ``values`` have, and notes what was asked for."""
