@@ -118,8 +118,9 @@ def publish_file(
 
 def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
     """Yield what to think about before spending."""
-    yield from plan.warnings
-    if request.privacy_unit is None and request.random_state is None:
+    secure = request.random_state is None  # otherwise nothing is promised
+    yield from plan.warnings if secure else plan.noise_warnings
+    if secure and request.privacy_unit is None:
         yield (
             "the statement cannot say whom it protects: say what one privacy unit is, whose whole "
             "contribution the sensitivity bounds, as in privacy_unit='one patient'"

@@ -24,6 +24,7 @@ from ptclust.trees import Tree, minimum_spanning_tree
 from tests.clustering import partitions
 
 FIELDS = {"mechanism", "noise", "tree", "topology", "noisy_weights", "whole_graph"}
+FIELDS |= {"kind", "distances"}
 
 
 @dataclass(frozen=True)

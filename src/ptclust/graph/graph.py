@@ -430,8 +430,7 @@ def _as_points(X: ArrayLike) -> Floats:
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         wrong = "has a coordinate that is not a finite number"
-        such = f"({int(bad.sum())} such points in all); remove or complete them"
-        raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong} {such}")
+        raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong}; complete it")
     return points
 
 

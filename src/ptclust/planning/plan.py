@@ -117,9 +117,9 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to think about before spending."""
-        return tuple(self._doubts())
+        return (*self._weak_promises(), *self.noise_warnings)
 
-    def _doubts(self) -> Iterator[str]:
+    def _weak_promises(self) -> Iterator[str]:
         epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
         if epsilon > LARGE_EPSILON:
             yield (
@@ -131,15 +131,20 @@ class Plan:
                 f"delta = {delta:g} is large: with that probability all may be given away of "
                 "somebody; take far less than one over the number of people, such as 1e-6 or less"
             )
-        if self.request.clip is not None:
-            width = self.request.clip[1] - self.request.clip[0]
-            if min(self.chosen.noise, self.chosen.visible_gap) > width:
-                yield (
-                    f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the "
-                    f"whole range of the weights ({width:.3g}): the clusters will say nothing "
-                    "about them. Use a larger epsilon, a smaller graph, or a smaller sensitivity "
-                    "if one holds"
-                )
+
+    @property
+    def noise_warnings(self) -> tuple[str, ...]:
+        """Whether the noise drowns the weights."""
+        if self.request.clip is None:
+            return ()
+        width = self.request.clip[1] - self.request.clip[0]
+        if min(self.chosen.noise, self.chosen.visible_gap) <= width:
+            return ()
+        return (
+            f"the noise (standard deviation {self.chosen.noise:.3g}) is larger than the whole "
+            f"range of the weights ({width:.3g}): the clusters will say nothing about them. Use a "
+            "larger epsilon, a smaller graph, or a smaller sensitivity if one holds",
+        )
 
     def statement(
         self,
