@@ -325,7 +325,7 @@ WRONG_CALLS: dict[str, Any] = {
     "a self-loop": lambda: Graph([0, *SOURCES[1:]], [0, *TARGETS[1:]], WEIGHTS),
     "parallel edges": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS]),
     "a wrong merge": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="mean"),
-    "similarities": lambda: Graph(SOURCES, TARGETS, WEIGHTS, similarity_cap=0.5),
+    "kind": lambda: Graph(SOURCES, TARGETS, WEIGHTS, kind="weights"),
     "networkx with text": lambda: fit(networkx_graph(with_weight(2, SPOILED))),
     "networkx without": lambda: fit(networkx_graph(with_weight(2, None))),
     "igraph with text": lambda: fit(
@@ -358,7 +358,6 @@ WRONG_CALLS: dict[str, Any] = {
     "a dense matrix": lambda: fit(np.diag(WEIGHTS)),
     "a list": lambda: fit(WEIGHTS.tolist()),
     "a data frame": lambda: fit(pd.DataFrame({"weight": WEIGHTS})),
-    "outside the declared range": lambda: fit(clip=(0.3, 0.7)),
     "wrong bounds": lambda: fit(clip=(1, 0)),
     "epsilon": lambda: fit(epsilon=0),
     "delta": lambda: fit(delta=2),

@@ -27,11 +27,15 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SmallGraph:
-    """A connected graph of a few nodes, its edges in canonical order as those of a Graph."""
+    """A connected graph of a few nodes; its edges are put in canonical order, as those of a Graph."""
 
     name: str
     n_nodes: int
-    edges: tuple[tuple[int, int], ...]
+    edges: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(tuple(sorted(edge)) for edge in self.edges))
+        object.__setattr__(self, "edges", ordered)
 
 
 GRAPHS = {

@@ -34,7 +34,7 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     >>> from ptclust.graph import Graph
     >>> tree = minimum_spanning_tree(Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.3]))
     >>> tree.edge_ids
-    array([0, 1], dtype=int32)
+    array([0, 2], dtype=int32)
     """
     edges = minimum_spanning_edges(graph.sources, graph.targets, graph.distances, graph.n_nodes)
     part, weights = graph.topology.restricted_to(edges), graph.weights[edges]
