@@ -168,7 +168,6 @@ class TestOrder:
         "mechanism": {"mechanism": "prim"},
         "gaussian": {"mechanism": "gaussian"},
         "split": {"split": 1},
-        "clip": {"clip": (0.4, 0.3)},
         "clip": {"clip": (1, 0)},
         "shift": {"shift": "x"},
         "scale": {"scale": -1},

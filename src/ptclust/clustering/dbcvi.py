@@ -9,6 +9,7 @@ import numpy as np
 
 from ptclust._kernel import kernel
 from ptclust.errors import UsageError
+from ptclust.graph.topology import check_distances
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -122,6 +123,7 @@ def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:
 
 
 def _checked(tree: WeightedTree, labels: ArrayLike) -> tuple[Ints, int]:
+    check_distances(tree, "DBCVI")
     array = np.asarray(labels)
     if array.shape != (tree.n_nodes,):
         raise UsageError(f"{array.size} labels were given for {tree.n_nodes} nodes")

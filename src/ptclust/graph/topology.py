@@ -72,6 +72,13 @@ def as_distances(weights: Floats, kind: Kind) -> Floats:
     return weights if kind == "distance" else -weights
 
 
+def check_distances(weighted: object, what: str) -> None:
+    """Refuse similarities where distances are needed."""
+    if getattr(weighted, "kind", "distance") != "distance":
+        given = "and these are similarities; make distances of them: graph.to_distances()"
+        raise WeightError(f"{what} needs distances, {given}")
+
+
 def ask_for_kind(what: str) -> NoReturn:
     """Refuse to guess what weights are: clusters of a wrong kind cost as much and say nothing."""
     raise UsageError(

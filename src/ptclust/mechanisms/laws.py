@@ -27,7 +27,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SmallGraph:
-    """A connected graph of a few nodes; its edges are put in canonical order, as those of a Graph."""
+    """A connected graph of a few nodes; its edges are put in order, as those of a Graph are."""
 
     name: str
     n_nodes: int

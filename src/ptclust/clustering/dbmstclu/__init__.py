@@ -21,6 +21,7 @@ from ptclust.clustering.dbmstclu import _kernel as kernel
 from ptclust.clustering.dbmstclu._search_kernel import SearchTrees
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import WeightError
+from ptclust.graph.topology import check_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +145,8 @@ def dbmstclu(
 
 
 def check_weights(tree: WeightedTree) -> None:
-    """Raise WeightError unless all weights are positive."""
+    """Raise WeightError unless all weights are positive distances."""
+    check_distances(tree, "DBMSTClu")
     bad = ~(tree.weights > 0)
     if bad.any():
         edge = int(bad.argmax())
