@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -151,6 +151,9 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
     privacy_unit : str, optional
         What one unit is, in words, for the statement: "one patient", "one visitor and day".
+    topology : "public", optional
+        Says that a topology computed from the data, as by ``Graph.from_points(n_neighbors=...)``,
+        may be known: it is published as it is.
     random_state : int, optional
         For experiments that can be repeated. Such a release is **not private**, and says so.
     ledger : Ledger or path, optional
@@ -214,6 +217,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         scale: float | None = None,
         min_cluster_size: int = 1,
         privacy_unit: str | None = None,
+        topology: Literal["public"] | None = None,
         random_state: int | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
@@ -230,6 +234,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.min_cluster_size = min_cluster_size
         self.privacy_unit = privacy_unit
+        self.topology = topology
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
@@ -273,6 +278,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             shift=self.shift,
             scale=self.scale,
             privacy_unit=self.privacy_unit,
+            topology=self.topology,
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
         )

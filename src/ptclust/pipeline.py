@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.errors import InputError, warn_of_privacy
+from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
@@ -44,11 +44,14 @@ class ReleaseRequest:
     shift: float | None = None
     scale: float | None = None
     privacy_unit: str | None = None
+    topology: Literal["public"] | None = None
     random_state: int | None = None
     payment: Payment = _NOBODY
 
     def __post_init__(self) -> None:
         self.clustering  # noqa: B018 - refuses what no clusterer takes
+        if self.topology not in (None, "public"):
+            raise UsageError(f"topology must be 'public' or left out, not {self.topology!r}")
 
     @cached_property
     def clustering(self) -> ClusteringRequest:
@@ -82,6 +85,8 @@ def publish(
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
     _check_plan(graph, plan)
+    if graph.topology_of_data:
+        _check_topology(graph.topology, request, "the topology was computed from the data")
     plan.choose_clusterer(request.clustering)
     for warning in _warnings(plan, request):
         warn_of_privacy(warning)
@@ -109,11 +114,47 @@ def publish_file(
     request: ReleaseRequest,
     *,
     keep: Callable[[Release], None],
+    announce: Callable[[str], None] = _silent,
     progress: Progress = _silent,
 ) -> Release:
-    """Read a graph from a file and publish its clusters; see `publish`."""
-    progress(f"Reading {file.path.name}")
-    return publish(file.read(), request, keep=keep, progress=progress)
+    """Read a graph from a file and publish its clusters; see `publish`.
+
+    ``announce`` is called, before anything is spent, with what was taken from the file and what of
+    it will be published as it is.
+    """
+    progress(f"Reading {file.name}")
+    graph = file.read()
+    announce(_disclosure(file, graph))
+    file.check_topology(graph.topology, request)
+    return publish(graph, request, keep=keep, progress=progress)
+
+
+def _disclosure(file: GraphFile, graph: Graph) -> str:
+    """Return what was taken from a file, and what of it will be public."""
+    columns = ""
+    if graph.columns is not None:
+        source, target, weight = (repr(name) for name in graph.columns)
+        columns = f" of the columns {source}, {target} and {weight}"
+    close = "small" if graph.kind == "distance" else "large"
+    merged = "" if graph.merge is None else f", rows of the same two nodes merged by {graph.merge}"
+    return (
+        f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
+        f"means close){merged}. Published as they are: {graph.n_nodes:,} names of nodes and which "
+        f"{graph.n_edges:,} pairs of them are joined. Private: the weights."
+    )
+
+
+def _check_topology(topology: Topology, request: ReleaseRequest, why: str) -> None:
+    """Refuse a topology that may come from the data, unless it may be known."""
+    if request.topology == "public" or topology.is_complete:
+        return
+    n_nodes, n_edges = topology.n_nodes, topology.n_edges
+    raise UsageError(
+        f"{why}: {n_edges:,} of the {n_nodes * (n_nodes - 1) // 2:,} pairs of its {n_nodes:,} "
+        "nodes are joined, and which those are would be published as it is. If that may be known, "
+        "as of roads or borders, say topology='public'; if a pair is missing because nobody was "
+        "counted there, add it with a weight of 0"
+    )
 
 
 def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
@@ -232,19 +273,34 @@ class GraphFile:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    format: str | None = None
+    separator: str | None = None
+    header: bool = True
     merge: Merge | None = None
-    kind: Kind = "distance"
+    kind: Kind | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "standard input" if str(self.path) == "-" else self.path.name
 
     def read(self) -> Graph:
         """Read topology and weights."""
         return read_graph(self.path, **self._options(), kind=self.kind)
 
     def read_topology(self) -> Topology:
-        """Read the topology alone; of a table only the two columns of the nodes."""
+        """Read the topology alone, and no weight."""
         return read_topology(self.path, **self._options())
 
+    def check_topology(self, topology: Topology, request: ReleaseRequest) -> None:
+        """Refuse a topology that may come from the data: a file does not tell where it is from."""
+        _check_topology(topology, request, f"the topology of {self.name} may come from the data")
+
     def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("source", "target", "weight", "merge")}
+        others = ("path", "kind")
+        return {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in others
+        }
 
 
 @dataclass(frozen=True)
@@ -264,7 +320,7 @@ def cluster_file(
     progress: Progress = _silent,
 ) -> TreeClustering:
     """Read a graph from a file and cluster it by DBMSTClu, without privacy."""
-    progress(f"Reading {file.path.name}")
+    progress(f"Reading {file.name}")
     graph = file.read().to_distances()
     progress(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
     tree = minimum_spanning_tree(graph)

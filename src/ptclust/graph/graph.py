@@ -51,6 +51,7 @@ class Edges(NamedTuple):
     names: Iterable[Any] | None = None
     say: Say = edge_number
     kind: Kind | None = None  # if the source itself says it
+    columns: tuple[str, str, str] | None = None  # of a table: source, target and weight
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
@@ -81,6 +82,10 @@ class Graph(WeightedGraph):
     ----------
     node_of : array of int
         The number here of every node as it was given.
+    columns : tuple of str, optional
+        The columns of a table that were taken for source, target and weight.
+    topology_of_data : bool
+        Whether which nodes are joined was computed from the data: nearest neighbours.
 
     Notes
     -----
@@ -101,6 +106,8 @@ class Graph(WeightedGraph):
     kind: Kind
     merge: How
     node_of: Array
+    columns: tuple[str, str, str] | None = None
+    topology_of_data: bool = False
 
     def __init__(
         self,
@@ -144,6 +151,7 @@ class Graph(WeightedGraph):
             topology, values = _merged(topology, values, merge)
         WeightedGraph.__init__(self, topology)
         self.weights, self.kind, self.merge = frozen(values), kind, merge
+        self.columns = edges.columns
 
     @classmethod
     def from_networkx(
@@ -232,8 +240,8 @@ class Graph(WeightedGraph):
         Notes
         -----
         *Privacy.* The topology counts as public. That of all pairs says nothing, but nearest
-        neighbours are computed from the points: do not publish a clustering of such a graph as
-        private unless its topology may be known.
+        neighbours are computed from the points: PTClust refuses such a graph unless
+        ``topology="public"`` says that its topology may be known.
 
         Examples
         --------
@@ -244,7 +252,9 @@ class Graph(WeightedGraph):
         if n_neighbors is None:
             return cls._of(_complete(points, metric), None, "distance")
         # Two points may be neighbours both ways, with distances that differ by rounding.
-        return cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
+        graph = cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
+        graph.topology_of_data = True
+        return graph
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
@@ -303,7 +313,8 @@ class Graph(WeightedGraph):
         graph = object.__new__(Graph)
         WeightedGraph.__init__(graph, self.topology)
         graph.weights, graph.kind, graph.merge = frozen(weights), kind, self.merge
-        graph.node_of = self.node_of
+        graph.node_of, graph.columns = self.node_of, self.columns
+        graph.topology_of_data = self.topology_of_data
         return graph
 
     def __repr__(self) -> str:

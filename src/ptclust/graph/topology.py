@@ -188,6 +188,11 @@ class Topology:
         return int(self.components.max(initial=-1)) + 1
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all pairs of nodes are joined: such a topology says nothing of the data."""
+        return self.n_edges == self.n_nodes * (self.n_nodes - 1) // 2
+
+    @property
     def n_tree_edges(self) -> int:
         """Number of edges of a spanning tree, or forest where there are several components."""
         return self.n_nodes - self.n_components
