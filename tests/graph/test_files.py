@@ -160,12 +160,24 @@ class TestCsv:
                 "line 5 of .* is not a number; it has a comma",
             ),
             (f"s,t,w\na,b,{SECRET}\nb,c,nan\n", WeightError, r"line 3 of .* is not a fin"),
-            (f"s,t,w\na,b,{SECRET}\nb,c,-inf\n", WeightError, "line 3 of .* is not a finite number"),
-            (f"s,t,w\na,b,{SECRET}\nb,c,1e999\n", WeightError, "line 3 of .* is not a finite number"),
+            (
+                f"s,t,w\na,b,{SECRET}\nb,c,-inf\n",
+                WeightError,
+                "line 3 of .* is not a finite number",
+            ),
+            (
+                f"s,t,w\na,b,{SECRET}\nb,c,1e999\n",
+                WeightError,
+                "line 3 of .* is not a finite number",
+            ),
             (f"s,t,w\na,,{SECRET}\n", GraphError, "line 2 of .* has no target"),
             (f's,t,w\na,b,1\n"",c,{SECRET}\n', GraphError, "line 3 of .* has no source"),
             (f's,t,w\na,b,1\nb,"  ",{SECRET}\n', GraphError, "line 3 of .* has no target"),
-            (f"s,t,w\na,b,1\n\nb,b,{SECRET}\n", GraphError, "line 4 of .* joins node 'b' to itself"),
+            (
+                f"s,t,w\na,b,1\n\nb,b,{SECRET}\n",
+                GraphError,
+                "line 4 of .* joins node 'b' to itself",
+            ),
             (
                 f"s,t,w\na,b,{SECRET}\n\nb,c,1\nb,a,{SECRET}\n",
                 GraphError,
@@ -385,7 +397,12 @@ class TestGraphml:
             ("> 2 <", ">nan<", WeightError, r"line 11 of .* \('a' - 'c'\) is not a finite"),
             ('<data key="k1"> 2 </data>', "", WeightError, "edge at line 11 of .* has no 'weight'"),
             ('target="c"', 'target="a"', GraphError, "line 11 of .* joins node 'a' to itself"),
-            ('target="c"', 'target="b"', GraphError, "lines 10 and 11 of .* both join '[ab]' and '[ab]'"),
+            (
+                'target="c"',
+                'target="b"',
+                GraphError,
+                "lines 10 and 11 of .* both join '[ab]' and '[ab]'",
+            ),
             ('for="edge" attr.name="weight"', 'for="edge"', WeightError, "are: 'k1', 'price'"),
             ("</graph>", "</graph><graph/>", FileError, "second <graph> at line 13"),
             ('<node id="lone"/>', "<hyperedge/>", FileError, "hyperedge at line 7"),
@@ -567,3 +584,146 @@ class TestNpz:
         whole = (tmp_path / "whole.npz").read_bytes()
         (tmp_path / "g.npz").write_bytes(whole[:-100])
         assert_refused(tmp_path / "g.npz", FileError, "damaged")
+
+
+class TestMatrices:
+    """What is an edge of a matrix is decided by where its entries are, never by what they are."""
+
+    @staticmethod
+    def of_matrix(tmp_path, entries: list[tuple[int, int, float]], **options: Any) -> list[Graph]:
+        """The graphs of a matrix from both of its formats."""
+        rows, columns, values = (list(part) for part in zip(*entries))
+        size = max(*rows, *columns) + 1
+        matrix = scipy.sparse.coo_array((values, (rows, columns)), shape=(size, size))
+        scipy.sparse.save_npz(tmp_path / "m.npz", matrix)
+        lines = (f"{row + 1} {column + 1} {value!r}" for row, column, value in entries)
+        head = f"{size} {size} {len(entries)}"
+        text = matrix_market("coordinate real general", head, *lines)
+        (tmp_path / "m.mtx").write_text(text)
+        return [read(tmp_path / name, **options) for name in ("m.npz", "m.mtx")]
+
+    @pytest.mark.parametrize(
+        ("a", "b", "mean"),
+        [
+            (0.5, 0.5, 0.5),
+            (0.5, 1.5, 1.0),
+            (5e-324, 5e-324, 5e-324),
+            (1.5e-323, 1.5e-323, 1.5e-323),
+            (1e308, 1.5e308, 1.25e308),
+            (-1e308, 1e308, 0.0),
+            (0.1, 0.1, 0.1),
+            (3.0, -1.0, 1.0),
+        ],
+    )
+    def test_an_entry_and_its_mirror_are_one_edge(self, tmp_path, a, b, mean):
+        entries = [(1, 2, 7.0), (0, 1, a), (2, 1, 9.0), (1, 0, b)]
+        for graph in self.of_matrix(tmp_path, entries):
+            assert weights(graph) == of((0, 1, mean), (1, 2, 8.0))
+
+    def test_entries_without_a_mirror_are_edges(self, tmp_path):
+        for graph in self.of_matrix(tmp_path, [(0, 1, 0.5), (2, 1, 0.25)]):
+            assert weights(graph) == of((0, 1, 0.5), (1, 2, 0.25))
+
+    @pytest.mark.parametrize("b", [0.5, 0.25])
+    def test_a_pair_both_ways_among_others_is_refused_whatever_it_weighs(self, tmp_path, b):
+        said = []
+        for entries in ([(0, 1, 0.5), (1, 0, b), (1, 2, 1.0)], [(0, 1, 0.5), (1, 0, b), (0, 1, b)]):
+            with pytest.raises(GraphError, match="both join 0 and 1") as caught:
+                self.of_matrix(tmp_path, entries)
+            said.append(str(caught.value))
+        assert all("edges 0 and 1" in text for text in said)
+
+    @pytest.mark.parametrize("b", [0.5, 0.25])
+    def test_merge_takes_every_entry(self, tmp_path, b):
+        entries = [(0, 1, 0.5), (1, 0, b), (1, 2, 1.0), (2, 1, 1.0)]
+        for graph in self.of_matrix(tmp_path, entries, merge="sum"):
+            assert weights(graph) == of((0, 1, 0.5 + b), (1, 2, 2.0))
+        for graph in self.of_matrix(tmp_path, entries, merge="min"):
+            assert weights(graph) == of((0, 1, b), (1, 2, 1.0))
+
+    def test_infinities_of_both_signs_are_refused_quietly(self, tmp_path):
+        with pytest.raises(WeightError, match="is not a finite number"):
+            self.of_matrix(tmp_path, [(0, 1, np.inf), (1, 0, -np.inf)])
+
+
+class TestTopology:
+    """It is that of the graph, and no weight is looked at."""
+
+    def of_spoiled(self, path: Path, **options: Any) -> Any:
+        with pytest.raises((WeightError, FileError)):
+            read_graph(path, kind="distance", **options)
+        return read_topology(path, **options)
+
+    @pytest.mark.parametrize("weight", ["x", "", "nan", "1e999", "1,5"])
+    def test_of_text(self, write, weight):
+        rows = [("source", "target", "weight"), ("b", "a", weight), ("a", "c", "1")]
+        text = "".join(";".join(row) + "\n" for row in rows)
+        assert self.of_spoiled(write("e.csv", text)).n_edges == 2
+
+    def test_of_text_with_blank_lines(self, write):
+        text = "\n \nsource,target,weight\n\n  \nb,a,0.5\n\t\na,c,2\n  \n"
+        assert weights(read(write("e.csv", text))) == EXPECTED
+
+    @pytest.mark.parametrize(
+        "spoiled",
+        [
+            GRAPHML.replace("0.123456789", "x"),
+            GRAPHML.replace('for="edge"', 'for="node"'),
+            GRAPHML.replace("> 2 <", "> nan <"),
+            GRAPHML.replace('"weight" attr.type="double"/>', '"weight"><default>x</default></key>'),
+            GRAPHML.replace('attr.name="price"', 'attr.name="weight"'),
+        ],
+    )
+    def test_of_graphml(self, write, spoiled):
+        expected = read(write("g.graphml", GRAPHML)).topology
+        assert self.of_spoiled(write("h.graphml", spoiled)) == expected
+
+    @pytest.mark.parametrize(
+        "spoiled",
+        [
+            matrix_market("coordinate pattern general", "3 3 2", "1 2", "3 2"),
+            matrix_market("coordinate pattern symmetric", "3 3 2", "2 1", "3 2"),
+            matrix_market("coordinate complex general", "3 3 2", "1 2 0 1", "3 2 1 0"),
+            matrix_market("coordinate real general", "3 3 2", "1 2 x", "3 2 nan"),
+            matrix_market("coordinate integer general", "3 3 2", "1 2", "3 2 7 7"),
+            matrix_market("coordinate pattern general", "3 3 4", "1 2", "3 2", "2 3", "2 1"),
+        ],
+    )
+    def test_of_matrix_market(self, write, spoiled):
+        good = matrix_market("coordinate real general", "3 3 2", "1 2 0.5", "3 2 0.25")
+        topology = self.of_spoiled(write("spoiled.mtx", spoiled))
+        assert pairs(topology) == pairs(read(write("good.mtx", good)).topology)
+        assert topology.n_nodes == 3
+
+    def test_of_npz(self, tmp_path):
+        path = tmp_path / "g.npz"
+        ends = {"sources": [1, 0], "targets": [0, 2]}
+        for values in ([np.nan, 1.0], ["x", "y"], np.array([None, 1]), [1j, 2j], [1.0]):
+            np.savez(path, **ends, weights=values)
+            if np.shape(values) == (1,):
+                with pytest.raises(GraphError, match="1 weights were given for 2"):
+                    read_graph(path, kind="distance")
+                assert read_topology(path).n_edges == 2
+            else:
+                assert self.of_spoiled(path).n_edges == 2
+        matrix = {"format": b"coo", "shape": [3, 3], "row": [1, 0], "col": [0, 2]}
+        for values in ([1j, 2j], ["x", "y"], np.array([None, 1]), [1.0]):
+            np.savez(path, **matrix, data=values)
+            assert pairs(self.of_spoiled(path)) == {frozenset([0, 1]), frozenset([0, 2])}
+        np.savez(path, **matrix)
+        assert self.of_spoiled(path).n_edges == 2
+
+    def test_of_parquet(self, tmp_path):
+        path = tmp_path / "e.parquet"
+        ends = {"source": [1, 2], "target": [2, 3]}
+        for values in ([None, 1.0], ["x", "y"], [np.nan, 1.0], [[1], [2]]):
+            pl.DataFrame({**ends, "weight": values}).write_parquet(path)
+            assert self.of_spoiled(path).n_edges == 2
+        pl.DataFrame(ends).write_parquet(path)
+        assert self.of_spoiled(path).n_edges == 2
+
+
+def pairs(topology: Any) -> set[frozenset[Any]]:
+    names = topology.names.tolist()
+    ends = zip(topology.sources, topology.targets)
+    return {frozenset([names[a], names[b]]) for a, b in ends}

@@ -11,12 +11,15 @@ from ptclust.errors import FileError
 _FEW = 10_000_000
 _NODES_PER_EDGE = 100
 _COLUMNS = 10_000
+_BLANK_LINES_PER_EDGE = 2
 _EXPANSION = 100
 
+#: Blank lines that any text may have.
+FEW_BLANK_LINES = 100_000
 #: Bytes that any file may expand to: compressed text, which takes several times more once it is
 #: read, and columns of values, which do not.
-FEW_OF_TEXT = 32 << 20
-FEW_OF_VALUES = 256 << 20
+FEW_OF_TEXT = 16 << 20
+FEW_OF_VALUES = 128 << 20
 
 
 def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
@@ -36,5 +39,11 @@ def check_width(n_columns: int, where: object) -> None:
 def check_expansion(expanded: int, size: int, where: object, few: int = FEW_OF_VALUES) -> None:
     """Refuse content that expands far beyond what edges do; ``few`` bytes are always allowed."""
     if expanded > max(few, _EXPANSION * size):
-        times = f"over {_EXPANSION} times its size"
-        raise FileError(f"{where} expands to {times}; write it again without compression")
+        times = f"over {_EXPANSION} times its size, as edges do not"
+        raise FileError(f"{where} expands to {times}; write it uncompressed, or as a csv file")
+
+
+def check_blank_lines(n_blank: int, n_edges: int, where: object) -> None:
+    """Refuse a text of far more blank lines than edges."""
+    if n_blank > max(FEW_BLANK_LINES, _BLANK_LINES_PER_EDGE * n_edges):
+        raise FileError(f"{where} has over {FEW_BLANK_LINES:,} blank lines; remove them")

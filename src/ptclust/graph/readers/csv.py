@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._types import Array, Floats
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
-from ptclust.graph._bounds import check_width
+from ptclust.graph._bounds import FEW_BLANK_LINES, check_blank_lines, check_width
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
 from ptclust.graph.readers.file import File
@@ -39,7 +39,6 @@ _BY_NAME = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": "
 _Records = Sequence[int] | Array
 _COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
 _CHUNK = 1 << 20
-_BLANK_LINES = 100_000
 _WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
 _EXACT = 2**53  # up to here a float holds every whole number
 
@@ -150,21 +149,15 @@ def _layout(file: File, dialect: Dialect) -> _Layout:
                 _check_utf8(file, line, fields)
                 check_width(len(fields), file)
                 return _Layout(file, separator, n_blank, fields, dialect.has_header)
-            if n_blank == _BLANK_LINES:
-                raise FileError(
-                    f"{file} begins with over {_BLANK_LINES:,} blank lines; remove them"
-                )
+            check_blank_lines(n_blank, 0, file)
     raise FileError(f"{file} has no edges")
 
 
 def _separator(file: File, dialect: Dialect) -> str:
     if len(dialect.separators) == 1:
         return dialect.separators
-    with file.open_plain() as text:
-        lines = iter(partial(text.readline, _CHUNK), b"")
-        header = (
-            next(filter(bytes.strip, islice(lines, _BLANK_LINES)), b"").strip().decode("latin-1")
-        )
+    with closing(_text(file, "")) as lines:
+        header = next(filter(str.strip, islice(lines, FEW_BLANK_LINES)), "").strip()
     return next((one for one in dialect.separators if one in header), dialect.separators[0])
 
 
@@ -187,17 +180,24 @@ def _read(layout: _Layout, chosen: tuple[int, ...]) -> tuple[pl.DataFrame, _Reco
     import polars as pl
 
     frame = _scan(layout, chosen, pl.Float64)
+    n_rows = len(frame)
     if not any(column.null_count() for column in frame):
-        return frame, range(layout.n_before, layout.n_before + len(frame))
+        return frame, range(layout.n_before, layout.n_before + n_rows)
     # The exception: blank lines, blanks after a weight, or something that is missing or wrong.
-    stripped = _scan(layout, chosen, pl.String).select(pl.all().str.strip_chars().replace("", None))
-    records = np.flatnonzero(~stripped.select(pl.all_horizontal(pl.all().is_null())).to_series())
-    frame = stripped[records]
+    some = pl.any_horizontal(pl.all().is_not_null())
+    n_edges = frame.select(some.sum()).item()
+    check_blank_lines(n_rows - n_edges, n_edges, layout.file)
+    del frame
+    frame = _scan(layout, chosen, pl.String).with_row_index("record", layout.n_before)
+    strip = pl.exclude("record").str.strip_chars().replace("", None)
+    some = pl.any_horizontal(pl.exclude("record").is_not_null())
+    frame = frame.filter(some).with_columns(strip).filter(some)
+    records = frame.drop_in_place("record").to_numpy()
     for weights in frame.get_columns()[2:]:
         whole = weights.cast(pl.Int64, strict=False)
         lossy = whole.null_count()
         frame = frame.with_columns(weights.cast(pl.Float64, strict=False) if lossy else whole)
-    return frame, records + layout.n_before
+    return frame, records
 
 
 def _exact(layout: _Layout, chosen: tuple[int, ...], weights: Floats) -> Array:
@@ -256,12 +256,14 @@ def _source(layout: _Layout) -> Any:
 
 def _text(file: File, separator: str) -> Generator[str, None, None]:
     """Yield the lines of a file; where blanks separate, any number of them counts as one."""
-    how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
-    with io.TextIOWrapper(file.open_plain(), **how) as text:
-        if separator != " ":
+    blanks = separator == " "
+    how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape"}
+    with io.TextIOWrapper(file.open_plain(), newline=None if blanks else "", **how) as text:
+        if not blanks:
             yield from text
-        for line in text:
-            yield re.sub(r"[ \t]+", " ", line.strip(" \t\r\n")) + "\n"
+        while block := "".join(text.readlines(_CHUNK)).lstrip(" \t"):
+            single = re.sub(r" ?\n ?", "\n", re.sub(r"[ \t]+", " ", block))
+            yield from (f"{line}\n" for line in single.removesuffix("\n").split("\n"))
 
 
 def _records(file: File, separator: str) -> Generator[tuple[int, list[str]], None, None]:

@@ -122,7 +122,7 @@ def read_npz(file: File, *, merging: bool, ends_only: bool = False) -> Edges:
             expanded = sum(archive.getinfo(name).file_size for name in wanted.values())
             check_expansion(expanded, file.size, file)
             arrays = {name: _read_array(archive, member) for name, member in wanted.items()}
-        matrix = _entries_of(arrays, str(file)) if "format" in arrays else None
+        matrix = _entries_of(arrays, str(file), ends_only=ends_only) if "format" in arrays else None
         problem = ""
     except (MemoryError, PtclustError):
         raise
@@ -156,10 +156,12 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _entries_of(arrays: dict[str, Array], where: str) -> tuple[Array, Array, Array, list[int]]:
+def _entries_of(
+    arrays: dict[str, Array], where: str, *, ends_only: bool
+) -> tuple[Array, Array, Array, list[int]]:
     """Return rows, columns and values of the matrix that scipy saved as these arrays, its shape.
 
-    Raises anything if they do not fit. Without values they are zero.
+    Raises anything if they do not fit.
     """
     form = arrays["format"].item()
     form = form.decode("ascii") if isinstance(form, bytes) else form
@@ -173,7 +175,7 @@ def _entries_of(arrays: dict[str, Array], where: str) -> tuple[Array, Array, Arr
         columns, rows = _uncompressed(arrays["indptr"], arrays["indices"])
     else:
         raise ValueError("the format is not one of scipy's")
-    data = arrays.get("data", np.zeros(len(rows)))
+    data = np.zeros(len(rows)) if ends_only else arrays["data"]
     ends = (rows, columns)
     fit = all(end.ndim == 1 and end.dtype.kind in "iu" and len(end) == len(data) for end in ends)
     if not fit or data.ndim != 1 or data.dtype.kind not in "biufc" or len(shape) != 2:

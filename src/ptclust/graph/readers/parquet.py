@@ -117,7 +117,8 @@ def _decoded_size(content: _Content, footer: dict[int, Any], columns: Collection
 
 
 def _decoded_pages(content: _Content, chunk: dict[int, Any]) -> int:
-    width = 16 if chunk[_TYPE] in _BYTE_ARRAYS else 8  # a string is its place and length, at least
+    # A string is a place and a length; and its text takes up to four bytes a letter in Python.
+    width, copies = (16, 4) if chunk[_TYPE] in _BYTE_ARRAYS else (8, 1)
     at = _natural(chunk.get(_DICTIONARY, chunk[_DATA]))
     end = at + _natural(chunk[_COMPRESSED])
     size = n_values = 0
@@ -125,12 +126,12 @@ def _decoded_pages(content: _Content, chunk: dict[int, Any]) -> int:
         page = _Thrift(content, at)
         header = page.read_struct()
         at = page.at + _natural(header[_PAGE_STORED])
-        size += _natural(header[_PAGE_SIZE])
+        size += copies * _natural(header[_PAGE_SIZE])
         for field, place in _PAGE_HEADERS.items():
             own = header.get(field, {1: 0, place: 0})
             size += width * _natural(own[1])
             if own[place] == _DELTA_BYTE_ARRAY:  # a value repeats the beginning of the one before
-                size += own[1] * header[_PAGE_SIZE]
+                size += copies * own[1] * header[_PAGE_SIZE]
             n_values += own[1] if field != 7 else 0
     return size
 
