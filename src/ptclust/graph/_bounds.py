@@ -6,21 +6,20 @@ any amount of memory. Nothing small is refused, and nothing that a file of edges
 
 from __future__ import annotations
 
-import gzip
-import io
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
 from ptclust.errors import FileError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _FEW = 10_000_000
 _NODES_PER_EDGE = 100
-_ROWS_PER_BYTE = 100
-_FEW_BYTES = 256 << 20
+_COLUMNS = 10_000
+_BLANK_LINES_PER_EDGE = 2
 _EXPANSION = 100
+
+#: Blank lines that any text may have.
+FEW_BLANK_LINES = 100_000
+#: Bytes that any file may expand to: compressed text, which takes several times more once it is
+#: read, and columns of values, which do not.
+FEW_OF_TEXT = 16 << 20
+FEW_OF_VALUES = 128 << 20
 
 
 def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
@@ -31,43 +30,20 @@ def check_declared(n_nodes: int, n_edges: int, where: object) -> None:
         raise FileError(f"{where} {has}: number only nodes that have edges")
 
 
-def check_rows(n_rows: int, path: Path) -> None:
-    """Refuse a table of far more rows than its bytes can tell apart."""
-    if n_rows > max(_FEW, _ROWS_PER_BYTE * path.stat().st_size):
-        rows = f"declares {n_rows} rows, over {_ROWS_PER_BYTE} for every byte of the file"
-        raise FileError(f"{path} {rows}; distinct edges take more space: write it again")
+def check_width(n_columns: int, where: object) -> None:
+    """Refuse a table of very many columns."""
+    if n_columns > _COLUMNS:
+        raise FileError(f"{where} has over {_COLUMNS:,} columns; keep those of the edges")
 
 
-def check_expansion(expanded: int, path: Path) -> None:
-    """Refuse compressed content that expands far beyond what edges do."""
-    if expanded > _FEW_BYTES and expanded > _EXPANSION * path.stat().st_size:
-        raise FileError(f"{path} expands to over {_EXPANSION} times its size; decompress it first")
+def check_expansion(expanded: int, size: int, where: object, few: int = FEW_OF_VALUES) -> None:
+    """Refuse content that expands far beyond what edges do; ``few`` bytes are always allowed."""
+    if expanded > max(few, _EXPANSION * size):
+        times = f"over {_EXPANSION} times its size, as edges do not"
+        raise FileError(f"{where} expands to {times}; write it uncompressed, or as a csv file")
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading, decompressed if need be as far as `check_expansion` allows."""
-    with path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
-    return io.BufferedReader(_Expanding(path)) if is_gzip else path.open("rb")
-
-
-class _Expanding(io.RawIOBase):
-    """The content of a gzip file, counted."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = gzip.open(path, "rb")  # noqa: SIM115 - closed with this one
-        self._expanded = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        count = self._file.readinto(buffer)
-        self._expanded += count
-        check_expansion(self._expanded, self._path)
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+def check_blank_lines(n_blank: int, n_edges: int, where: object) -> None:
+    """Refuse a text of far more blank lines than edges."""
+    if n_blank > max(FEW_BLANK_LINES, _BLANK_LINES_PER_EDGE * n_edges):
+        raise FileError(f"{where} has over {FEW_BLANK_LINES:,} blank lines; remove them")

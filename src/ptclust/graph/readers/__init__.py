@@ -1,4 +1,4 @@
-"""Reading a graph from a file: one module a format, and what they share in ids and bounds."""
+"""Reading a graph from a file: one module a format, and what they share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from pathlib import Path
 
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Edges, Graph, How
-from ptclust.graph.readers.csv import read_csv, read_csv_ends
+from ptclust.graph.readers.columns import Columns, settled_kind
+from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends
+from ptclust.graph.readers.file import STANDARD_INPUT, File
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
 from ptclust.graph.readers.npz import read_npz
-from ptclust.graph.readers.tables import Columns, read_parquet
+from ptclust.graph.readers.parquet import read_parquet
 from ptclust.graph.topology import Kind, Topology
 
 __all__ = ["FORMATS", "read_graph", "read_topology"]
 
-FORMATS = ("csv", "tsv", "parquet", "graphml", "mtx", "npz")
-_WITH_GZIP = ("csv", "tsv", "graphml", "mtx")
+FORMATS = ("csv", "tsv", "txt", "parquet", "graphml", "mtx", "npz")
+_TEXTS = ("csv", "tsv", "txt")
+_WITH_GZIP = (*_TEXTS, "graphml", "mtx")
+_WITH_COLUMNS = (*_TEXTS, "parquet")
 
 
 def read_graph(
@@ -29,70 +33,93 @@ def read_graph(
     target: str | None = None,
     weight: str | None = None,
     format: str | None = None,  # noqa: A002 - what users of pandas and polars call it
+    separator: str | None = None,
+    header: bool = True,
     merge: How = None,
-    kind: Kind = "distance",
+    kind: Kind | None = None,
 ) -> Graph:
     r"""Read a graph with private weights from a file.
 
     Parameters
     ----------
     path : str or path
-        The file. Its ending gives the format: ``.csv``, ``.tsv``, ``.parquet``, ``.graphml``,
-        ``.mtx`` (MatrixMarket) or ``.npz``; the text formats may be compressed (``.csv.gz``).
+        The file, or "-" for standard input. Its ending gives the format: ``.csv``, ``.tsv``,
+        ``.txt``, ``.parquet``, ``.graphml``, ``.mtx`` (MatrixMarket) or ``.npz``; the text formats
+        may be compressed (``.csv.gz``).
     source, target, weight : str, optional
         Names of the columns of a table; ``weight`` also names the edge attribute of a GraphML file.
-        By default the columns called source, target and weight, or else the first three. A text
-        table has a header if columns are named here, or if its first weight is not a number.
-    format : {"csv", "tsv", "parquet", "graphml", "mtx", "npz"}, optional
-        The format, if the ending does not give it.
-    merge, kind
+        By default the columns that are called so, in upper or lower case, or else
+
+        - source: src, from, origin, node1, u;
+        - target: dst, to, destination, node2, v;
+        - weight, of distances: distance, dist, dissimilarity, length, cost;
+        - weight, of similarities: similarity, affinity, strength, count, trips, flow.
+
+        Nothing else is guessed: if no column, or more than one, has such a name, name it here.
+    format : {"csv", "tsv", "txt", "parquet", "graphml", "mtx", "npz"}, optional
+        The format, if the ending does not give it. That of standard input is csv by default.
+    separator : str, optional
+        What separates the columns of a text table: one character, or "comma", "semicolon", "tab",
+        "pipe" or "space", of which any number counts as one. By default a tab in tsv files;
+        otherwise it is found in the header: in csv files a comma, or else a semicolon, or else a
+        tab; in txt files a tab, or else a semicolon, a comma, or blanks.
+    header : bool
+        Whether the first line of a text table names its columns. If not, three columns are source,
+        target and weight in this order, and others are named by their numbers: ``weight="4"``.
+    merge
         As in `Graph`.
+    kind : {"distance", "similarity"}, optional
+        What the weights are: small distances mean close, large similarities do. It may be left out
+        if the column of weights has one of the names above, which say it. One that is called weight
+        does not say it, nor does a matrix.
 
     Returns
     -------
     Graph
-        Nodes are numbered by first appearance, row by row and the source before the target, and
-        named by their ids: as integers if every id is one, as strings otherwise ("007" is not 7).
-        GraphML and matrices number the nodes themselves, and may have nodes without an edge.
+        Nodes are named by their ids: by integers if every id is one, as Python writes it, by
+        strings otherwise ("007" is not 7). GraphML and matrices may have nodes without an edge.
 
     Notes
     -----
     *Privacy.* Errors name the line or row that is to blame, and its nodes; never a weight.
+    Standard input is held in memory and not written to any file.
 
-    A matrix of either kind stores an edge as one entry, or as two equal ones if it is symmetric; an
-    entry of zero that is stored is an edge of weight zero. An ``.npz`` file holds a matrix saved by
+    An entry of a matrix is an edge, even if it is zero. If the entries below the diagonal are in
+    the same places as those above, an entry and its mirror are one edge, whose weight is their
+    mean; with ``merge``, all entries are merged. An ``.npz`` file holds a matrix saved by
     ``scipy.sparse.save_npz``, or arrays ``sources``, ``targets``, ``weights`` and, if need be,
     ``n_nodes`` and ``names``.
+
+    Numbers have a decimal point; a decimal comma is refused.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "edges.csv"
-    ...     _ = path.write_text("source,target,weight\nada,bob,0.1\nbob,cyd,0.2\n")
+    ...     _ = path.write_text("source,target,distance\nada,bob,0.1\nbob,cyd,0.2\n")
     ...     graph = read_graph(path)
     >>> graph
     Graph(n_nodes=3, n_edges=2, weights=<private>)
-    >>> graph.names.tolist()
+    >>> sorted(graph.names.tolist())
     ['ada', 'bob', 'cyd']
     """
-    file = Path(path)
-    form = _format_of(file, format)
-    _check_readable(file)
     asked = Columns(source, target, weight)
-    usable = {"graphml": ("weight",), "mtx": (), "npz": ()}.get(form, Columns._fields)
-    for role, name in asked._asdict().items():
-        if name is not None and role not in usable:
-            raise UsageError(f"{role}= names a column, and a {form} file has none; leave it out")
+    form, dialect = _form(path, format, separator, asked, header=header)
+    file = File.at(path)
+    merging = merge is not None
+
+    def of_matrix(read: Callable[..., Edges]) -> Edges:
+        settled = settled_kind(kind, None, file)  # a matrix has no column to say it
+        return read(file, merging=merging)._replace(kind=settled)
+
     read: Callable[[], Edges] = {
-        "csv": lambda: read_csv(file, ",", asked),
-        "tsv": lambda: read_csv(file, "\t", asked),
-        "parquet": lambda: read_parquet(file, asked),
-        "graphml": lambda: read_graphml(file, weight),
-        "mtx": lambda: read_matrix_market(file),
-        "npz": lambda: read_npz(file),
-    }[form]
-    return _graph(file, read, merge, kind)
+        "parquet": lambda: read_parquet(file, asked, kind),
+        "graphml": lambda: read_graphml(file, weight, kind),
+        "mtx": lambda: of_matrix(read_matrix_market),
+        "npz": lambda: of_matrix(read_npz),
+    }.get(form, lambda: read_csv(file, dialect, asked, kind))
+    return _graph(file, read, merge)
 
 
 def read_topology(
@@ -102,32 +129,34 @@ def read_topology(
     target: str | None = None,
     weight: str | None = None,
     format: str | None = None,  # noqa: A002
+    separator: str | None = None,
+    header: bool = True,
     merge: How = None,
 ) -> Topology:
-    """Read the public half of a graph; of a table only the two columns of the nodes.
+    """Read the public half of a graph, and no weight: there may be none, or wrong ones.
 
-    The parameters are those of `read_graph`. A table needs no weights; in other formats they are
-    dropped at once. Edges between the same two nodes are an error unless ``merge`` makes them one.
+    The parameters are those of `read_graph`, and the topology is the same. Edges between the same
+    two nodes are an error unless ``merge`` makes them one. Without a header two columns will do.
     """
-    file = Path(path)
-    kind = _format_of(file, format)
-    if kind not in ("csv", "tsv", "parquet"):
-        return read_graph(file, weight=weight, format=format, merge=merge).topology
-    _check_readable(file)
     asked = Columns(source, target, weight)
+    form, dialect = _form(path, format, separator, asked, header=header)
+    file = File.at(path)
+    merging = merge is not None
     read: Callable[[], Edges] = {
-        "csv": lambda: read_csv_ends(file, ",", asked),
-        "tsv": lambda: read_csv_ends(file, "\t", asked),
         "parquet": lambda: read_parquet(file, asked, ends_only=True),
-    }[kind]
-    return _graph(file, read, merge, "distance").topology
+        "graphml": lambda: read_graphml(file, weight, ends_only=True),
+        "mtx": lambda: read_matrix_market(file, merging=merging, ends_only=True),
+        "npz": lambda: read_npz(file, merging=merging, ends_only=True),
+    }.get(form, lambda: read_csv_ends(file, dialect, asked))
+    return _graph(file, read, merge).topology
 
 
-def _graph(file: Path, read: Callable[[], Edges], merge: How, kind: Kind) -> Graph:
+def _graph(file: File, read: Callable[[], Edges], merge: How) -> Graph:
     """Return the graph of the edges that ``read`` finds; damage to the file becomes a FileError."""
     graph, problem = None, ""
     try:
-        graph = Graph._of(read(), merge, kind)
+        edges = read()
+        graph = Graph._of(edges, merge, edges.kind or "distance")
     except (OSError, EOFError, zlib.error):
         problem = "is damaged or cut short; copy or write it again"
     except MemoryError:
@@ -140,30 +169,37 @@ def _graph(file: Path, read: Callable[[], Edges], merge: How, kind: Kind) -> Gra
     return graph
 
 
-def _format_of(file: Path, given: str | None) -> str:
+def _form(
+    path: str | os.PathLike[str],
+    given: str | None,
+    separator: str | None,
+    asked: Columns,
+    *,
+    header: bool,
+) -> tuple[str, Dialect]:
+    """Return the format, and how text is written in it; refuse options that it does not have."""
+    form = _format_of(os.fspath(path), given)
+    usable = {"graphml": ("weight",)}.get(form, asked._fields if form in _WITH_COLUMNS else ())
+    for role, name in asked._asdict().items():
+        if name is not None and role not in usable:
+            raise UsageError(f"{role}= names a column, and a {form} file has none; leave it out")
+    if form in _TEXTS:
+        return form, Dialect.of(form, separator, header)
+    if separator is not None or not header:
+        option = "separator=" if separator is not None else "header="
+        raise UsageError(f"{option} is for text tables, not for a {form} file; leave it out")
+    return form, Dialect("")
+
+
+def _format_of(path: str, given: str | None) -> str:
     if given is not None:
         if given not in FORMATS:
             raise UsageError(f"format must be one of {', '.join(FORMATS)}, not {given!r}")
         return given
-    name = file.name.lower()
-    for kind in FORMATS:
-        if name.endswith(f".{kind}") or (kind in _WITH_GZIP and name.endswith(f".{kind}.gz")):
-            return kind
-    raise FileError(f"{file} ends in none of {', '.join(FORMATS)}; rename it or give format=")
-
-
-def _check_readable(file: Path) -> None:
-    problem = None
-    try:
-        with file.open("rb") as stream:
-            problem = None if stream.read(1) else "is empty: it has no edges"
-    except FileNotFoundError:
-        problem = "does not exist; check the path"
-    except IsADirectoryError:
-        problem = "is a directory; name a file in it"
-    except PermissionError:
-        problem = "may not be read by this user; change its permissions"
-    except OSError as error:
-        problem = f"cannot be opened: {error.strerror}"
-    if problem:
-        raise FileError(f"{file} {problem}")
+    if path == STANDARD_INPUT:
+        return "csv"
+    name = Path(path).name.lower()
+    for form in FORMATS:
+        if name.endswith(f".{form}") or (form in _WITH_GZIP and name.endswith(f".{form}.gz")):
+            return form
+    raise FileError(f"{path} ends in none of {', '.join(FORMATS)}; rename it or give format=")

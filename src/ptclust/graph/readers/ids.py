@@ -1,12 +1,15 @@
 """Node ids of any kind to node numbers, in the order of first appearance.
 
 "First" reads row by row, the source before the target. A row is one edge.
+
+Hashes are keyed with random words, so that nobody can write a file of ids that collide. The numbers
+do not depend on them.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Hashable, Iterable
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _Keys = NDArray[np.uint64]
+_ATTEMPTS = 3
 
 
 class Numbered(NamedTuple):
@@ -85,14 +89,18 @@ def _number_strings(sources: pl.Series, targets: pl.Series) -> tuple[Array, Arra
 
     Several times faster than a polars Categorical, which numbers one string at a time.
     """
-    for seed in count():
+    import polars as pl
+
+    for _ in range(_ATTEMPTS):
+        seed = secrets.randbits(64)
         keys = _interleaved(_hashes(sources, seed), _hashes(targets, seed))
         codes, firsts = _first_appearances(keys)
         a, b = codes[0::2].copy(), codes[1::2].copy()
         names = _picked(sources, targets, firsts)
         if names.gather(a).equals(sources) and names.gather(b).equals(targets):
             return a, b, names
-    raise AssertionError("unreachable")
+    found = number_hashables(sources.to_list(), targets.to_list())
+    return found.sources, found.targets, pl.Series(found.names.tolist(), dtype=pl.String)
 
 
 def _hashes(strings: pl.Series, seed: int) -> _Keys:
@@ -112,12 +120,13 @@ def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
     """Return the number of every key, and the position at which each number first appears."""
     dtype = index_dtype(len(keys))
     codes = np.empty(len(keys), dtype=dtype)
+    secret = np.array([secrets.randbits(64), secrets.randbits(64) | 1], dtype=np.uint64)
     size = 1 << 16
     while True:
         firsts = np.empty(size // 2, dtype=np.int64)
         slot_key = np.empty(size, dtype=np.uint64)
         slot_code = np.full(size, -1, dtype=dtype)
-        n_distinct = _number_keys(keys, codes, firsts, slot_key, slot_code)
+        n_distinct = _number_keys(keys, secret, codes, firsts, slot_key, slot_code)
         if n_distinct >= 0:
             return codes, firsts[:n_distinct].copy()
         size *= 8
@@ -128,15 +137,22 @@ def _interleaved(sources: Array, targets: Array) -> Array:
 
 
 @inlined
-def _scattered(key: np.uint64) -> np.uint64:
-    """Return the key with its bits mixed (the finalizer of splitmix64), so that none cluster."""
+def _scattered(key: np.uint64, secret: _Keys) -> np.uint64:
+    """Return the key with its bits mixed by two secret words, of which the second is odd.
+
+    A random multiple makes collisions unlikely whatever the keys are (Dietzfelbinger et al. 1997);
+    the finalizer of splitmix64 makes the low bits depend on all others.
+    """
+    key = (key ^ secret[0]) * secret[1]
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
 
 
 @kernel
-def _number_keys(keys: _Keys, codes: Array, firsts: Ints, slot_key: _Keys, slot_code: Array) -> int:
+def _number_keys(
+    keys: _Keys, secret: _Keys, codes: Array, firsts: Ints, slot_key: _Keys, slot_code: Array
+) -> int:
     """Write the number of every key into ``codes``, and where each first appears into ``firsts``.
 
     A hash table: its slots are a power of two in number, ``slot_code`` filled with -1 on entry.
@@ -146,7 +162,7 @@ def _number_keys(keys: _Keys, codes: Array, firsts: Ints, slot_key: _Keys, slot_
     count = 0
     for i in range(len(keys)):
         key = keys[i]
-        slot = _scattered(key) & mask
+        slot = _scattered(key, secret) & mask
         while slot_code[slot] >= 0 and slot_key[slot] != key:
             slot = (slot + np.uint64(1)) & mask
         if slot_code[slot] < 0:

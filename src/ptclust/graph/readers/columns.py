@@ -1,0 +1,126 @@
+"""Which columns of a table are source, target and weight, and what a weight means: by name only.
+
+Nothing is decided by looking at values, nor by the order of columns that have names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
+
+from ptclust.errors import FileError, UsageError
+from ptclust.graph.topology import Kind
+
+_KINDS: dict[Kind, tuple[str, ...]] = {
+    "distance": ("distance", "dist", "dissimilarity", "length", "cost"),
+    "similarity": ("similarity", "affinity", "strength", "count", "trips", "flow"),
+}
+#: What columns are called, in upper or lower case; the first name of a role wins over the others.
+KNOWN: dict[str, tuple[str, ...]] = {
+    "source": ("source", "src", "from", "origin", "node1", "u"),
+    "target": ("target", "dst", "to", "destination", "node2", "v"),
+    "weight": ("weight", *_KINDS["distance"], *_KINDS["similarity"]),
+}
+_LISTED = 20
+_LONGEST = 100
+
+
+class Columns(NamedTuple):
+    """Names of the columns that the caller asked for, None where well-known names are to do."""
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+
+ROLES = Columns._fields
+ENDS = ROLES[:2]
+
+
+def choose_columns(
+    there: Sequence[str],
+    asked: Columns,
+    where: object,
+    roles: Sequence[str] = ROLES,
+    *,
+    shown: Sequence[str] | None = None,
+    hint: str = "",
+    has_header: bool = True,
+) -> tuple[int, ...]:
+    """Return the positions of the columns in these roles; an error lists the names ``shown``.
+
+    >>> choose_columns(["weight", "note", "From", "To"], Columns(), "the file")
+    (2, 3, 0)
+    >>> choose_columns(["a", "b", "c"], Columns("b", "c", "a"), "the file")
+    (1, 2, 0)
+
+    Three columns without a header, of which two may do, are in the order of the roles.
+
+    >>> choose_columns(["1", "2", "3"], Columns(), "the file", has_header=False)
+    (0, 1, 2)
+    """
+    listed = f"its columns are: {_listed(there if shown is None else shown)}{hint}"
+    in_order = not has_header and len(there) in (len(ROLES), len(roles))
+    chosen, missing = [], []
+    for position, role in enumerate(roles):
+        name = getattr(asked, role)
+        if name is not None:
+            found = [i for i, column in enumerate(there) if column == name]
+            if not found:
+                raise FileError(f"{where} has no column {name!r} for {role}; {listed}")
+        else:
+            found = [position] if in_order else known_columns(role, there, asked)
+        if len(found) > 1:
+            several = _listed([there[i] for i in found])
+            choose = f"name one, {role}=, or rename all but one"
+            raise FileError(f"{where} has several columns for {role} ({several}); {choose}")
+        chosen += found
+        missing += [] if found else [role]
+    if missing:
+        say = ", ".join(f"{role}=" for role in missing)
+        which = f"it is not plain which column is the {' and which the '.join(missing)}"
+        raise FileError(f"of {where} {which}; say so: {say}; {listed}")
+    if len(set(chosen)) < len(chosen):
+        raise UsageError(f"one column of {where} would serve twice; name {'=, '.join(roles)}=")
+    return tuple(chosen)
+
+
+def known_columns(role: str, there: Sequence[str], asked: Columns) -> list[int]:
+    """Return the positions of columns called as this role is, but for those asked for in another.
+
+    >>> known_columns("weight", ["Cost", "weight", "count"], Columns())
+    [1]
+    >>> known_columns("weight", ["Cost", "count"], Columns())
+    [0, 1]
+    """
+    names = {i: name.strip().lower() for i, name in enumerate(there) if name not in asked}
+    exact = [i for i, name in names.items() if name == role]
+    return exact or [i for i, name in names.items() if name in KNOWN[role]]
+
+
+def kind_of(weight: object) -> Kind | None:
+    """Return what weights in a column of this name are, or None if the name does not say it.
+
+    >>> kind_of("Distance"), kind_of("trips"), kind_of("weight")
+    ('distance', 'similarity', None)
+    """
+    name = str(weight).strip().lower()
+    return next((kind for kind, names in _KINDS.items() if name in names), None)
+
+
+def settled_kind(given: Kind | None, weight: object, where: object) -> Kind:
+    """Return the kind that was given, or the one that the name of the weights says; or ask."""
+    kind = given or kind_of(weight)
+    if kind is None:
+        close = "kind='distance' if small weights mean close"
+        large = "kind='similarity' if large weights mean close, as counts do"
+        raise UsageError(f"what the weights of {where} mean is not known; give {close}, {large}")
+    if kind not in get_args(Kind):
+        raise UsageError(f"kind must be 'distance' or 'similarity', not {given!r}")
+    return kind
+
+
+def _listed(names: Sequence[str]) -> str:
+    cut = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names[:_LISTED])
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return (", ".join(map(repr, cut)) or "none") + more

@@ -1,0 +1,125 @@
+"""A file to read: on disk, or standard input and pipes, which are held in memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO
+
+from ptclust.errors import FileError
+from ptclust.graph._bounds import FEW_OF_TEXT, check_expansion
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+STANDARD_INPUT = "-"
+
+_LONGEST = 4 << 30  # of what is held in memory
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, repr=False)
+class File:
+    """A file that can be opened any number of times; as a string it is what messages call it.
+
+    ``content`` is its path, or its bytes where there is nothing on disk: private values do not go
+    to a temporary file.
+    """
+
+    name: str
+    content: Path | bytes
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> File:
+        """Return the file at a path, or standard input for "-"; check that it can be read."""
+        path = Path(path)
+        is_input = str(path) == STANDARD_INPUT
+        name = "standard input" if is_input else str(path)
+        file, problem = None, ""
+        try:
+            if is_input:
+                file = cls(name, _all_of(_standard_input(), name))
+            elif path.is_fifo():
+                with path.open("rb") as pipe:
+                    file = cls(name, _all_of(pipe, name))
+            else:
+                file = cls(name, path)
+            with file.open() as stream:
+                problem = "" if stream.read(1) else "is empty: it has no edges"
+        except FileNotFoundError:
+            problem = "does not exist; check the path"
+        except IsADirectoryError:
+            problem = "is a directory; name a file in it"
+        except PermissionError:
+            problem = "may not be read by this user; change its permissions"
+        except OSError as error:
+            problem = f"cannot be opened: {error.strerror or 'it is closed'}"
+        # Raised out here so that it has no context, which may quote what could not be read.
+        if file is None or problem:
+            raise FileError(f"{name} {problem}")
+        return file
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        if isinstance(self.content, bytes):
+            return len(self.content)
+        return self.content.stat().st_size
+
+    def open(self) -> BinaryIO:
+        """Open the file as it is."""
+        if isinstance(self.content, bytes):
+            return io.BytesIO(self.content)
+        return self.content.open("rb")
+
+    def open_plain(self) -> BinaryIO:
+        """Open a text file, decompressed if need be as far as `check_expansion` allows."""
+        file = self.open()
+        is_gzip = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        return io.BufferedReader(_Expanding(self, file)) if is_gzip else file
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _Expanding(io.RawIOBase):
+    """The content of a gzip file, counted."""
+
+    def __init__(self, of: File, file: BinaryIO) -> None:
+        self._of, self._file = of, file
+        self._text = gzip.GzipFile(fileobj=file)
+        self._expanded = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = self._text.readinto(buffer)
+        self._expanded += count
+        check_expansion(self._expanded, self._of.size, self._of, FEW_OF_TEXT)
+        return count
+
+    def close(self) -> None:
+        self._text.close()
+        self._file.close()
+        super().close()
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise OSError
+    return sys.stdin.buffer
+
+
+def _all_of(stream: IO[bytes], name: str) -> bytes:
+    content = bytearray()
+    while chunk := stream.read(_CHUNK):
+        content += chunk
+        if len(content) > _LONGEST:
+            raise FileError(f"{name} is over {_LONGEST >> 30} GiB long; write it to a file")
+    return bytes(content)
