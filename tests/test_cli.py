@@ -284,10 +284,12 @@ def test_demo_shows_plan_clusters_pictures_and_statement(run):
     assert "> gaussian" in out
     assert "the same by DBMSTClu" in out
     assert "PRIVACY STATEMENT" in out
-    for name in ("moons.png", "moons-private.png"):
-        assert Path("made/here", name).read_bytes().startswith(b"\x89PNG")
-    (release,) = Path("made/here").glob("release-*.json")
-    assert Release.load(release).statement.private
+    (file,) = Path("made/here").glob("release-*.json")
+    release = Release.load(file)
+    assert release.statement.private
+    for name in ("moons", "moons-private"):
+        picture = Path("made/here", f"{name}-{release.statement.id[:8]}.png")
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.fixture
