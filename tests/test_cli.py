@@ -257,7 +257,8 @@ class TestInterruption:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(pl.DataFrame, "write_csv", half_written)
-        code, _, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
+        options = ["-o", "labels.csv", "--overwrite", "labels.csv"]
+        code, _, err = run("dbmstclu", "edges.csv", *options)
         assert code == 130
         assert "interrupted" in err
         assert Path("labels.csv").read_text() == "precious"

@@ -97,11 +97,10 @@ def write_views(
 
 def show_advice(release: Release) -> None:
     """Say what to do if the clusters are of little use."""
-    from ptclust.cli import app
-    from ptclust.cli._terminal import in_options, options_of, say
+    from ptclust.cli._terminal import in_options, say
 
     for line in release.advice:
-        say(in_options(line, options_of(app)))
+        say(in_options(line))
 
 
 def place(output: Path) -> str:

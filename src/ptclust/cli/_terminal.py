@@ -72,8 +72,8 @@ def options_of(commands: typer.Typer) -> Options:
     return found
 
 
-def in_options(text: str, options: Options) -> str:
-    """Return a message about Python's arguments as one about options.
+def in_options(text: str, options: Options | None = None) -> str:
+    """Return a message about Python's arguments as one about options, by default ptclust's.
 
     >>> known = {name: (f"--{name}", f"--no-{name}") for name in ("clip", "merge", "sort")}
     >>> in_options("give clip=(0, 1), merge='min' or 'max', or sort=False (not other=1)", known)
@@ -89,12 +89,17 @@ def in_options(text: str, options: Options) -> str:
     >>> in_options("clip or n_clips", known | {"n_clips": ("--n-clips", "")})
     'clip or --n-clips'
     """
+    if options is None:
+        from ptclust.cli import app
+
+        options = options_of(app)
+    known = options
 
     def option(found: re.Match[str]) -> str:
         name, value = found["name"], found["value"]
-        if name not in options or not ("=" in found[0] or "_" in name):
+        if name not in known or not ("=" in found[0] or "_" in name):
             return found[0]
-        on, off = options[name]
+        on, off = known[name]
         if value in (None, "True", "False"):
             return off if value == "False" else on
         plain = value[1:-1].replace(",", "") if value[0] == "(" else value.replace("'", "")

@@ -45,7 +45,7 @@ def plan(
     import json
 
     from ptclust.cli._results import held_outputs
-    from ptclust.cli._terminal import progress_display
+    from ptclust.cli._terminal import in_options, progress_display
     from ptclust.errors import UsageError
     from ptclust.planning.plan import make_plan
 
@@ -84,9 +84,9 @@ def plan(
         more = {} if prediction is None else {"prediction": prediction.to_dict()}
         typer.echo(json.dumps({**planned.to_dict(), **more}, indent=2))
         return
-    typer.echo(planned.to_text())
+    typer.echo(in_options(planned.to_text()))
     if prediction is not None:
-        typer.echo(f"\n{prediction.to_text()}")
+        typer.echo(f"\n{in_options(prediction.to_text())}")
 
 
 def _numbers(text: str) -> list[int]:
