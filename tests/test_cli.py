@@ -257,7 +257,8 @@ class TestInterruption:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(pl.DataFrame, "write_csv", half_written)
-        code, _, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
+        options = ["-o", "labels.csv", "--overwrite", "labels.csv"]
+        code, _, err = run("dbmstclu", "edges.csv", *options)
         assert code == 130
         assert "interrupted" in err
         assert Path("labels.csv").read_text() == "precious"
@@ -284,10 +285,12 @@ def test_demo_shows_plan_clusters_pictures_and_statement(run):
     assert "> gaussian" in out
     assert "the same by DBMSTClu" in out
     assert "PRIVACY STATEMENT" in out
-    for name in ("moons.png", "moons-private.png"):
-        assert Path("made/here", name).read_bytes().startswith(b"\x89PNG")
-    (release,) = Path("made/here").glob("release-*.json")
-    assert Release.load(release).statement.private
+    (file,) = Path("made/here").glob("release-*.json")
+    release = Release.load(file)
+    assert release.statement.private
+    for name in ("moons", "moons-private"):
+        picture = Path("made/here", f"{name}-{release.statement.id[:8]}.png")
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.fixture

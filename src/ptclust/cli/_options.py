@@ -65,6 +65,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 MinClusterSize = Annotated[
     int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)
 ]
+Overwrite = Annotated[
+    list[Path] | None,
+    typer.Option(help="Replace this output if the file exists; once for every such file."),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
+]
 LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the clustered tree to this PNG or SVG file.")]
 _CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
-from ptclust.errors import FileError, InputError
+from ptclust.errors import InputError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
@@ -125,6 +126,20 @@ class Release:
         """Number of nodes in no cluster."""
         return int(np.count_nonzero(self.labels < 0))
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to try if the clusters say little: all nodes in one, or most of them alone.
+
+        Empty otherwise, and without a clustering.
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but this release is read.
+        """
+        from ptclust.release.advice import advise
+
+        return advise(self)
+
     def recluster(
         self,
         clusterer: str = AUTO,
@@ -165,16 +180,20 @@ class Release:
         Names that are neither whole numbers nor text are written as text. The file appears complete
         or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """
-        from ptclust._files import written_at_once
+        from ptclust._files import reserved, written_at_once
         from ptclust.release.format import encode
 
-        file = Path(path)
-        if file.exists() and not file.is_dir() and not overwrite:
-            raise FileError(
-                f"{file} exists already, and a release has been paid for with privacy budget; "
-                "choose another name, or say overwrite=True if that file is not wanted any more"
-            )
-        with written_at_once(file) as temporary:
+        file, remedy = (
+            Path(path),
+            (
+                "a release has been paid for with privacy budget: choose another name, or say "
+                "overwrite=True if that file is not wanted any more"
+            ),
+        )
+        with (
+            nullcontext() if overwrite else reserved(file, remedy),
+            written_at_once(file) as temporary,
+        ):
             temporary.write_bytes(encode(self))
 
     @classmethod
@@ -195,17 +214,22 @@ class Release:
         """Return a table with the columns ``node`` and ``label``."""
         return data_frame({"node": self.names, "label": self.labels}, backend)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the columns ``node`` and ``label`` as CSV."""
-        from ptclust.release.exports import write_table
+    def to_csv(self, path: str | os.PathLike[str], *, escape_formulas: bool = True) -> None:
+        """Write the columns ``node`` and ``label`` as CSV.
 
-        write_table(self, Path(path), "csv")
+        Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+        return. With ``escape_formulas`` an apostrophe is written before names, if they are text,
+        that do; ``ptclust check`` reads them all the same.
+        """
+        from ptclust.graph.labels import write_labels
+
+        write_labels(self.names, self.labels, Path(path), escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the columns ``node`` and ``label`` as Parquet."""
-        from ptclust.release.exports import write_table
+        from ptclust.release.exports import write_parquet
 
-        write_table(self, Path(path), "parquet")
+        write_parquet(self, Path(path))
 
     def to_graphml(self, path: str | os.PathLike[str]) -> None:
         """Write the tree as GraphML: a ``label`` a node, ``weight`` and ``edge_id`` an edge."""
