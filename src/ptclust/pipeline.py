@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, WeightError, warn_of_privacy
@@ -66,6 +67,7 @@ class ReleaseRequest:
         )
 
 
+@leaves_no_trace
 def publish(
     graph: Graph,
     request: ReleaseRequest,
@@ -108,6 +110,7 @@ def publish(
     return release.clustered(request.clustering)
 
 
+@leaves_no_trace
 def publish_file(
     file: GraphFile,
     request: ReleaseRequest,
@@ -131,6 +134,7 @@ def _warnings(plan: Plan) -> Iterator[str]:
         )
 
 
+@leaves_no_trace
 def private_spanning_tree(
     graph: Graph,
     *,
@@ -262,6 +266,7 @@ class TreeClustering:
     n_edges: int  # number of edges of the graph the tree spans
 
 
+@leaves_no_trace
 def cluster_file(
     file: GraphFile,
     *,
@@ -289,11 +294,13 @@ def is_graph_like(data: Any) -> bool:
     return isinstance(data, (Tree, Graph)) or _library(data) is not None
 
 
+@leaves_no_trace
 def as_tree(data: Any) -> Tree:
     """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is."""
     return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data))
 
 
+@leaves_no_trace
 def as_graph(data: Any) -> Graph:
     """Return a graph of any kind as a Graph."""
     if isinstance(data, Graph):
@@ -318,6 +325,7 @@ def _library(data: Any) -> str | None:
     return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
 
 
+@leaves_no_trace
 def tree_of_points(points: Floats) -> tuple[Tree, Ints]:
     """Return the Euclidean spanning tree of the distinct points, and the node of every point.
 

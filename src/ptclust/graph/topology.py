@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
+from ptclust._traces import shown_half_built
 from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, WeightError
 
@@ -71,6 +72,7 @@ def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 
+@shown_half_built
 class Topology:
     """An undirected simple graph without weights: public, immutable, its edges in the order given.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ptclust._registry import AUTO
+from ptclust._traces import shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
@@ -21,6 +22,7 @@ Bounds = tuple[float, float]
 CalibrationRule = Literal["sound", "published"]  # noise scales of the proofs, or of the paper
 
 
+@shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """What is asked of a release, in public numbers: the parameters of `plan`, checked once."""
@@ -67,6 +69,7 @@ class PlanRequest:
         return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Plan:
     """All mechanisms that the budget affords, calibrated, and the one that is chosen."""

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Edges, Graph, How
 from ptclust.graph.readers.csv import read_csv, read_csv_ends
@@ -22,6 +23,7 @@ FORMATS = ("csv", "tsv", "parquet", "graphml", "mtx", "npz")
 _WITH_GZIP = ("csv", "tsv", "graphml", "mtx")
 
 
+@leaves_no_trace
 def read_graph(
     path: str | os.PathLike[str],
     *,
@@ -95,6 +97,7 @@ def read_graph(
     return _graph(file, read, merge, kind)
 
 
+@leaves_no_trace
 def read_topology(
     path: str | os.PathLike[str],
     *,
