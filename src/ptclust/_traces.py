@@ -20,12 +20,14 @@ from typing import Any, TypeVar, cast
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
 
+_METHODS = (FunctionType, classmethod, staticmethod)
+
 
 def leaves_no_trace(guarded: _F) -> _F:
     """Make exceptions forget the variables of a function and of all that it called.
 
-    A class is decorated as all of its methods, special ones aside but for ``__init__``, and
-    as by `shown_half_built`. Files, lines, notes and causes of an exception stay as they are.
+    Of a class, all methods are decorated, and it is `shown_half_built`. Files, lines, notes and
+    causes of an exception stay as they are.
 
     >>> @leaves_no_trace
     ... def mean(values):
@@ -40,7 +42,7 @@ def leaves_no_trace(guarded: _F) -> _F:
     """
     if isinstance(guarded, type):
         for name, member in list(vars(guarded).items()):
-            if name == "__init__" or not name.startswith("__"):
+            if name != "__repr__" and isinstance(member, _METHODS):
                 setattr(guarded, name, _guarded_member(member))
         return cast("_F", shown_half_built(guarded))
     return cast("_F", _guarded(guarded))
@@ -56,9 +58,9 @@ def guard_functions(module: str) -> None:
 
 
 def _guarded_member(member: Any) -> Any:
-    if isinstance(member, (classmethod, staticmethod)):
-        return type(member)(_guarded_member(member.__func__))
-    return _guarded(member) if isinstance(member, FunctionType) else member
+    if isinstance(member, FunctionType):
+        return _guarded(member)
+    return type(member)(_guarded(member.__func__))
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
