@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import sys
 import traceback
@@ -275,6 +276,14 @@ class TestWhatIsDecorated:
             def alone(secret: float) -> float:
                 return fail(secret)
 
+            @property
+            def current(self) -> float:
+                return fail(self.secret)
+
+            @functools.cached_property
+            def cached(self) -> float:
+                return fail(self.secret)
+
             def __reduce__(self) -> Any:
                 return fail(self.secret)
 
@@ -291,6 +300,8 @@ class TestWhatIsDecorated:
             lambda: Holder.of_class(SECRET),
             lambda: holder.alone(SECRET),
             lambda: holder.__reduce__(),
+            lambda: holder.current,
+            lambda: holder.cached,
         ]
         for call in calls:
             with pytest.raises(ValueError, match="no") as caught:

@@ -20,14 +20,12 @@ from typing import Any, TypeVar, cast
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
 
-_METHODS = (FunctionType, classmethod, staticmethod)
-
 
 def leaves_no_trace(guarded: _F) -> _F:
     """Make exceptions forget the variables of a function and of all that it called.
 
-    Of a class, all methods are decorated, and it is `shown_half_built`. Files, lines, notes and
-    causes of an exception stay as they are.
+    Of a class, all methods and properties are decorated, and it is `shown_half_built`. Files,
+    lines, notes and causes of an exception stay as they are.
 
     >>> @leaves_no_trace
     ... def mean(values):
@@ -42,8 +40,9 @@ def leaves_no_trace(guarded: _F) -> _F:
     """
     if isinstance(guarded, type):
         for name, member in list(vars(guarded).items()):
-            if name != "__repr__" and isinstance(member, _METHODS):
-                setattr(guarded, name, _guarded_member(member))
+            changed = member if name == "__repr__" else _guarded_member(member)
+            if changed is not member:
+                setattr(guarded, name, changed)
         return cast("_F", shown_half_built(guarded))
     return cast("_F", _guarded(guarded))
 
@@ -60,7 +59,13 @@ def guard_functions(module: str) -> None:
 def _guarded_member(member: Any) -> Any:
     if isinstance(member, FunctionType):
         return _guarded(member)
-    return type(member)(_guarded(member.__func__))
+    if isinstance(member, (classmethod, staticmethod)):
+        return type(member)(_guarded(member.__func__))
+    if isinstance(member, property) and member.fget is not None:
+        return member.getter(_guarded(member.fget))
+    if isinstance(member, functools.cached_property):
+        member.func = _guarded(member.func)
+    return member
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,8 +76,11 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     handled_now, forget_frames = sys.exception, forget
 
     def guard(*args: Any, **kwargs: Any) -> Any:
-        handled = handled_now()
+        # Nothing above the try can be interrupted but the call itself, while the arguments are
+        # still the caller's alone.
+        handled = None
         try:
+            handled = handled_now()
             return function(*args, **kwargs)
         except BaseException as error:
             del args, kwargs

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptclust._traces import shown_half_built
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
 from ptclust.errors import InputError
 from ptclust.graph.topology import Topology
@@ -15,7 +15,7 @@ from ptclust.privacy.noise import Noise
 from ptclust.trees.tree import Tree
 
 
-@shown_half_built
+@leaves_no_trace
 @dataclass(frozen=True, eq=False)
 class Published:
     """Noisy values that a mechanism published; nothing that follows sees anything else.

@@ -293,7 +293,9 @@ def as_weights(weights: ArrayLike, say: Say) -> Floats:
 
 
 def _first_not_a_number(weights: Any, say: Say) -> str:
-    items: Iterable[Any] = weights if np.ndim(weights) == 1 else ()
+    # np.ndim would fail, and quote, where one of a list is a list itself.
+    is_row = isinstance(weights, (list, tuple)) or getattr(weights, "ndim", 0) == 1
+    items: Iterable[Any] = weights if is_row else ()
     for edge, value in enumerate(items):
         try:
             float(value)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ptclust._registry import AUTO
-from ptclust._traces import shown_half_built
+from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
@@ -177,6 +177,7 @@ class Plan:
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
 
 
+@leaves_no_trace
 def plan(
     topology: Topology,
     *,
@@ -238,6 +239,7 @@ def plan(
     return make_plan(topology, request)
 
 
+@leaves_no_trace
 def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     """Return the plan for a request; UsageError if no mechanism fits it."""
     found, problems = [], []
