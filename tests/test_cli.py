@@ -328,7 +328,7 @@ class TestPlan:
         assert "truly spends epsilon = 19.75" in out  # 1/4 + 39/2
 
     def test_warns_of_noise_beyond_the_range_of_the_weights(self, run, edges):
-        options = ["--epsilon", "0.01", "--linf", "0.1", "--weight-range", "0", "1"]
+        options = ["--epsilon", "0.01", "--linf", "0.1", "--clip", "0", "1"]
         assert "larger than the whole range" in run("plan", "topology.csv", *options)[1]
 
 
@@ -407,7 +407,7 @@ class TestCluster:
             "pamst",
         ),
         "out of range": (
-            ["--epsilon", "1", "--linf", "1", "--weight-range", "0", "0.5"],
+            ["--epsilon", "1", "--linf", "1", "--clip", "0", "0.5"],
             3,
             "clip",
         ),

@@ -502,7 +502,7 @@ class TestEstimator:
         assert model.release_.names.tolist() == list("abcdefgh")
 
     @pytest.mark.parametrize(
-        "wrong", [{"epsilon": -1}, {"weight_range": (0.2, 0.3)}, {"mechanism": "gaussian"}]
+        "wrong", [{"epsilon": -1}, {"clip": (0.2, 0.3)}, {"mechanism": "gaussian"}]
     )
     def test_a_fit_that_was_refused_leaves_the_last_one_whole(self, wrong):
         model = PTClust(**TINY).fit(path_graph())
@@ -588,15 +588,15 @@ class TestPublicBounds:
     def test_weights_outside_the_declared_range(self, weight_range, spending):
         graph = path_graph([0.123456789, 0.2, 0.987654321])
         with pytest.raises(WeightError, match="clip=") as caught:
-            PTClust(**TINY, weight_range=weight_range).fit(graph)
+            PTClust(**TINY, clip=weight_range).fit(graph)
         assert spending == []
         assert "123" not in str(caught.value)
         assert "987" not in str(caught.value)
         assert f"clip=({weight_range[0]:g}, {weight_range[1]:g})" in str(caught.value)
 
     def test_weights_on_the_bounds_are_inside(self):
-        model = PTClust(**TINY, weight_range=(0.1, 0.9)).fit(path_graph())
-        assert model.plan_.request.weight_range == (0.1, 0.9)
+        model = PTClust(**TINY, clip=(0.1, 0.9)).fit(path_graph())
+        assert model.plan_.request.clip == (0.1, 0.9)
 
     @pytest.mark.parametrize("mechanism", NAMES)
     def test_clipping_moves_weights_to_the_nearer_bound(self, mechanism):
@@ -604,10 +604,10 @@ class TestPublicBounds:
         for clip in ((0.2, 0.6), np.array([0.2, 0.6])):
             model = PTClust(**TINY, **choices(mechanism), clip=clip).fit(graph)
             assert model.release_.tree.weights == pytest.approx([0.2, 0.3, 0.5, 0.6], abs=1e-4)
-            assert model.plan_.request.weight_range == (0.2, 0.6)
+            assert model.plan_.request.clip == (0.2, 0.6)
         assert graph.weights.tolist() == [-5.0, 0.3, 0.5, 9.0]
 
-    @pytest.mark.parametrize("options", [{"weight_range": (0, 1)}, {"clip": (0, 1)}])
+    @pytest.mark.parametrize("options", [{"clip": (0, 1)}, {"clip": (0, 1)}])
     def test_noise_that_drowns_the_range_warns_and_is_stated(self, options):
         model = PTClust(epsilon=0.01, sensitivity=Sensitivity(linf=MU), **options)
         with pytest.warns(PrivacyWarning, match="larger than the whole range"):
@@ -663,7 +663,7 @@ def test_spending_is_noticed(spending):
         *({"shift": value} for value in (math.nan, math.inf, "much", True)),
         *({"scale": value} for value in (0, -1.0, math.nan, "much")),
         *({"clip": value} for value in ((1, 0), (0, math.inf), (0,), (), "ab", 3)),
-        *({"weight_range": value} for value in ((1, 0), (math.nan, 1), ())),
+        *({"clip": value} for value in ((1, 0), (math.nan, 1), ())),
         *({"privacy_unit": value} for value in ("two\nlines", 7)),
         *({"random_state": value} for value in (-1, 0.5, "seed", True)),
     ],
@@ -692,7 +692,7 @@ def test_a_declared_range_keeps_weights_apart_however_tiny_the_sensitivity(mecha
         epsilon=1.0,
         sensitivity=ptclust.Sensitivity(linf=1e-12),
         mechanism=mechanism,
-        weight_range=(0.0, 1.0),
+        clip=(0.0, 1.0),
     ).fit(graph)
     assert model.plan_.chosen.tree is not None
     assert model.plan_.chosen.tree.largest_weight >= 1.0

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Ints
+from ptclust._types import Array, Ints
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.ledger import Payment
 from ptclust.pipeline import (
@@ -19,10 +19,12 @@ from ptclust.pipeline import (
     as_graph,
     as_tree,
     is_graph_like,
+    nodes_of,
     publish,
     tree_of_points,
 )
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
+from ptclust.trees import Tree
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
     from ptclust.release import Release
-    from ptclust.trees import Tree
 
 __all__ = ["DBMSTClu", "PTClust"]
 
@@ -68,7 +69,8 @@ class DBMSTClu(_Estimator):
     Attributes
     ----------
     labels_ : array of int
-        The cluster of every node, numbered by first appearance.
+        The cluster of every node, in the order of a Graph's or Tree's names, else of the points or
+        nodes of ``X``.
     n_clusters_ : int
     dbcvi_ : float
         DBCVI of the partition.
@@ -105,11 +107,13 @@ class DBMSTClu(_Estimator):
         """Cluster a graph, a tree, or the complete graph of Euclidean distances between points.
 
         ``X`` is a Graph, a Tree, a scipy sparse matrix, a networkx or igraph graph, or an array of
-        points of shape (n, d), of which identical ones count as one node.
+        points of shape (n, d), of which identical ones count as one node. Of similarities, the
+        largest is the smallest distance, as in ``Graph.to_distances``.
         """
         if is_graph_like(X):
-            self.tree_ = as_tree(X)
-            node_of = np.arange(self.tree_.n_nodes)
+            graph = X if isinstance(X, Tree) else as_graph(X)
+            self.tree_ = as_tree(graph)
+            node_of = nodes_of(X, graph)
         else:
             points = validate_data(self, X, dtype=np.float64)
             self.tree_, node_of = tree_of_points(points)
@@ -132,7 +136,7 @@ class PTClust(_Estimator):
 
     A spanning tree is drawn privately and its weights are released with noise, or all weights of
     the graph are; what was released is clustered. After ``fit`` nothing on this object holds or
-    reveals private weights: it can be pickled, printed and published.
+    reveals private weights: it can be pickled and printed, and its ``release_`` published.
 
     Parameters
     ----------
@@ -157,9 +161,7 @@ class PTClust(_Estimator):
     calibration : {"sound", "published"}
         ``published`` uses the paper's printed scales, warns, and states what they truly spend.
     clip : (low, high), optional
-        Public bounds; weights outside are moved to the nearer one.
-    weight_range : (low, high), optional
-        Public bounds that all weights keep; one outside is an error.
+        Public bounds; weights outside are moved to the nearer one, and nothing is said of it.
     shift, scale : float, optional
         tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
@@ -177,7 +179,8 @@ class PTClust(_Estimator):
     Attributes
     ----------
     labels_ : array of int
-        The cluster of every node, numbered by first appearance.
+        The cluster of every node, in the order of a Graph's names, else of the nodes of ``X``. That
+        order is the caller's: publish ``release_``, whose nodes are in the order of their names.
     n_clusters_ : int
     dbcvi_ : float
         DBCVI on the released tree.
@@ -224,7 +227,6 @@ class PTClust(_Estimator):
         split: float | Fraction | None = None,
         calibration: CalibrationRule = "sound",
         clip: tuple[float, float] | None = None,
-        weight_range: tuple[float, float] | None = None,
         shift: float | None = None,
         scale: float | None = None,
         min_cluster_size: int = 1,
@@ -241,7 +243,6 @@ class PTClust(_Estimator):
         self.split = split
         self.calibration = calibration
         self.clip = clip
-        self.weight_range = weight_range
         self.shift = shift
         self.scale = scale
         self.min_cluster_size = min_cluster_size
@@ -256,9 +257,8 @@ class PTClust(_Estimator):
         graph = as_graph(X)
         request = self._request()
         plan = make_plan(graph.topology, request.plan)
-        keep = partial(
-            self._keep, plan
-        )  # at once: it is paid for, whatever becomes of the clustering
+        # At once: it is paid for, whatever becomes of the clustering.
+        keep = partial(self._keep, plan, nodes_of(X, graph))
         try:
             keep(publish(graph, request, plan=plan, keep=keep))
         except BaseException as problem:
@@ -270,9 +270,9 @@ class PTClust(_Estimator):
             raise
         return self
 
-    def _keep(self, plan: Plan, release: Release) -> None:
+    def _keep(self, plan: Plan, node_of: Array, release: Release) -> None:
         self.plan_, self.release_ = plan, release
-        self.labels_, self.n_clusters_ = release.labels, release.n_clusters
+        self.labels_, self.n_clusters_ = release.labels[node_of], release.n_clusters
         self.dbcvi_ = release.dbcvi
 
     def _request(self) -> ReleaseRequest:
@@ -285,12 +285,11 @@ class PTClust(_Estimator):
                 split=self.split,
                 clusterer=self.clusterer,
                 calibration=self.calibration,
-                weight_range=self.weight_range,
+                clip=self.clip,
             ),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
             scale=self.scale,
-            clip=self.clip,
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),

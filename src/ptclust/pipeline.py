@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Floats, Ints
+from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.errors import InputError, WeightError, warn_of_privacy
+from ptclust.errors import InputError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
@@ -44,17 +44,12 @@ class ReleaseRequest:
     min_cluster_size: int = 1
     shift: float | None = None
     scale: float | None = None
-    clip: tuple[float, float] | None = None
     privacy_unit: str | None = None
     random_state: int | None = None
     payment: Payment = _NOBODY
 
     def __post_init__(self) -> None:
         self.clustering  # noqa: B018 - refuses what no clusterer takes
-        if self.clip is not None:  # they are bounds that all weights keep
-            plan = replace(self.plan, weight_range=self.clip)
-            object.__setattr__(self, "plan", plan)
-            object.__setattr__(self, "clip", plan.weight_range)
 
     @cached_property
     def clustering(self) -> ClusteringRequest:
@@ -88,21 +83,22 @@ def publish(
     """
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
-    _check_plan(graph, plan, clipped=request.clip is not None)
+    _check_plan(graph, plan)
     plan.choose_clusterer(request.clustering)
-    for warning in _warnings(plan):
+    for warning in _warnings(plan, request):
         warn_of_privacy(warning)
     statement = plan.statement(
         reproducible=request.random_state is not None,
         privacy_unit=request.privacy_unit,
-        clip=request.clip,
+        kind=graph.kind,
+        merge=graph.merge,
     )
     progress("Charging the ledger")
     _charge(request.payment, plan.chosen, request.plan, statement.id)
-    if request.clip is not None:  # moves no two weights further apart: keeps every sensitivity
-        graph = graph.clipped(*request.clip)
     with RandomStream.of(request.random_state) as stream:
-        published = plan.mechanism.draw(graph, plan.chosen, stream, progress=progress)
+        # Clipping moves no two weights further apart: it keeps every sensitivity.
+        clipped = graph.clipped(*request.plan.bounds)
+        published = plan.mechanism.draw(clipped, plan.chosen, stream, progress=progress)
     release = Release(published=published, statement=statement)
     keep(release)
     request.payment.confirm(statement.id)
@@ -123,9 +119,15 @@ def publish_file(
     return publish(file.read(), request, keep=keep, progress=progress)
 
 
-def _warnings(plan: Plan) -> Iterator[str]:
+def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
     """Yield what to think about before spending."""
-    yield from plan.warnings
+    secure = request.random_state is None  # otherwise nothing is promised
+    yield from plan.warnings if secure else plan.noise_warnings
+    if secure and request.privacy_unit is None:
+        yield (
+            "the statement cannot say whom it protects: say what one privacy unit is, whose whole "
+            "contribution the sensitivity bounds, as in privacy_unit='one patient'"
+        )
     if plan.request.calibration == "published":
         asked, spent = float(plan.budget.epsilon), float(plan.chosen.spent.epsilon)
         yield (
@@ -202,7 +204,7 @@ def private_spanning_tree(
     charge_id = str(uuid.uuid4())
     _charge(payment, calibrated, request, charge_id, "tree alone by ")
     with RandomStream.of(random_state) as stream:
-        tree = chosen.draw_tree(graph, calibrated, stream)
+        tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)
     payment.confirm(charge_id)
     return tree
 
@@ -215,22 +217,14 @@ def _charge(
     payment.charge(chosen.spent, statement_id=statement_id, description=description)
 
 
-def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
-    """Refuse a plan made for another topology, and weights outside the range that was declared."""
+def _check_plan(graph: Graph, plan: Plan) -> None:
+    """Refuse a plan made for another topology."""
     counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
     if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
         raise InputError(
             f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
             f"{plan.n_components:,} components, and this graph has {counts[0]:,}, "
             f"{counts[1]:,} and {counts[2]:,}; plan again for its topology"
-        )
-    bounds = plan.request.weight_range
-    if bounds is not None and not clipped and not graph.is_within(*bounds):
-        low, high = bounds
-        raise WeightError(
-            f"not all weights lie within the declared range of {low:g} to {high:g}; give "
-            f"clip=({low:g}, {high:g}) to move those outside to the nearer bound, or declare a "
-            "range that holds for any data"
         )
 
 
@@ -276,7 +270,7 @@ def cluster_file(
 ) -> TreeClustering:
     """Read a graph from a file and cluster it by DBMSTClu, without privacy."""
     progress(f"Reading {file.path.name}")
-    graph = file.read()
+    graph = file.read().to_distances()
     progress(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
     tree = minimum_spanning_tree(graph)
     progress("DBMSTClu")
@@ -296,8 +290,11 @@ def is_graph_like(data: Any) -> bool:
 
 @leaves_no_trace
 def as_tree(data: Any) -> Tree:
-    """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is."""
-    return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data))
+    """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is.
+
+    Similarities become distances, as in ``Graph.to_distances``.
+    """
+    return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data).to_distances())
 
 
 @leaves_no_trace
@@ -317,6 +314,13 @@ def as_graph(data: Any) -> Graph:
             "matrix, or a networkx or igraph graph (Graph.from_points makes one of points)"
         )
     return convert[library](data)
+
+
+def nodes_of(data: Any, graph: Graph | Tree) -> Array:
+    """Return the number in ``graph`` of every node of ``data``, which it was made of."""
+    if data is graph or isinstance(graph, Tree):
+        return np.arange(graph.n_nodes)
+    return graph.node_of
 
 
 def _library(data: Any) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
 from ptclust.errors import InputError
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Kind, Topology, as_distances
 from ptclust.privacy.noise import Noise
 from ptclust.trees.tree import Tree
 
@@ -73,6 +73,16 @@ class Published:
         parts = mechanism, noise, tree, topology, noisy_weights
         for field, value in zip(fields(self), parts, strict=True):
             object.__setattr__(self, field.name, value)
+
+    @property
+    def kind(self) -> Kind:
+        """What the weights are: of distances a small one means close, of similarities a large."""
+        return self.tree.kind
+
+    @property
+    def distances(self) -> Floats:
+        """The noisy weights if they are distances, else their negatives: small means close."""
+        return as_distances(self.noisy_weights, self.kind)
 
     @property
     def whole_graph(self) -> bool:

@@ -168,7 +168,7 @@ class TestOrder:
         "mechanism": {"mechanism": "prim"},
         "gaussian": {"mechanism": "gaussian"},
         "split": {"split": 1},
-        "range": {"weight_range": (0.3, 0.4)},
+        "range": {"clip": (0.3, 0.4)},
         "clip": {"clip": (1, 0)},
         "shift": {"shift": "x"},
         "scale": {"scale": -1},

@@ -149,9 +149,9 @@ class PlanOptions(SensitivityOptions):
         CalibrationRule,
         typer.Option(help="published: the paper's scales, with their true epsilon."),
     ] = CalibrationRule.sound
-    weight_range: Annotated[
+    clip: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Public bounds that all weights keep: LOW HIGH."),
+        typer.Option(help="Public bounds; weights outside are moved to the nearer: LOW HIGH."),
     ] = None
 
     def request(self) -> PlanRequest:
@@ -168,7 +168,7 @@ class PlanOptions(SensitivityOptions):
             split=self.split,
             clusterer=self.clusterer,
             calibration=calibration,
-            weight_range=self.weight_range,
+            clip=self.clip,
         )
 
 
@@ -176,10 +176,6 @@ class PlanOptions(SensitivityOptions):
 class ReleaseOptions(PlanOptions):
     """All that is asked of a release."""
 
-    clip: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="Public bounds to clip the weights to: LOW HIGH."),
-    ] = None
     shift: Annotated[float | None, typer.Option(help="tau; default from the release.")] = None
     scale: Annotated[float | None, typer.Option(help="p; default from the release.")] = None
     min_cluster_size: MinClusterSize = 1
@@ -207,7 +203,6 @@ class ReleaseOptions(PlanOptions):
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
             scale=self.scale,
-            clip=self.clip,
             privacy_unit=self.privacy_unit,
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),

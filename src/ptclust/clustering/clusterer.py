@@ -51,7 +51,7 @@ class Clustering:
     dbcvi: float = math.nan
     """DBCVI, on the tree, of the clusters before small ones were dropped; NaN if not computed."""
     shift: float = 0.0
-    """(noisy weight + shift) / scale is in (0, 1] on the tree: tau and p of the paper."""
+    """(noisy distance + shift) / scale is in (0, 1] on the tree: tau and p of the paper."""
     scale: float = 1.0
     min_cluster_size: int = 1
     description: tuple[str, ...] = ()
@@ -104,12 +104,13 @@ class Clusterer(ABC):
         found = self.cluster(published)
         if math.isnan(found.dbcvi):
             tree = published.tree
-            normal = normalisation(tree.weights, published.noise.standard_deviation)
-            index = dbcvi(Reweighted(tree, normal.apply(tree.weights)), found.labels)
+            normal = normalisation(tree.distances, published.noise.standard_deviation)
+            index = dbcvi(Reweighted(tree, normal.apply(tree.distances)), found.labels)
             found = replace(found, dbcvi=index, shift=normal.shift, scale=normal.scale)
         lines = list(found.description or (self.description,))
         if published.whole_graph:
-            lines.insert(0, "the tree is the minimum spanning tree of the released weights")
+            least = "minimum" if published.kind == "distance" else "maximum"
+            lines.insert(0, f"the tree is the {least} spanning tree of the released weights")
         if min_cluster_size > 1:
             lines.append(
                 f"clusters of fewer than {min_cluster_size} nodes were dropped: their nodes are "

@@ -27,7 +27,7 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SmallGraph:
-    """A connected graph of a few nodes."""
+    """A connected graph of a few nodes, its edges in canonical order as those of a Graph."""
 
     name: str
     n_nodes: int
@@ -39,7 +39,7 @@ GRAPHS = {
     for graph in (
         SmallGraph("K3", 3, ((0, 1), (0, 2), (1, 2))),
         SmallGraph("K4", 4, ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))),
-        SmallGraph("square with a diagonal", 4, ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2))),
+        SmallGraph("square with a diagonal", 4, ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3))),
         SmallGraph("triangle with a tail", 4, ((0, 1), (0, 2), (1, 2), (2, 3))),
         SmallGraph("K5", 5, tuple((a, b) for a in range(5) for b in range(a + 1, 5))),
     )

@@ -146,6 +146,19 @@ class Mechanism(ABC):
         """
         return ()
 
+    def recalibrate(
+        self,
+        published: Published,  # noqa: ARG002
+        sensitivity: Sensitivity,  # noqa: ARG002
+        stated: tuple[MechanismUse, ...],  # noqa: ARG002
+    ) -> Calibration | None:
+        """Return the calibration that published values show, and what it truly spends.
+
+        With it the claim of a release is checked when it is loaded. ``stated`` are the uses of the
+        statement, for parameters that the values do not show. None if it cannot be told.
+        """
+        return None
+
     @abstractmethod
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return what looked at private weights and what each spends, for the statement."""

@@ -17,7 +17,7 @@ from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import FileError, InputError
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
@@ -58,6 +58,11 @@ class Release:
             part = getattr(self, name)
             if not isinstance(part, kind):
                 raise InputError(f"{name} must be a {kind.__name__}, not {type(part).__name__}")
+        if self.published.kind != self.statement.kind:
+            raise InputError(
+                f"the statement is about a {self.statement.kind}, and the published weights are of "
+                f"kind {self.published.kind!r}"
+            )
         if self.clustering is not None:
             checked = check_clustering(self.clustering, self.published.tree)
             object.__setattr__(self, "clustering", checked)
@@ -66,6 +71,11 @@ class Release:
     def tree(self) -> Tree:
         """The published tree with its noisy weights as released, before shift and scale."""
         return self.published.tree
+
+    @property
+    def kind(self) -> Kind:
+        """What the weights are: of distances a small one means close, of similarities a large."""
+        return self.published.kind
 
     @property
     def topology(self) -> Topology:
@@ -173,6 +183,9 @@ class Release:
     def load(cls, path: str | os.PathLike[str]) -> Release:
         """Read a release that ``save`` wrote, and check all of it; FileError says what is wrong.
 
+        What its noise spends under its sensitivity is computed anew, and the statement must not
+        claim less. ``statement.taken_on_trust`` lists what no file can show.
+
         The digest in the file detects accidents and careless edits; it is no signature and proves
         nothing about the author.
         """
@@ -228,7 +241,7 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
         raise InputError(f"min_cluster_size must be a whole number of at least 1, not {size!r}")
     if not isinstance(clustering.clusterer, str) or not clustering.clusterer:
         raise InputError(f"clusterer must be a name, not {clustering.clusterer!r}")
-    clustered = (tree.weights + shift) / scale
+    clustered = (tree.distances + shift) / scale
     if not np.all((clustered > 0) & (clustered <= 1)):
         raise InputError(
             "shift and scale must bring all noisy weights of the tree into (0, 1]; make one larger"

@@ -23,8 +23,9 @@ _SAMPLE = 1 << 10
 def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     """Return the minimum spanning tree of a graph; of a disconnected graph, the spanning forest.
 
-    Weights may be zero or negative. Edges of equal weight are taken in the order of the graph's
-    edges, so the tree is unique. It lists its edges by ascending edge id.
+    Of similarities it is the maximum spanning tree: its edges join what is closest. Weights may be
+    zero or negative. Edges of equal weight are taken in the order of the graph's edges, so the tree
+    is unique. It lists its edges by ascending edge id.
 
     Notes
     -----
@@ -37,8 +38,9 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     >>> tree.edge_ids
     array([0, 1], dtype=int32)
     """
-    edges = minimum_spanning_edges(graph.sources, graph.targets, graph.weights, graph.n_nodes)
-    return Tree(graph.topology.restricted_to(edges), graph.weights[edges], edges, private=True)
+    edges = minimum_spanning_edges(graph.sources, graph.targets, graph.distances, graph.n_nodes)
+    part, weights = graph.topology.restricted_to(edges), graph.weights[edges]
+    return Tree(part, weights, edges, private=True, kind=graph.kind)
 
 
 @leaves_no_trace

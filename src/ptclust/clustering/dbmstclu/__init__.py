@@ -56,14 +56,17 @@ class DBMSTCluClusterer(Clusterer):
     def cluster(self, published: Published) -> Clustering:
         """Cut the published tree."""
         tree, deviation = published.tree, published.noise.standard_deviation
-        normal = normalisation(tree.weights, deviation, self.shift, self.scale)
+        normal = normalisation(tree.distances, deviation, self.shift, self.scale)
         origin = "from the released weights and the public noise" if self.shift is None else "given"
+        what = (
+            "weights" if published.kind == "distance" else "similarities, with their sign changed,"
+        )
         line = (
-            f"released weights were shifted by {normal.shift:.6g} ({origin}) and divided by "
+            f"released {what} were shifted by {normal.shift:.6g} ({origin}) and divided by "
             f"{normal.scale:.6g}"
         )
         return replace(
-            dbmstclu(Reweighted(tree, normal.apply(tree.weights))),
+            dbmstclu(Reweighted(tree, normal.apply(tree.distances))),
             shift=normal.shift,
             scale=normal.scale,
             description=(line, self.description),
