@@ -316,6 +316,7 @@ def as_graph(data: Any) -> Graph:
     return convert[library](data)
 
 
+@leaves_no_trace
 def nodes_of(data: Any, graph: Graph | Tree) -> Array:
     """Return the number in ``graph`` of every node of ``data``, which it was made of."""
     if data is graph or isinstance(graph, Tree):

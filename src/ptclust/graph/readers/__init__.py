@@ -79,13 +79,13 @@ def read_graph(
     ['ada', 'bob', 'cyd']
     """
     file = Path(path)
-    kind = _format_of(file, format)
+    form = _format_of(file, format)
     _check_readable(file)
     asked = Columns(source, target, weight)
-    usable = {"graphml": ("weight",), "mtx": (), "npz": ()}.get(kind, Columns._fields)
+    usable = {"graphml": ("weight",), "mtx": (), "npz": ()}.get(form, Columns._fields)
     for role, name in asked._asdict().items():
         if name is not None and role not in usable:
-            raise UsageError(f"{role}= names a column, and a {kind} file has none; leave it out")
+            raise UsageError(f"{role}= names a column, and a {form} file has none; leave it out")
     read: Callable[[], Edges] = {
         "csv": lambda: read_csv(file, ",", asked),
         "tsv": lambda: read_csv(file, "\t", asked),
@@ -93,7 +93,7 @@ def read_graph(
         "graphml": lambda: read_graphml(file, weight),
         "mtx": lambda: read_matrix_market(file),
         "npz": lambda: read_npz(file),
-    }[kind]
+    }[form]
     return _graph(file, read, merge, kind)
 
 
