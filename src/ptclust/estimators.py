@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from ptclust._registry import AUTO
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Ints
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.ledger import Payment
@@ -38,7 +39,22 @@ if TYPE_CHECKING:
 __all__ = ["DBMSTClu", "PTClust"]
 
 
-class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Estimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """What both have of scikit-learn, safe for tracebacks."""
+
+    fit_predict = leaves_no_trace(ClusterMixin.fit_predict)  # it holds X, as fit does
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; of a half-built object, shown by a traceback, those it has."""
+        try:
+            params: dict[str, Any] = super().get_params(deep)
+        except AttributeError:
+            here = vars(self)
+            params = {name: here[name] for name in self._get_param_names() if name in here}
+        return params
+
+
+class DBMSTClu(_Estimator):
     """Clusters of any shape and unknown number: a minimum spanning tree, cut greedily by DBCVI.
 
     Not private: for data that may be seen, or for the curator. ``PTClust`` is its private sibling.
@@ -86,6 +102,7 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_clusters = max_clusters
         self.min_cluster_size = min_cluster_size
 
+    @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Cluster a graph, a tree, or the complete graph of Euclidean distances between points.
 
@@ -114,7 +131,7 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return state
 
 
-class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class PTClust(_Estimator):
     """Clusters of a graph, published under weight differential privacy (the paper's Algorithm 3).
 
     A spanning tree is drawn privately and its weights are released with noise, or all weights of
@@ -239,6 +256,7 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
         self.dataset = dataset
 
+    @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends."""
         graph = as_graph(X)

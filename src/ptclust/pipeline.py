@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, UsageError, warn_of_privacy
@@ -64,6 +65,7 @@ class ReleaseRequest:
         )
 
 
+@leaves_no_trace
 def publish(
     graph: Graph,
     request: ReleaseRequest,
@@ -109,6 +111,7 @@ def publish(
     return release.clustered(request.clustering)
 
 
+@leaves_no_trace
 def publish_file(
     file: GraphFile,
     request: ReleaseRequest,
@@ -174,6 +177,7 @@ def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
         )
 
 
+@leaves_no_trace
 def private_spanning_tree(
     graph: Graph,
     *,
@@ -312,6 +316,7 @@ class TreeClustering:
     n_edges: int  # number of edges of the graph the tree spans
 
 
+@leaves_no_trace
 def cluster_file(
     file: GraphFile,
     *,
@@ -339,6 +344,7 @@ def is_graph_like(data: Any) -> bool:
     return isinstance(data, (Tree, Graph)) or _library(data) is not None
 
 
+@leaves_no_trace
 def as_tree(data: Any) -> Tree:
     """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is.
 
@@ -347,6 +353,7 @@ def as_tree(data: Any) -> Tree:
     return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data).to_distances())
 
 
+@leaves_no_trace
 def as_graph(data: Any) -> Graph:
     """Return a graph of any kind as a Graph."""
     if isinstance(data, Graph):
@@ -365,6 +372,7 @@ def as_graph(data: Any) -> Graph:
     return convert[library](data)
 
 
+@leaves_no_trace
 def nodes_of(data: Any, graph: Graph | Tree) -> Array:
     """Return the number in ``graph`` of every node of ``data``, which it was made of."""
     if data is graph or isinstance(graph, Tree):
@@ -378,6 +386,7 @@ def _library(data: Any) -> str | None:
     return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
 
 
+@leaves_no_trace
 def tree_of_points(points: Floats) -> tuple[Tree, Ints]:
     """Return the Euclidean spanning tree of the distinct points, and the node of every point.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
 from ptclust.errors import InputError
 from ptclust.graph.topology import Kind, Topology, as_distances
@@ -14,6 +15,7 @@ from ptclust.privacy.noise import Noise
 from ptclust.trees.tree import Tree
 
 
+@leaves_no_trace
 @dataclass(frozen=True, eq=False)
 class Published:
     """Noisy values that a mechanism published; nothing that follows sees anything else.

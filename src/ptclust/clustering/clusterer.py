@@ -11,6 +11,7 @@ import numpy as np
 
 from ptclust._components import number_by_first_appearance
 from ptclust._registry import AUTO, Registry
+from ptclust._traces import shown_half_built
 from ptclust.clustering.dbcvi import dbcvi
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ptclust.published import Published
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Cuts:
     """The cuts of a tree, in the order in which they were made."""
@@ -36,6 +38,7 @@ class Cuts:
         return len(self.edge_ids)
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Clustering:
     """A partition of the nodes, and how it came about."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ptclust._kernel import kernel
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import UsageError
 from ptclust.graph.topology import check_distances
 
@@ -47,6 +48,7 @@ class WeightedTree(Protocol):
         """Names of the nodes."""
 
 
+@leaves_no_trace
 def dispersion(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return DISP of every cluster: its heaviest edge, 0 if it has none.
 
@@ -66,6 +68,7 @@ def dispersion(tree: WeightedTree, labels: ArrayLike) -> Floats:
     return heaviest
 
 
+@leaves_no_trace
 def separation(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return SEP of every cluster: the lightest edge that leaves it, 1 if none does.
 
@@ -84,6 +87,7 @@ def separation(tree: WeightedTree, labels: ArrayLike) -> Floats:
     return np.where(np.isinf(lightest), 1.0, lightest)
 
 
+@leaves_no_trace
 def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return V_C of every cluster: (SEP - DISP) / max(SEP, DISP), between -1 and 1.
 
@@ -103,6 +107,7 @@ def validity(separation: float, dispersion: float) -> float:
     return (separation - dispersion) / max(separation, dispersion)
 
 
+@leaves_no_trace
 def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:
     """Return DBCVI of a partition: the mean of V_C weighted by cluster size.
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.topology import (
@@ -57,6 +58,7 @@ class Edges(NamedTuple):
         return "Edges(weights=<private>)"
 
 
+@leaves_no_trace
 class Graph(WeightedGraph):
     """An undirected simple graph whose topology is public and whose edge weights are private.
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
+from ptclust._traces import shown_half_built
 from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, UsageError, WeightError
 
@@ -105,6 +106,7 @@ def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 
+@shown_half_built
 class Topology:
     """An undirected simple graph without weights: public, immutable, its edges in the order given.
 
@@ -394,7 +396,9 @@ def as_weights(weights: ArrayLike, say: Say) -> Floats:
 
 
 def _first_not_a_number(weights: Any, say: Say) -> str:
-    items: Iterable[Any] = weights if np.ndim(weights) == 1 else ()
+    # np.ndim would fail, and quote, where one of a list is a list itself.
+    is_row = isinstance(weights, (list, tuple)) or getattr(weights, "ndim", 0) == 1
+    items: Iterable[Any] = weights if is_row else ()
     for edge, value in enumerate(items):
         try:
             float(value)

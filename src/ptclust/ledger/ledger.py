@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from ptclust._traces import shown_half_built
 from ptclust.errors import BudgetError, InputError, PtclustError, UsageError, warn_of_privacy
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
@@ -43,6 +44,7 @@ class Charge:
         return vars(self) | {"amount": self.amount.to_dict()}
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Ledger:
     """A file that adds up what releases cost; make one with :meth:`create`, or :meth:`open` one.
@@ -219,6 +221,7 @@ class Ledger:
         """Nothing is held between two calls, so there is nothing to close."""
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Payment:
     """Who pays for releases: a dataset of a ledger, or nobody.

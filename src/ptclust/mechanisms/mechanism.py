@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ptclust._registry import Registry
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
@@ -80,6 +81,10 @@ class Mechanism(ABC):
     variants: ClassVar[tuple[Variant, ...]]  # guarantees; a pure one is an approximate one, too
     norm: ClassVar[Literal["l1", "l2", "linf"]]  # of the neighbours that suit it best
     clusterer: ClassVar[str | None] = None  # what ``auto`` means after it, if it is special
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        leaves_no_trace(cls)
 
     @abstractmethod
     def calibrate(

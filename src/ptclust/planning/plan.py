@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ptclust._registry import AUTO
+from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
@@ -25,6 +26,7 @@ Bounds = tuple[float, float]
 CalibrationRule = Literal["sound", "published"]  # noise scales of the proofs, or of the paper
 
 
+@shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """What is asked of a release, in public numbers: the parameters of `plan`, checked once."""
@@ -88,6 +90,7 @@ class PlanRequest:
         return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Plan:
     """All mechanisms that the budget affords, calibrated, and the one that is chosen."""
@@ -225,6 +228,7 @@ class Plan:
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
 
 
+@leaves_no_trace
 def plan(
     topology: Topology,
     *,
@@ -288,6 +292,7 @@ def plan(
     return make_plan(topology, request)
 
 
+@leaves_no_trace
 def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     """Return the plan for a request; UsageError if no mechanism fits it."""
     found, problems = [], []

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from ptclust._registry import AUTO
+from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import CLUSTERERS
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
@@ -19,6 +20,7 @@ from ptclust.planning.simulation import Simulation
 from ptclust.privacy import Sensitivity
 
 
+@leaves_no_trace
 def predict(
     topology: Topology,
     *,

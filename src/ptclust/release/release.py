@@ -14,6 +14,7 @@ import numpy as np
 
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
 from ptclust.errors import InputError
@@ -25,6 +26,7 @@ from ptclust.published import Published
 from ptclust.trees.tree import Tree
 
 
+@leaves_no_trace
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release:
     """Everything that is published of a private clustering; immutable.

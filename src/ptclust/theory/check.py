@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ptclust._traces import guard_functions
 from ptclust.graph import Graph
 from ptclust.graph.labels import read_labels
 from ptclust.pipeline import GraphFile
@@ -168,3 +169,6 @@ def _homogeneity(result: Homogeneity) -> dict[str, Any]:
         for one in result.offenders
     ]
     return {"holds": result.holds, "offenders": offenders}
+
+
+guard_functions(__name__)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.errors import GraphError, UsageError, WeightError
@@ -213,3 +214,6 @@ def edges_among(nodes: ArrayLike, tree: WeightedTree) -> Bools:
     chosen[node_numbers(nodes, tree.n_nodes)] = True
     among: Bools = chosen[tree.sources] & chosen[tree.targets]
     return among
+
+
+guard_functions(__name__)

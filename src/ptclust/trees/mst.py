@@ -9,6 +9,7 @@ import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
 from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.trees.tree import Tree
@@ -18,6 +19,7 @@ _SMALLEST_CHUNK = 1 << 14
 _SAMPLE = 1 << 10
 
 
+@leaves_no_trace
 def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     """Return the minimum spanning tree of a graph; of a disconnected graph, the spanning forest.
 
@@ -41,6 +43,7 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     return Tree(part, weights, edges, private=True, kind=graph.kind)
 
 
+@leaves_no_trace
 def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_nodes: int) -> Array:
     """Return the ids, ascending, of the edges of the minimum spanning forest.
 

@@ -12,6 +12,7 @@ from ptclust._components import find, union
 from ptclust._kernel import kernel
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph.topology import (
@@ -25,6 +26,7 @@ from ptclust.graph.topology import (
 )
 
 
+@leaves_no_trace
 class Tree(HasTopology):
     """A spanning forest: edges without cycles, one tree for every component of its graph.
 

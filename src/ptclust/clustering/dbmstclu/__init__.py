@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ptclust._components import adjacency, label_components
+from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import (
     Clusterer,
     Clustering,
@@ -73,6 +74,7 @@ class DBMSTCluClusterer(Clusterer):
         )
 
 
+@leaves_no_trace
 def dbmstclu(
     tree: WeightedTree,
     *,

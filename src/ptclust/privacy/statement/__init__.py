@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 from uuid import uuid4
 
+from ptclust._traces import shown_half_built
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
 from ptclust.privacy._numbers import float_up
@@ -67,6 +68,7 @@ class MechanismUse:
         return type(self).from_dict, (self.to_dict(),)
 
 
+@shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class PrivacyStatement:
     """The guarantee of one release: parameters, mechanisms, assumptions and limits.
