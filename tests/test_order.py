@@ -64,13 +64,18 @@ def by_appearance(edges):
     return list(nodes), [(number[a], number[b], w) for a, b, w in edges]
 
 
+def of_rows(edges, **options):
+    sources, targets, weights = columns(edges)
+    return Graph(sources, targets, weights, **options)
+
+
 def of_arrays(edges, _):
-    return Graph(*columns(edges), n_nodes=N_NODES)
+    return of_rows(edges, n_nodes=N_NODES)
 
 
 def of_named_arrays(edges, _):
     nodes, numbered = by_appearance(edges)
-    return Graph(*columns(numbered), names=[name(node) for node in nodes])
+    return of_rows(numbered, names=[name(node) for node in nodes])
 
 
 def of_networkx(edges, _):
@@ -222,7 +227,7 @@ def test_parallel_rows_merge_to_the_same_bits_in_any_order(source, how, tmp_path
     def merged(rows):
         nodes, numbered = by_appearance(rows)
         if source == "named arrays":
-            return Graph(*columns(numbered), names=[name(node) for node in nodes], merge=how)
+            return of_rows(numbered, names=[name(node) for node in nodes], merge=how)
         if source == "networkx":
             graph = nx.MultiGraph()
             graph.add_weighted_edges_from((name(a), name(b), w) for a, b, w in rows)
@@ -271,9 +276,11 @@ class TestLabelsGoBack:
     @pytest.mark.parametrize("kind", ["distance", "similarity"])
     def test_a_graph_has_its_own_order(self, kind):
         names, joined, groups = self.clear()
-        ends = [[names.index(edge[side]) for edge in joined] for side in (0, 1)]
-        weights = [w if kind == "similarity" else 10 - w for *_, w in joined]
-        graph = Graph(*ends, weights, names=names, kind=kind)
+        rows = [
+            (names.index(a), names.index(b), w if kind == "similarity" else 10 - w)
+            for a, b, w in joined
+        ]
+        graph = of_rows(rows, names=names, kind=kind)
         assert graph.names.tolist() == sorted(names)
         assert graph.names[graph.node_of].tolist() == names
         self.check(graph, sorted(names), groups)

@@ -24,7 +24,6 @@ from ptclust.graph.topology import (
     Topology,
     WeightedGraph,
     as_weights,
-    ask_for_kind,
     check_kind,
     edge_number,
     frozen,
@@ -52,7 +51,7 @@ class Edges(NamedTuple):
     names: Iterable[Any] | None = None
     say: Say = edge_number
     kind: Kind | None = None  # if the source itself says it
-    columns: tuple[str, str, str] | None = None  # of a table: source, target and weight
+    columns: tuple[str, ...] | None = None  # of a table: source, target and weight
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
@@ -108,7 +107,7 @@ class Graph(WeightedGraph):
     kind: Kind
     merge: How
     node_of: Array
-    columns: tuple[str, str, str] | None = None
+    columns: tuple[str, ...] | None = None
     topology_of_data: bool = False
 
     def __init__(
@@ -192,7 +191,9 @@ class Graph(WeightedGraph):
     def from_scipy(cls, matrix: Any, *, merge: How = None, kind: Kind = "distance") -> Graph:
         """Make a graph of a square sparse matrix, symmetric or with each edge stored once.
 
-        What is stored is an edge, a stored zero included.
+        What is stored is an edge, a stored zero included. If all entries have a mirror, an entry
+        and its mirror are one edge, whose weight is their mean; with ``merge`` all entries are
+        merged, so that ``sum`` adds up both directions of a flow.
 
         >>> from scipy.sparse import coo_array
         >>> Graph.from_scipy(coo_array(([0.5, 0.0], ([0, 1], [1, 2])), shape=(4, 4)))
@@ -200,7 +201,7 @@ class Graph(WeightedGraph):
         """
         from ptclust.graph.readers.npz import edges_of_matrix
 
-        return cls._of(edges_of_matrix(matrix), merge, kind)
+        return cls._of(edges_of_matrix(matrix, merging=merge is not None), merge, kind)
 
     @classmethod
     def from_dataframe(
@@ -222,8 +223,10 @@ class Graph(WeightedGraph):
         >>> Graph.from_dataframe(frame, weight="trips", kind="similarity").names.tolist()
         ['a', 'b']
         """
+        from ptclust.graph.readers.columns import settled_kind
+
         edges = _edges_of_dataframe(frame, {"source": source, "target": target, "weight": weight})
-        return cls._of(edges, merge, kind or edges.kind or ask_for_kind(f"column {weight!r}"))
+        return cls._of(edges, merge, settled_kind(kind, weight, "the data frame"))
 
     @classmethod
     def from_points(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from math import isnan
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,14 +78,6 @@ def check_distances(weighted: object, what: str) -> None:
     if getattr(weighted, "kind", "distance") != "distance":
         given = "and these are similarities; make distances of them: graph.to_distances()"
         raise WeightError(f"{what} needs distances, {given}")
-
-
-def ask_for_kind(what: str) -> NoReturn:
-    """Refuse to guess what weights are: clusters of a wrong kind cost as much and say nothing."""
-    raise UsageError(
-        f"{what} does not say what the weights are; give kind='distance' if small weights mean "
-        "close, or kind='similarity' if large ones do, as counts of trips or contacts"
-    )
 
 
 def check_kind(kind: object) -> None:
