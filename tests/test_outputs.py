@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ class TestDifferentFiles:
         more = [] if option == "-o" else ["-o", "new.json"]
         code, _, err = run(*COMMANDS["cluster"][0], *more, option, name, "--overwrite", name)
         assert code == 2, err
-        assert "--ledger l" in err or "its journal l-journal" in err
+        assert "--ledger l" in err or "l-journal are one file" in err
         assert here() == before
 
     def test_nothing_is_read_before(self, run):
@@ -205,7 +206,7 @@ class TestReservation:
 
         options = ["-o", "r.json", "--labels", "r.csv", "--plot", "r.png"]
         arguments, publish = [*COMMANDS["cluster"][0], *options], pipeline.publish_file
-        seen = []
+        seen: list[Any] = []
 
         def meanwhile(*args, **named):
             monkeypatch.setattr(pipeline, "publish_file", publish)
@@ -338,6 +339,19 @@ class TestDemo:
             names = {path.name for path in tmp_path.iterdir() if path.stat().st_size > 99}
             assert len(names) == 3 * count
         assert (tmp_path / "moons.png").read_text() == "precious"
+
+
+def test_an_audit_keeps_the_one_before(run, monkeypatch):
+    def started(*_args: object, **_options: object) -> None:
+        raise AssertionError("the audit began")
+
+    monkeypatch.setattr("ptclust.audit.run_audit", started)
+    Path("there").mkdir()
+    Path("there/audit-quick.json").write_text("precious")
+    code, _, err = run("audit", "--quick", "-o", "there")
+    assert code == 3
+    assert "--overwrite there/audit-quick.json" in err
+    assert [path.name for path in Path("there").iterdir()] == ["audit-quick.json"]
 
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "plain", "'quoted", "a=b", "5"]
@@ -587,7 +601,7 @@ class TestAdvice:
     def test_most_nodes_alone(self, labels, size, tried):
         release = labelled(release_of("large"), labels, min_cluster_size=size)
         count = 60 if labels[-1] < 0 else 31
-        assert f"{count} of 60 nodes are alone or unclustered" in release.advice[0]
+        assert f"{count} of 60 connected nodes are alone or unclustered" in release.advice[0]
         assert tried in release.advice[1]
 
     @pytest.mark.parametrize(
@@ -611,6 +625,8 @@ class TestAdvice:
         assert two.advice[0].startswith("All nodes that are connected are in one cluster")
         cut = labelled(model.release_, [0, 0, 1, 2, 2, 2, *range(3, 17)])
         assert cut.advice == ()
+        alone = labelled(model.release_, [0, 1, 2, 3, 4, 4, *range(5, 19)])
+        assert alone.advice[0].startswith("4 of 6 connected nodes are alone")
 
     def test_the_clusterers_that_suit(self):
         """Contraction needs the weights of all edges, and enough of them."""
@@ -633,7 +649,7 @@ class TestAdvice:
         options = ["--epsilon", "1", "--linf", "10", "--min-cluster-size", "62"]
         code, out, err = run("cluster", "edges.csv", *options, "-o", "-")
         assert code == 0
-        assert "61 of 61 nodes are alone or unclustered" in err
+        assert "61 of 61 connected nodes are alone or unclustered" in err
         assert json.loads(out)["format"]
 
     def test_fit_does_not_warn(self, recwarn):

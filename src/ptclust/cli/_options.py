@@ -67,7 +67,9 @@ MinClusterSize = Annotated[
 ]
 Overwrite = Annotated[
     list[Path] | None,
-    typer.Option(help="Replace this output if the file exists; once for every such file."),
+    typer.Option(
+        help="Replace this output if the file exists; once for every such file.", metavar="FILE"
+    ),
 ]
 EscapeFormulas = Annotated[
     bool,

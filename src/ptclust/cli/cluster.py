@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,7 +50,7 @@ def cluster(
     files = {"--output": output, "--labels": labels, "--plot": plot}
     reads = {"the graph": graph.edges}
     if (book := options.ledger) is not None:
-        reads |= {"--ledger": book, "its journal": book.with_name(f"{book.name}-journal")}
+        reads |= {"--ledger": book, "its journal": Path(f"{os.path.realpath(book)}-journal")}
     place, again = results.place(output), "running again spends the budget again: "
     with (
         results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=again),
@@ -64,7 +65,9 @@ def cluster(
             paid = values
 
         try:
-            release = publish_file(graph.file(), request, keep=keep, progress=progress)
+            release = publish_file(
+                graph.file(), request, keep=keep, announce=say, progress=progress
+            )
         except BaseException:
             if paid is not None:
                 if output == results.STDOUT:

@@ -29,7 +29,7 @@ def advise(release: Release) -> tuple[str, ...]:
         seen = "All nodes that are connected are in one cluster"
         sizing = ""
     elif 2 * alone > len(inner):
-        seen = f"{alone:,} of {release.n_nodes:,} nodes are alone or unclustered"
+        seen = f"{alone:,} of {len(inner):,} connected nodes are alone or unclustered"
         size = 2 if release.clustering.min_cluster_size == 1 else 1
         sizing = f", or min_cluster_size={size}"
     else:
