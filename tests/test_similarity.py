@@ -67,18 +67,21 @@ class TestTrees:
         assert tree.kind == "similarity"
 
     @pytest.mark.parametrize("mechanism", MECHANISMS.names)
-    def test_private_trees_do_not_depend_on_a_bound(self, graph, mechanism):
-        """A shift of all weights changes no probability: the same seed draws the same tree."""
-        settings = options(mechanism)
-        tree = private_spanning_tree(graph, **settings)
+    def test_private_trees_join_what_is_close(self, graph, mechanism):
+        tree = private_spanning_tree(graph, **options(mechanism, sensitivity=Sensitivity(l1=1e-3)))
         assert tree.kind == "similarity"
-        if mechanism in ("kruskal", "pamst"):
-            other = private_spanning_tree(as_distances(graph), **settings)
-            assert tree.edge_ids.tolist() == other.edge_ids.tolist()
+        across = tree.sources % GROUPS != tree.targets % GROUPS
+        assert np.count_nonzero(across) == GROUPS - 1
+
+    @pytest.mark.parametrize("mechanism", ["kruskal", "pamst"])
+    def test_to_the_exponential_mechanism_they_are_negative_distances(self, graph, mechanism):
+        negative = Graph(graph.sources, graph.targets, -graph.weights)
+        trees = [private_spanning_tree(each, **options(mechanism)) for each in (graph, negative)]
+        assert trees[0].edge_ids.tolist() == trees[1].edge_ids.tolist()
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS.names)
 class TestRelease:
+    @pytest.mark.parametrize("mechanism", MECHANISMS.names)
     def test_released_weights_stay_similarities(self, graph, mechanism, tmp_path):
         model = PTClust(**options(mechanism, sensitivity=Sensitivity(l1=1e-3))).fit(graph)
         release = model.release_
@@ -91,6 +94,7 @@ class TestRelease:
         assert loaded.kind == "similarity"
         assert loaded.recluster().labels.tolist() == release.labels.tolist()
 
+    @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
     def test_clusters_are_those_of_distances(self, graph, mechanism):
         """Noise is as likely with either sign; without any the clusters are the same."""
         settings = options(mechanism, sensitivity=Sensitivity(l1=1e-6))
@@ -151,7 +155,7 @@ class TestWithoutPrivacy:
             lambda graph: dbmstclu(minimum_spanning_tree(graph)),
             lambda graph: dbcvi(minimum_spanning_tree(graph), np.arange(SIZE) % GROUPS),
             lambda graph: minimum_spanning_tree(graph).to_linkage(),
-            lambda graph: theory.is_strongly_homogeneous(graph, np.arange(SIZE) % GROUPS),
+            lambda graph: theory.strong_homogeneity(graph, np.arange(SIZE) % GROUPS),
         ],
         ids=["dbmstclu", "dbcvi", "linkage", "theory"],
     )
