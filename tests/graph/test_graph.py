@@ -93,24 +93,28 @@ class TestSizes:
         assert index_dtype(2**31 - 1) is np.int32
         assert index_dtype(2**31) is np.int64
 
-    def test_kernels_agree_on_int32_and_int64(self):
+    def test_all_agree_on_int32_and_int64(self):
         rng = np.random.default_rng(3)
         ends = rng.integers(0, 40, size=(2, 200))
         results = []
         for dtype in (np.int32, np.int64):
             sources, targets = ends.astype(dtype)
-            order = np.empty_like(sources)
-            edges, start = np.arange(200, dtype=dtype), np.zeros(41, dtype=dtype)
-            topology.sort_by_node(sources, edges, start, order)
             results.append(
                 (
                     topology.first_outside(sources, targets, 39),
                     topology.first_self_loop(sources, targets),
-                    order.tolist(),
+                    topology._edge_order(sources, targets, 40).tolist(),
                 )
             )
         assert results[0] == results[1]
-        assert results[0][2] == np.argsort(ends[0], kind="stable").tolist()
+        assert results[0][2] == np.lexsort(ends[::-1]).tolist()
+
+    @pytest.mark.parametrize("n_nodes", [40, 2**31, 2**33])
+    def test_the_order_of_edges_does_not_depend_on_how_it_is_found(self, n_nodes):
+        """With many nodes the ends of an edge and its number no longer fit in 64 bits."""
+        ends = np.random.default_rng(4).integers(0, 40, size=(2, 300))
+        found = topology._edge_order(*ends, n_nodes)
+        assert found.tolist() == np.lexsort(ends[::-1]).tolist()
 
     @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
     def test_any_integer_type_of_endpoints(self, dtype):

@@ -146,7 +146,7 @@ class Graph(WeightedGraph):
             raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
         topology, self.node_of, order = given.in_canonical_order()
         if merge is None:
-            given._check_single(order, say)
+            topology._check_single(order, say)
         values = values[order]
         if merge is not None:
             topology, values = _merged(topology, values, merge)
@@ -339,11 +339,7 @@ class Graph(WeightedGraph):
 
 def _merged(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, Floats]:
     """Give every pair of nodes one weight, the minimum, maximum or sum of its edges."""
-    same = np.ones(topology.n_edges, dtype=bool)
-    for ends in (topology.sources, topology.targets):
-        same[1:] &= ends[1:] == ends[:-1]
-    same[:1] = False
-    starts = np.flatnonzero(~same)
+    starts = np.flatnonzero(~topology._is_repeated())
     if len(starts) == topology.n_edges:
         return topology, weights
     return topology.restricted_to(starts), _MERGES[how](weights, starts)
@@ -354,14 +350,15 @@ def _sums(weights: Floats, starts: Ints) -> Floats:
 
     A sum beyond all floats is the largest float, for an error would depend on the weights.
     """
-    whole = np.array_equal(weights, np.rint(weights))
     with np.errstate(over="ignore"):
+        sums = np.add.reduceat(weights, starts)
+        whole = np.array_equal(weights, np.rint(weights))
         if whole and np.abs(weights).sum() <= _LARGEST_EXACT:  # no partial sum is rounded
-            return np.add.reduceat(weights, starts)
-    ends = [*starts[1:].tolist(), len(weights)]
-    listed = weights.tolist()
-    runs = zip(starts.tolist(), ends, strict=True)
-    return np.array([_sum(listed[start:end]) for start, end in runs])
+            return sums
+    ends = np.append(starts[1:], len(weights))
+    for run in np.flatnonzero(ends - starts > 2):  # a sum of two is rounded once
+        sums[run] = _sum(weights[starts[run] : ends[run]].tolist())
+    return np.clip(sums, -sys.float_info.max, sys.float_info.max)
 
 
 def _sum(values: list[float]) -> float:

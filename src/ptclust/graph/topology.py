@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
-from ptclust._kernel import kernel
 from ptclust._traces import shown_half_built
-from ptclust._types import Array, Floats, Ints
+from ptclust._types import Array, Bools, Floats
 from ptclust.errors import GraphError, UsageError, WeightError
 
 Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
@@ -130,8 +129,8 @@ class Topology:
         names: Iterable[Any] | None = None,
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
-        order = self._edge_order()
-        self._check_single(order, edge_number)
+        ordered, _, order = self.in_canonical_order()
+        ordered._check_single(order, edge_number)
 
     def _build(
         self,
@@ -227,38 +226,35 @@ class Topology:
         The order in which a graph came in may follow its weights, and what is published must not.
         """
         number, names = _number_by_name(self._names, self.n_nodes)
-        order = self._edge_order(number)
-        a, b = number[self.sources[order]], number[self.targets[order]]
+        a, b = self.sources, self.targets
+        if names is not None:
+            a, b = (number[ends].astype(ends.dtype, copy=False) for ends in (a, b))
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        order = _edge_order(low, high, self.n_nodes)
         found = object.__new__(Topology)
         found.n_nodes, found._names = self.n_nodes, names
-        found.sources = frozen(np.minimum(a, b).astype(self.sources.dtype, copy=False))
-        found.targets = frozen(np.maximum(a, b).astype(self.targets.dtype, copy=False))
+        found.sources, found.targets = frozen(low[order]), frozen(high[order])
         return found, number, order
 
-    def _edge_order(self, number: Array | None = None) -> Array:
-        """Return the edges ordered by the smaller of their nodes, then by the larger."""
-        a, b = (
-            (ends if number is None else number[ends]).astype(self.sources.dtype, copy=False)
-            for ends in (self.sources, self.targets)
-        )
-        order = np.arange(self.n_edges, dtype=index_dtype(self.n_edges))
-        for keys in (np.maximum(a, b), np.minimum(a, b)):
-            start: Array = np.zeros(self.n_nodes + 1, dtype=order.dtype)
-            given, order = order, np.empty_like(order)
-            sort_by_node(keys, given, start, order)
-        return order
-
     def _check_single(self, order: Array, say: Say) -> None:
-        """Refuse two edges between the same two nodes; they are neighbours in the edge order."""
-        a, b = self.sources[order], self.targets[order]
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        repeated = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+        """Refuse two edges between the same two nodes, which are neighbours in canonical order.
+
+        ``order`` has the edges as they were given, for ``say``.
+        """
+        repeated = self._is_repeated()
         if repeated.any():
-            second = int(repeated.argmax()) + 1
-            both = say(sorted(order[second - 1 : second + 1].tolist()))
-            ends = " and ".join(shown(self.name(node)) for node in (low[second], high[second]))
+            edge = int(repeated.argmax())
+            both = say(sorted(order[edge - 1 : edge + 1].tolist()))
+            ends = (shown(self.name(end[edge])) for end in (self.sources, self.targets))
             merge = "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
-            raise GraphError(f"{both} both join {ends}; {merge}")
+            raise GraphError(f"{both} both join {' and '.join(ends)}; {merge}")
+
+    def _is_repeated(self) -> Bools:
+        """Tell of every edge, in canonical order, whether the one before joins the same nodes."""
+        repeated = np.zeros(self.n_edges, dtype=bool)
+        a, b = self.sources, self.targets
+        np.logical_and(a[1:] == a[:-1], b[1:] == b[:-1], out=repeated[1:])
+        return repeated
 
 
 class HasTopology:
@@ -350,6 +346,23 @@ def _order_of_objects(names: list[Any]) -> Array:
     return np.array(sorted(range(len(names)), key=by_name), dtype=np.int64)
 
 
+def _edge_order(low: Array, high: Array, n_nodes: int) -> Array:
+    """Return the edges ordered by the smaller of their nodes, then by the larger, then as given."""
+    node_bits, edge_bits = max(n_nodes - 1, 1).bit_length(), max(len(low) - 1, 1).bit_length()
+    if 2 * node_bits > 64:
+        return np.lexsort((high, low))
+    keys = low.astype(np.uint64) << np.uint64(node_bits)
+    keys |= high.astype(np.uint64)
+    if 2 * node_bits + edge_bits > 64:
+        return np.argsort(keys, kind="stable")
+    # Sorting numbers is several times faster than sorting by them: the edge goes into its key.
+    keys <<= np.uint64(edge_bits)
+    keys |= np.arange(len(low), dtype=np.uint64)
+    keys.sort()
+    keys &= np.uint64((1 << edge_bits) - 1)
+    return keys.astype(index_dtype(len(low)))
+
+
 def as_objects(names: Iterable[Any]) -> Array:
     """Return an array of objects; np.array would unpack tuples."""
     listed = list(names)
@@ -417,18 +430,3 @@ def first_self_loop(sources: Array, targets: Array) -> int:
     """Return the first edge that joins a node to itself, or -1."""
     is_loop = sources == targets
     return int(np.argmax(is_loop)) if is_loop.any() else -1
-
-
-@kernel
-def sort_by_node(keys: Array, edges: Array, start: Ints, order: Array) -> None:
-    """Write ``edges`` into ``order`` by their ``keys``, nodes; edges of one node keep their order.
-
-    ``start``, one longer than the nodes, is 0 on entry.
-    """
-    for key in keys:
-        start[key + 1] += 1
-    for node in range(1, len(start)):
-        start[node] += start[node - 1]
-    for edge in edges:
-        order[start[keys[edge]]] = edge
-        start[keys[edge]] += 1
