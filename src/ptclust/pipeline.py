@@ -139,7 +139,10 @@ def _disclosure(file: GraphFile, graph: Graph) -> str:
         source, target, weight = (repr(name) for name in graph.columns)
         columns = f" of the columns {source}, {target} and {weight}"
     close = "small" if graph.kind == "distance" else "large"
-    merged = "" if graph.merge is None else f", rows of the same two nodes merged by {graph.merge}"
+    merged = ""
+    if graph.merge is not None:
+        merged = f"; rows of the same two nodes are merged by {graph.merge}, and it is the merged "
+        merged += "weights that the sensitivity must bound"
     return (
         f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
         f"means close){merged}. Published as they are: {graph.n_nodes:,} names of nodes and which "

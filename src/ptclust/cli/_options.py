@@ -108,7 +108,9 @@ class GraphOptions:
     weight: Annotated[str | None, typer.Option(help="Column of the weight.")] = None
     merge: Annotated[
         Merge | None,
-        typer.Option(help="Merge edges between the same two nodes this way; else an error."),
+        typer.Option(
+            help="Merge rows of the same two nodes so; --l1, --linf are of merged weights."
+        ),
     ] = None
     kind: Annotated[
         Kind | None,
