@@ -170,6 +170,16 @@ class TestNetworkx:
         assert graph.weights.tolist() == [0.75]
         assert graph.distances.tolist() == [-0.75]
 
+    @pytest.mark.parametrize("kind", ["distance", "similarity"])
+    def test_kinds_come_back(self, kind):
+        graph = Graph([0], [1], [0.5], kind=kind)
+        assert Graph.from_networkx(graph.to_networkx()).kind == kind
+        assert Graph.from_igraph(graph.to_igraph()).kind == kind
+        for other in ("distance", "similarity"):
+            assert Graph.from_networkx(graph.to_networkx(), kind=other).kind == other
+        counted = nx.Graph([("a", "b", {"count": 3})], kind="roads")
+        assert Graph.from_networkx(counted, "count").kind == "similarity"
+
 
 class TestIgraph:
     def test_names(self):

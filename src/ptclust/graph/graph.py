@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,9 +156,12 @@ class Graph(WeightedGraph):
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind = "distance"
+        cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind | None = None
     ) -> Graph:
         """Make a graph of a networkx graph; direction is forgotten, parallel edges need ``merge``.
+
+        Weights are distances unless ``kind``, the attribute ``kind`` of the graph or the name of
+        ``weight`` says otherwise.
 
         >>> import networkx
         >>> Graph.from_networkx(networkx.Graph([("a", "b", {"weight": 0.5})])).names.tolist()
@@ -169,13 +172,16 @@ class Graph(WeightedGraph):
         triples = list(graph.edges(data=weight))
         ends = [(number[a], number[b]) for a, b, _ in triples]
         edges = _edges_of(ends, [value for _, _, value in triples], len(nodes), nodes, weight)
-        return cls._of(edges, merge, kind)
+        return cls._of(edges, merge, _kind_of(kind, graph.graph.get("kind"), weight))
 
     @classmethod
     def from_igraph(
-        cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind = "distance"
+        cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind | None = None
     ) -> Graph:
         """Make a graph of an igraph graph; the vertex attribute ``name``, if any, names the nodes.
+
+        Weights are distances unless ``kind``, the attribute ``kind`` of the graph or the name of
+        ``weight`` says otherwise.
 
         >>> import igraph
         >>> Graph.from_igraph(igraph.Graph(n=2, edges=[(0, 1)], edge_attrs={"weight": [0.5]}))
@@ -185,7 +191,8 @@ class Graph(WeightedGraph):
         names = graph.vs["name"] if "name" in graph.vs.attributes() else None
         values = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
         edges = _edges_of(ends, values, graph.vcount(), names, weight)
-        return cls._of(edges, merge, kind)
+        stated = graph["kind"] if "kind" in graph.attributes() else None
+        return cls._of(edges, merge, _kind_of(kind, stated, weight))
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, merge: How = None, kind: Kind = "distance") -> Graph:
@@ -263,7 +270,7 @@ class Graph(WeightedGraph):
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
-        graph = package("networkx", "Graph.to_networkx").Graph()
+        graph = package("networkx", "Graph.to_networkx").Graph(kind=self.kind)
         names = self.names.tolist()
         graph.add_nodes_from(names)
         columns = (self.sources, self.targets, self.weights)
@@ -275,7 +282,7 @@ class Graph(WeightedGraph):
         """Return an ``igraph.Graph``. *Privacy*: it holds the private weights in the clear."""
         ends = np.stack([self.sources, self.targets], axis=1)
         graph = package("igraph", "Graph.to_igraph").Graph(n=self.n_nodes, edges=ends.tolist())
-        graph.es["weight"] = self.weights.tolist()
+        graph["kind"], graph.es["weight"] = self.kind, self.weights.tolist()
         if self.topology._names is not None:
             graph.vs["name"] = self.names.tolist()
         return graph
@@ -391,6 +398,14 @@ def _edges_of(
             lacks = f"edge {edge} ({a!r} - {b!r}) has no attribute {weight!r}"
             raise WeightError(f"{lacks}; give every edge one, or name another: weight=")
     return Edges(pairs[:, 0], pairs[:, 1], values, n_nodes, names)
+
+
+def _kind_of(given: Kind | None, stated: object, weight: str) -> Kind:
+    """Return the kind that was given, or stated in a graph, or in the name of its weights."""
+    from ptclust.graph.readers.columns import kind_of
+
+    said = next((kind for kind in get_args(Kind) if kind == stated), None)
+    return given or said or kind_of(weight) or "distance"
 
 
 def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
