@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from ptclust.release.format import _digest
-from tests.robustness.corpus import ENDINGS, MARKERS, NAMES, SOURCES, TARGETS, WEIGHTS, seeds
+from tests.robustness.corpus import KINDS, MARKERS, NAMES, SOURCES, TARGETS, WEIGHTS, seeds
 
 if TYPE_CHECKING:
     from random import Random
@@ -103,7 +103,7 @@ def _duplicate(content: bytes, kind: str, rng: Random) -> bytes:
 
 def _splice(content: bytes, kind: str, rng: Random) -> bytes:
     """Go on in the middle of another file, of the same or of another format."""
-    other = rng.choice(seeds(rng.choice((kind, rng.choice(tuple(ENDINGS))))))
+    other = rng.choice(seeds(rng.choice((kind, rng.choice(tuple(KINDS))))))
     return content[: rng.randrange(len(content) + 1)] + other[rng.randrange(len(other)) :]
 
 

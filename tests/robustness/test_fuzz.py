@@ -18,7 +18,7 @@ from ptclust.errors import FileError, GraphError, WeightError
 from ptclust.graph import read_topology
 from tests.robustness import fuzz as runner
 from tests.robustness.attacks import attacks
-from tests.robustness.corpus import ENDINGS, MARKERS, seeds
+from tests.robustness.corpus import KINDS, MARKERS, seeds
 
 ROOT = Path(__file__).parents[2]
 COUNT = 100
@@ -30,12 +30,12 @@ def folder(tmp_path_factory):
 
 
 def put(folder: Path, kind: str, content: bytes) -> Path:
-    path = folder / f"file{ENDINGS[kind]}"
+    path = folder / f"file{KINDS[kind].ending}"
     path.write_bytes(content)
     return path
 
 
-@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_spoiled_files(kind, folder, capfd):
     refused = 0
     for number in range(1000, 1000 + COUNT):
@@ -48,7 +48,7 @@ def test_spoiled_files(kind, folder, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_harmful_files_are_refused(kind, folder, capfd):
     for name, content in attacks(kind).items():
         errors, problem = runner.attempt(kind, put(folder, kind, content))
@@ -58,9 +58,7 @@ def test_harmful_files_are_refused(kind, folder, capfd):
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
-@given(
-    kind=st.sampled_from(list(ENDINGS)), content=st.binary(max_size=200), start=st.integers(0, 60)
-)
+@given(kind=st.sampled_from(list(KINDS)), content=st.binary(max_size=200), start=st.integers(0, 60))
 def test_any_bytes_behind_any_beginning(kind, content, start, folder):
     path = put(folder, kind, seeds(kind)[0][:start] + content)
     assert runner.attempt(kind, path)[1] == ""
@@ -69,7 +67,7 @@ def test_any_bytes_behind_any_beginning(kind, content, start, folder):
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
 @given(text=st.text(st.sampled_from('ab,\t"\n\r 0.5e-;\x00\ufeffé'), max_size=60))
 def test_any_table(text, folder):
-    for kind in ("csv", "tsv"):
+    for kind in ("csv", "tsv", "txt", "txt by blanks", "csv without header", "standard input"):
         assert runner.attempt(kind, put(folder, kind, text.encode()))[1] == ""
 
 
