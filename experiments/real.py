@@ -91,7 +91,10 @@ def _nearest(loader: str) -> RealGraph:
 
 
 def _networkx(name: str, attribute: str | None = None) -> RealGraph:
-    """Return an example of networkx; similarities s become (C - s) / C, C = largest + 1."""
+    """Return an example of networkx; similarities s become (C - s) / C, C = largest + 1.
+
+    Its conclusions are about distances, as those of the other examples.
+    """
     import networkx as nx
 
     makers: dict[str, Callable[[], Any]] = {
@@ -100,11 +103,12 @@ def _networkx(name: str, attribute: str | None = None) -> RealGraph:
     }
     given = makers[name]()
     cap = _MOST[name] + 1.0
-    capped = Graph.from_networkx(given, similarity_cap=cap)
-    graph = Graph(capped.sources, capped.targets, capped.weights / cap, n_nodes=capped.n_nodes)
+    counts = Graph.from_networkx(given, kind="similarity")
+    distances = (cap - counts.weights) / cap
+    graph = Graph(counts.sources, counts.targets, distances, n_nodes=counts.n_nodes)
     if attribute is None:
         return RealGraph(graph, None)
-    classes = [given.nodes[node][attribute] for node in given.nodes]
+    classes = [given.nodes[node][attribute] for node in counts.names.tolist()]
     return RealGraph(graph, np.unique(classes, return_inverse=True)[1])
 
 

@@ -257,7 +257,8 @@ class TestInterruption:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(pl.DataFrame, "write_csv", half_written)
-        code, _, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
+        options = ["-o", "labels.csv", "--overwrite", "labels.csv"]
+        code, _, err = run("dbmstclu", "edges.csv", *options)
         assert code == 130
         assert "interrupted" in err
         assert Path("labels.csv").read_text() == "precious"
@@ -284,10 +285,12 @@ def test_demo_shows_plan_clusters_pictures_and_statement(run):
     assert "> gaussian" in out
     assert "the same by DBMSTClu" in out
     assert "PRIVACY STATEMENT" in out
-    for name in ("moons.png", "moons-private.png"):
-        assert Path("made/here", name).read_bytes().startswith(b"\x89PNG")
-    (release,) = Path("made/here").glob("release-*.json")
-    assert Release.load(release).statement.private
+    (file,) = Path("made/here").glob("release-*.json")
+    release = Release.load(file)
+    assert release.statement.private
+    for name in ("moons", "moons-private"):
+        picture = Path("made/here", f"{name}-{release.statement.id[:8]}.png")
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.fixture
@@ -328,7 +331,7 @@ class TestPlan:
         assert "truly spends epsilon = 19.75" in out  # 1/4 + 39/2
 
     def test_warns_of_noise_beyond_the_range_of_the_weights(self, run, edges):
-        options = ["--epsilon", "0.01", "--linf", "0.1", "--weight-range", "0", "1"]
+        options = ["--epsilon", "0.01", "--linf", "0.1", "--clip", "0", "1"]
         assert "larger than the whole range" in run("plan", "topology.csv", *options)[1]
 
 
@@ -407,7 +410,7 @@ class TestCluster:
             "pamst",
         ),
         "out of range": (
-            ["--epsilon", "1", "--linf", "1", "--weight-range", "0", "0.5"],
+            ["--epsilon", "1", "--linf", "1", "--clip", "0", "0.5"],
             3,
             "clip",
         ),

@@ -5,24 +5,37 @@ from __future__ import annotations
 import base64
 import copy
 import gc
+import importlib
+import inspect
 import itertools
 import json
+import linecache
 import logging
 import math
 import pickle
 import pickletools
+import pkgutil
+import re
+import signal
 import struct
+import sys
+import threading
 import traceback
 import types
 import warnings
 import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from scipy.sparse import coo_array
+from scipy.io import mmwrite
+from scipy.sparse import coo_array, save_npz
 
+import ptclust
 from ptclust import (
     DBMSTClu,
     Graph,
@@ -31,14 +44,25 @@ from ptclust import (
     Sensitivity,
     Topology,
     Tree,
+    _traces,
+    dbmstclu,
+    euclidean_spanning_tree,
     minimum_spanning_tree,
+    pipeline,
     plan,
     private_spanning_tree,
+    read_graph,
+    theory,
 )
 from ptclust.errors import PrivacyWarning, PtclustError
-from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.graph import read_topology
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms.lattice import add_noise
+from ptclust.pipeline import GraphFile, ReleaseRequest, publish
 from ptclust.planning import Plan
 from ptclust.published import Published
+from ptclust.trees.emst import euclidean_spanning_edges
+from ptclust.trees.mst import minimum_spanning_edges
 from tests.lazy import lazy
 
 igraph = lazy("igraph")
@@ -54,11 +78,12 @@ SOURCES = [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4]
 TARGETS = [1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 6]
 #: Noise of about the size of the weights.
 NOISY: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=0.01)}
+UNIT: dict[str, Any] = {"privacy_unit": "one patient"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "kruskal": {"mechanism": "kruskal"},
     "pamst": {"mechanism": "pamst", "delta": 1e-6},
     "laplace": {"mechanism": "laplace", "clip": (0.05, 2.0)},
-    "gaussian": {"mechanism": "gaussian", "delta": 1e-6, "weight_range": (0.0, 1.0)},
+    "gaussian": {"mechanism": "gaussian", "delta": 1e-6, "clip": (0.0, 1.0)},
     "published": {"mechanism": "pamst", "calibration": "published", "min_cluster_size": 2},
     "reproducible": {"random_state": 11},
 }
@@ -112,6 +137,8 @@ class TestTheDetectors:
             types.SimpleNamespace(x=(float(WEIGHTS[1]),)),
             np.concatenate([WEIGHTS, [1.0]])[12:],  # a view of what is private
             lambda graph=WEIGHTS: graph,
+            pl.DataFrame({"weight": WEIGHTS}),
+            [f"0,1,{WEIGHTS[0]}", WEIGHTS[:1].tobytes()],
         ):
             assert private_parts(holder), holder
         assert private_parts([private_graph()])
@@ -142,9 +169,17 @@ def private_parts(root: Any) -> list[str]:
             found.append(f"array of shape {thing.shape}")
         if isinstance(thing, float) and thing in WEIGHTS:
             found.append("float")
+        if isinstance(thing, (bytes, bytearray)) and leaks_of_bytes(bytes(thing)):
+            found.append("bytes")
+        if isinstance(thing, str) and leaks(thing, 9):
+            found.append("text")
         parts = list(gc.get_referents(thing))
         if isinstance(thing, np.ndarray):
             parts = [thing.base, *(thing.ravel().tolist() if thing.dtype == object else [])]
+        if isinstance(thing, pl.DataFrame):
+            parts = thing.get_columns()
+        if isinstance(thing, pl.Series):
+            parts = thing.to_list()
         if isinstance(thing, types.FunctionType):
             parts = [thing.__defaults__, thing.__kwdefaults__, thing.__closure__]
         for part in parts:
@@ -305,11 +340,12 @@ def networkx_graph(weights: Any) -> Any:
 
 
 def fit(graph: Any = None, **options: Any) -> Any:
-    return PTClust(**(NOISY | options)).fit(private_graph() if graph is None else graph)
+    return PTClust(**(NOISY | UNIT | options)).fit(private_graph() if graph is None else graph)
 
 
 def carry_out(made: Plan, **options: Any) -> Release:
-    return publish(private_graph(), ReleaseRequest(plan=made.request), plan=made, **options)
+    request = ReleaseRequest(plan=made.request, **UNIT)
+    return publish(private_graph(), request, plan=made, **options)
 
 
 SPOILED = digits(WEIGHTS[4], 9) + "x"
@@ -325,7 +361,7 @@ WRONG_CALLS: dict[str, Any] = {
     "a self-loop": lambda: Graph([0, *SOURCES[1:]], [0, *TARGETS[1:]], WEIGHTS),
     "parallel edges": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS]),
     "a wrong merge": lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="mean"),
-    "similarities": lambda: Graph(SOURCES, TARGETS, WEIGHTS, similarity_cap=0.5),
+    "kind": lambda: Graph(SOURCES, TARGETS, WEIGHTS, kind="weights"),
     "networkx with text": lambda: fit(networkx_graph(with_weight(2, SPOILED))),
     "networkx without": lambda: fit(networkx_graph(with_weight(2, None))),
     "igraph with text": lambda: fit(
@@ -358,7 +394,6 @@ WRONG_CALLS: dict[str, Any] = {
     "a dense matrix": lambda: fit(np.diag(WEIGHTS)),
     "a list": lambda: fit(WEIGHTS.tolist()),
     "a data frame": lambda: fit(pd.DataFrame({"weight": WEIGHTS})),
-    "outside the declared range": lambda: fit(weight_range=(0.3, 0.7)),
     "wrong bounds": lambda: fit(clip=(1, 0)),
     "epsilon": lambda: fit(epsilon=0),
     "delta": lambda: fit(delta=2),
@@ -373,7 +408,7 @@ WRONG_CALLS: dict[str, Any] = {
     "size": lambda: fit(min_cluster_size=0),
     "unit": lambda: fit(privacy_unit="\n"),
     "seed": lambda: fit(random_state=-1),
-    "a warning": lambda: fit(epsilon=1e-3, weight_range=(0, 1)),  # warnings are errors here
+    "a warning": lambda: fit(epsilon=1e-3, clip=(0, 1)),  # warnings are errors here
     "the published scales": lambda: fit(calibration="published"),
     "plan of a graph": lambda: plan(private_graph(), **NOISY),
     "another plan": lambda: carry_out(plan(Topology([0], [1]), **NOISY)),
@@ -412,6 +447,7 @@ def test_no_exception_says_a_weight(name):
     with pytest.raises(expected) as caught:
         WRONG_CALLS[name]()
     assert not leaks(everything_said(caught.value))
+    assert remembered(caught.value) == []
 
 
 def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
@@ -428,6 +464,7 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
         with pytest.raises(PtclustError, match="Nothing was released") as caught:
             carry_out(made)
         assert not leaks(everything_said(caught.value))
+        assert remembered(caught.value) == []
 
 
 def test_logs_warnings_and_streams_stay_silent(caplog, capfd, tmp_path):
@@ -468,3 +505,360 @@ def test_progress_reports_counts_only():
         carry_out(made, progress=reported.append)
     assert len(reported) >= 4
     assert not leaks(" ".join(reported))
+
+
+PACKAGE = str(Path(ptclust.__file__).parent)
+#: What the decorator of functions that see weights has itself: functions.
+OF_GUARD = {"function", "forget_frames", "handled_now"}
+
+
+def is_ours(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def remembered(error: BaseException | None) -> list[str]:
+    """What an exception, or one it came from, still knows of the package's functions and below.
+
+    The first of them that is in a traceback is what the user called; the frames above are the
+    user's own.
+    """
+    found, todo, seen = [], [error], set()
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+        step = one.__traceback__
+        while step is not None and not is_ours(step.tb_frame):
+            step = step.tb_next
+        if step is None:
+            continue
+        shown = traceback.TracebackException(type(one), one, step, capture_locals=True)
+        found += leaks("".join(shown.format(chain=False)))
+        fields = [getattr(one, name, None) for name in ("obj", "object", "doc", "value")]
+        found += private_parts([one.args, vars(one), fields])
+        while step is not None:
+            frame, step = step.tb_frame, step.tb_next
+            if frame.f_locals is frame.f_globals:  # a module that was being imported
+                continue
+            guard = frame.f_code.co_name == "guard" and is_ours(frame)
+            kept = set(frame.f_locals) - (OF_GUARD if guard else set())
+            found += [f"variable {name} of {frame.f_code.co_qualname}" for name in sorted(kept)]
+            found += private_parts(dict(frame.f_locals))
+    return found
+
+
+def table(weights: Any) -> dict[str, Any]:
+    return {"source": SOURCES, "target": TARGETS, "weight": weights}
+
+
+def matrix(weights: Any) -> Any:
+    return coo_array((np.asarray(weights), (SOURCES, TARGETS)), shape=(8, 8))
+
+
+NAMED: Any = {"source": "source", "target": "target", "weight": "weight"}
+DISTANCES: Any = {"kind": "distance"}
+
+
+def write_text(path: Path, weights: Any, separator: str) -> None:
+    rows = [separator.join(map(str, row)) for row in [tuple(NAMED), *ends_of(weights)]]
+    path.write_text("\n".join(rows) + "\n")
+
+
+def frame_graph(frame: Any) -> Graph:
+    return Graph.from_dataframe(frame, **DISTANCES)
+
+
+#: How to make a thing that holds weights, and the call that makes a graph of it.
+HOLDERS: dict[str, tuple[Callable[[Any, Path], Any], Callable[[Any], Any]]] = {
+    "arrays": (lambda weights, _: weights, lambda weights: Graph(SOURCES, TARGETS, weights)),
+    "networkx": (lambda weights, _: networkx_graph(weights), Graph.from_networkx),
+    "igraph": (
+        lambda weights, _: igraph.Graph(
+            8, list(zip(SOURCES, TARGETS)), edge_attrs={"weight": weights}
+        ),
+        Graph.from_igraph,
+    ),
+    "scipy": (lambda weights, _: matrix(weights), Graph.from_scipy),
+    "pandas": (lambda weights, _: pd.DataFrame(table(weights)), frame_graph),
+    "polars": (
+        lambda weights, _: pl.DataFrame(table(weights), strict=False),
+        frame_graph,
+    ),
+    "csv": (
+        lambda weights, path: write_text(path, weights, ","),
+        lambda path: read_graph(path, format="csv", **NAMED, **DISTANCES),
+    ),
+    "tsv": (
+        lambda weights, path: write_text(path, weights, "\t"),
+        lambda path: read_graph(path, format="tsv", **NAMED, **DISTANCES),
+    ),
+    "parquet": (
+        lambda weights, path: pl.DataFrame(table(weights), strict=False).write_parquet(path),
+        lambda path: read_graph(path, format="parquet", **NAMED, **DISTANCES),
+    ),
+    "graphml": (
+        lambda weights, path: nx.write_graphml(networkx_graph(weights), path),
+        lambda path: read_graph(path, format="graphml"),
+    ),
+    "mtx": (
+        lambda weights, path: mmwrite(path.with_suffix(".mtx"), matrix(weights)),
+        lambda path: read_graph(path.with_suffix(".mtx")),
+    ),
+    "npz": (
+        lambda weights, path: save_npz(path.with_suffix(".npz"), matrix(weights)),
+        lambda path: read_graph(path.with_suffix(".npz")),
+    ),
+}
+BAD: dict[str, Any] = {
+    "text": SPOILED,
+    "none": None,
+    "nan": math.nan,
+    "object": {"weight": float(WEIGHTS[0])},
+    "complex": complex(WEIGHTS[0]),
+    "list": WEIGHTS[:2].tolist(),
+}
+
+
+def holder_of(kind: str, weights: Any, folder: Path) -> Callable[[], Any]:
+    """Return the call that makes a graph of weights in a holder of some kind."""
+    make, read = HOLDERS[kind]
+    made = make(weights, folder / kind)
+    return lambda: read(folder / kind if made is None else made)
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_bad_weights_in_every_holder_leave_nothing_behind(kind, tmp_path):
+    n_refused = 0
+    for bad in BAD.values():
+        try:
+            call = holder_of(kind, with_weight(3, bad), tmp_path)
+        except Exception:  # such a holder cannot be made
+            continue
+        with pytest.raises((PtclustError, TypeError)) as caught:
+            call()
+        n_refused += 1
+        assert not leaks(everything_said(caught.value))
+        assert remembered(caught.value) == []
+    assert n_refused
+
+
+POINTS = np.stack([WEIGHTS, WEIGHTS[::-1]], axis=1)
+
+
+def calls_of_everything(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the entry points that see private weights, each with a call that succeeds."""
+    for kind in HOLDERS:
+        yield f"read {kind}", holder_of(kind, WEIGHTS.tolist(), folder)
+    graph = private_graph()
+    tree, path = minimum_spanning_tree(graph), folder / "csv"
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    yield "merge", lambda: Graph([0, *SOURCES], [1, *TARGETS], [0.5, *WEIGHTS], merge="sum")
+    yield "points", lambda: Graph.from_points(POINTS)
+    yield "neighbours", lambda: Graph.from_points(POINTS, n_neighbors=2)
+    for name in ("to_networkx", "to_igraph", "to_scipy", "to_dataframe"):
+        yield f"graph {name}", getattr(graph, name)
+    yield "clipped", lambda: graph.clipped(0.2, 0.8)
+    yield "topology of a table", lambda: read_topology(path, format="csv", **NAMED)
+    yield "topology of a matrix", lambda: read_topology(folder / "npz.npz")
+    yield "tree", lambda: minimum_spanning_tree(graph)
+    yield "tree of points", lambda: euclidean_spanning_tree(POINTS)
+    yield "a Tree", lambda: Tree(tree.topology, tree.weights.tolist(), private=True)
+    for name in ("to_linkage", "to_networkx", "to_dataframe"):
+        yield f"tree {name}", getattr(tree, name)
+    for name in ("kruskal", "pamst", "laplace", "gaussian"):
+        given = {"mechanism": name, "delta": 1e-6 if name == "gaussian" else 0}
+        model = PTClust(**NOISY, **given, **UNIT, clip=(0.2, 0.8) if name == "kruskal" else None)
+        yield f"fit {name}", partial(model.fit, graph)
+    yield "fit and predict", lambda: model.fit_predict(networkx_graph(WEIGHTS))
+    for name in ("kruskal", "pamst", "laplace"):
+        yield f"tree by {name}", partial(private_spanning_tree, graph, **NOISY, mechanism=name)
+    made = plan(graph.topology, **NOISY, mechanism="kruskal")
+    request = ReleaseRequest(plan=made.request, **UNIT)
+    yield "publish", lambda: publish(graph, request)
+    (folder / "edges.csv").write_bytes(path.read_bytes())
+    file = GraphFile(folder / "edges.csv", **NAMED, **DISTANCES)
+    yield "publish file", lambda: pipeline.publish_file(file, request, keep=lambda _: None)
+    yield "cluster file", lambda: pipeline.cluster_file(file)
+    cut = DBMSTClu()
+    yield "DBMSTClu", lambda: cut.fit(graph)
+    yield "DBMSTClu of points", lambda: cut.fit(np.concatenate([POINTS, POINTS]))
+    yield "DBMSTClu predicts", lambda: cut.fit_predict(POINTS)
+    yield "dbmstclu", lambda: dbmstclu(tree)
+    yield "check", lambda: theory.check_clusters(graph, labels, made)
+
+
+def lines_of(call: Callable[[], Any]) -> list[tuple[types.CodeType, int]]:
+    """Return the lines of the package that a call runs, in threads of its own, too."""
+    seen: dict[tuple[types.CodeType, int], None] = {}
+
+    def within(frame: types.FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            seen[frame.f_code, frame.f_lineno] = None
+        return within
+
+    def trace(frame: types.FrameType, *_: Any) -> Any:
+        imported = frame.f_code.co_name == "<module>"
+        return within if is_ours(frame) and not imported else None
+
+    traced(call, trace)
+    return list(seen)
+
+
+def traced(call: Callable[[], Any], trace: Any) -> None:
+    before = sys.gettrace(), threading.gettrace()
+    threading.settrace(trace)
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before[0])
+        threading.settrace(before[1])
+
+
+def interrupted(
+    call: Callable[[], Any], place: tuple[types.CodeType, int], error: type[BaseException]
+) -> BaseException | None:
+    """Return what comes out of a call if an error is raised the first time it gets to a line."""
+    code, line = place
+    due = [error]
+
+    def within(frame: types.FrameType, event: str, _: Any) -> Any:
+        if event == "line" and frame.f_lineno == line and due:
+            raise due.pop()
+        return within
+
+    def trace(frame: types.FrameType, *_: Any) -> Any:
+        return within if frame.f_code is code and due else None
+
+    try:
+        traced(call, trace)
+    except BaseException as problem:
+        return problem
+    return None
+
+
+Place = tuple[types.CodeType, int]
+
+
+def places_of(call: Callable[[], Any]) -> list[Place]:
+    """Return the lines of the package at which a call may be interrupted."""
+    call()  # compiles and imports what there is to compile and to import
+
+    def is_place(code: types.CodeType, line: int) -> bool:
+        # The decorator has tests of its own; nothing real is raised at a "try:", where not even
+        # the "with" around it would hear of it.
+        of_guard = code.co_filename == _traces.__file__
+        return not of_guard and linecache.getline(code.co_filename, line).strip() != "try:"
+
+    return [place for place in lines_of(call) if is_place(*place)]
+
+
+@pytest.fixture
+def entry_points(tmp_path) -> dict[str, Callable[[], Any]]:
+    return dict(calls_of_everything(tmp_path))
+
+
+def test_an_interrupt_at_any_line_leaves_nothing_behind(entry_points):
+    """Ctrl-C comes, and memory ends, where they will, in a thread of the noise, too."""
+    done: set[Place] = set()
+    stopped: set[str] = set()
+    errors = itertools.cycle([KeyboardInterrupt, MemoryError])
+    for name, call in entry_points.items():
+        n_stopped = 0
+        for number, place in enumerate(places_of(call)):
+            # Of lines that another entry point has run, some are enough.
+            if place in done and number % 25:
+                continue
+            done.add(place)
+            error = next(errors)
+            problem = interrupted(call, place, error)
+            if problem is not None:
+                where = f"{name}: {place[0].co_qualname}, line {place[1]}, {error.__name__}"
+                assert remembered(problem) == [], where
+                stopped.add(place[0].co_name)
+                n_stopped += 1
+        assert n_stopped, name
+    assert len(done) > 1000
+    assert stopped >= {"_noisy_chunk", "draw_edges", "_merged", "edges_of_frame", "fit", "publish"}
+
+
+def test_without_the_decorator_all_of_them_would(entry_points, monkeypatch):
+    """The test above can fail, for every entry point."""
+    monkeypatch.setattr(_traces, "_clear", lambda *_: None)
+    for name, call in entry_points.items():
+        problems = (interrupted(call, place, KeyboardInterrupt) for place in places_of(call)[::-1])
+        assert any(map(private_values, problems)), name
+
+
+def private_values(error: BaseException | None) -> list[str]:
+    """What an exception remembers that is private beyond doubt."""
+    return [found for found in remembered(error) if not found.startswith("variable ")]
+
+
+@pytest.mark.parametrize("mechanism", ["kruskal", "pamst", "laplace"])
+def test_callbacks_that_fail_leave_nothing_behind(mechanism):
+    """Ctrl-C while progress is shown, and a disk that is full."""
+    made = plan(private_graph().topology, **NOISY, mechanism=mechanism)
+    reported: list[str] = []
+    carry_out(made, progress=reported.append)
+    for last in reported:
+
+        def show(text: str, last: str = last) -> None:
+            if text == last:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            carry_out(made, progress=show)
+        assert remembered(caught.value) == []
+
+    def full(release: Release) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space") as failed:
+        carry_out(made, keep=full)
+    assert remembered(failed.value) == []
+
+
+PRIVATE = re.compile(r"\b(Graph|WeightedGraph|WeightedTree|Tree|GraphFile)\b")
+SEES_WEIGHTS = ("graph", "trees", "mechanisms", "pipeline", "estimators", "theory")
+
+
+def functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yield the public functions and methods that a module defines."""
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+            continue
+        if isinstance(value, types.FunctionType):
+            yield f"{module.__name__}.{name}", value
+        elif isinstance(value, type):
+            for part, member in vars(value).items():
+                method = getattr(member, "__func__", member)
+                if isinstance(method, types.FunctionType) and not part.startswith("_"):
+                    yield f"{module.__name__}.{name}.{part}", method
+
+
+def test_all_that_takes_private_weights_is_decorated():
+    """Who adds a function that takes a graph or a tree is reminded here."""
+    bare, n_guarded = [], 0
+    for found in pkgutil.walk_packages(ptclust.__path__, "ptclust."):
+        if found.name.split(".")[1] not in SEES_WEIGHTS:
+            continue
+        for name, function in functions_of(importlib.import_module(found.name)):
+            if getattr(function, "__isabstractmethod__", False):
+                continue
+            if hasattr(function, "__leaves_no_trace__"):
+                n_guarded += 1
+            elif PRIVATE.search(str([*inspect.signature(function).parameters.values()])):
+                bare.append(name)
+    assert bare == ["ptclust.theory.partition.Extremes.of"]  # called by decorated functions only
+    assert n_guarded > 80
+    by_other_types = [
+        add_noise, read_graph, read_topology, minimum_spanning_edges, euclidean_spanning_tree,
+        euclidean_spanning_edges, dbmstclu, ptclust.dbcvi, ptclust.separation, ptclust.dispersion,
+        ptclust.cluster_validity, PTClust.fit, PTClust.fit_predict, DBMSTClu.fit,
+        DBMSTClu.fit_predict, pipeline.as_graph, pipeline.as_tree, Graph.__init__, Tree.__init__,
+    ]  # fmt: skip
+    by_other_types += [type(mechanism).draw for mechanism in MECHANISMS]
+    assert all(hasattr(function, "__leaves_no_trace__") for function in by_other_types)

@@ -159,8 +159,9 @@ class TestPublished:
         self, epsilon, sensitivity, of_tree, of_weights
     ):
         model = PTClust(
-            epsilon=epsilon, sensitivity=sensitivity, mechanism="pamst", calibration="published"
-        )
+            epsilon=epsilon, sensitivity=sensitivity, mechanism="pamst", calibration="published",
+            privacy_unit="one patient",
+        )  # fmt: skip
         with pytest.warns(PrivacyWarning) as caught:
             model.fit(planted())
         statement = model.release_.statement
@@ -191,7 +192,7 @@ def triangle(weights):
 
 def copies_of_a_triangle(copies, weights) -> Graph:
     offset = np.repeat(np.arange(copies) * 3, 3)
-    ends = np.tile([0, 1, 2], copies) + offset, np.tile([1, 2, 0], copies) + offset
+    ends = np.tile([0, 0, 1], copies) + offset, np.tile([1, 2, 2], copies) + offset
     return Graph(*ends, np.tile(weights, copies))
 
 
@@ -353,7 +354,9 @@ class TestStatement:
             privacy_unit="one patient", clip=(0, 2), min_cluster_size=2, clusterer="dbmstclu",
         ).fit(planted())  # fmt: skip
         said = model.release_.statement.to_dict()
-        assert said["schema_version"] == 1
+        assert said["schema_version"] == 2
+        assert (said["kind"], said["merge"], said["clip"]) == ("distance", None, [0.0, 2.0])
+        assert said["taken_on_trust"]
         assert said["library_version"] == ptclust.__version__
         for field in (
             "id", "created", "variant", "epsilon", "delta", "rho", "neighbours", "protected",
@@ -368,7 +371,7 @@ class TestStatement:
         for word in ("topology", "names", "components"):
             assert word in " ".join(said["not_protected"])
         assert "0.0001 on every edge (linf)" in said["neighbours"]
-        assert "public bounds 0 and 2" in " ".join(said["caveats"])
+        assert "public bounds 0 and 2" in model.release_.statement.to_text()
         assert "fewer than 2" in " ".join(said["post_processing"])
         assert "shifted" in " ".join(said["post_processing"])
         assert "random_state" not in str(said)
@@ -502,7 +505,7 @@ class TestEstimator:
         assert model.release_.names.tolist() == list("abcdefgh")
 
     @pytest.mark.parametrize(
-        "wrong", [{"epsilon": -1}, {"weight_range": (0.2, 0.3)}, {"mechanism": "gaussian"}]
+        "wrong", [{"epsilon": -1}, {"clip": (0.3, 0.2)}, {"mechanism": "gaussian"}]
     )
     def test_a_fit_that_was_refused_leaves_the_last_one_whole(self, wrong):
         model = PTClust(**TINY).fit(path_graph())
@@ -584,19 +587,40 @@ class TestNormalisation:
 
 
 class TestPublicBounds:
-    @pytest.mark.parametrize("weight_range", [(0.2, 1.0), (0.0, 0.8), (0.15, 0.3)])
-    def test_weights_outside_the_declared_range(self, weight_range, spending):
+    @pytest.mark.parametrize("clip", [(0.2, 1.0), (0.0, 0.8), (0.15, 0.3), (5.0, 6.0)])
+    def test_weights_outside_the_bounds_are_moved_and_nothing_is_said(self, clip):
         graph = path_graph([0.123456789, 0.2, 0.987654321])
-        with pytest.raises(WeightError, match="clip=") as caught:
-            PTClust(**TINY, weight_range=weight_range).fit(graph)
+        release = PTClust(**TINY, clip=clip).fit(graph).release_
+        assert release.tree.weights == pytest.approx(np.clip(graph.weights, *clip), abs=1e-4)
+        assert release.statement.clip == clip
+        assert not any("moved" in caveat for caveat in release.statement.caveats)
+
+    @pytest.mark.parametrize(("bound", "norm"), [(2**53 + 1, "l1"), (1e6, "linf"), (-1e6, "l2")])
+    def test_bounds_where_floats_are_too_far_apart_are_refused(self, bound, norm, spending):
+        change = {"l1": 1.0, "linf": 1e-12, "l2": 1e-12}[norm]
+        model = PTClust(
+            epsilon=1, sensitivity=Sensitivity(**{norm: change}), clip=sorted((0.0, bound))
+        )
+        with pytest.raises(UsageError, match=r"floats lie so far apart .* give clip= within"):
+            model.fit(path_graph())
         assert spending == []
-        assert "123" not in str(caught.value)
-        assert "987" not in str(caught.value)
-        assert f"clip=({weight_range[0]:g}, {weight_range[1]:g})" in str(caught.value)
+
+    @pytest.mark.parametrize("mechanism", NAMES)
+    def test_without_bounds_weights_end_where_floats_are_too_far_apart(self, mechanism):
+        """2^53 and 2^53 + 1 had disjoint outputs; now both are as far as one unit can be told."""
+        options = {"epsilon": 1, "sensitivity": Sensitivity(l1=1.0), "random_state": 3}
+        released = [
+            PTClust(**options, **choices(mechanism)).fit(path_graph([2**53 + more, 1, 2, 3]))
+            for more in (0, 1, 2)
+        ]
+        first, *others = (model.release_.noisy_weights.tolist() for model in released)
+        assert all(other == first for other in others)
+        said = " ".join(released[0].release_.statement.caveats)
+        assert "weights beyond 3.52e+13 in size were moved to that bound" in said
 
     def test_weights_on_the_bounds_are_inside(self):
-        model = PTClust(**TINY, weight_range=(0.1, 0.9)).fit(path_graph())
-        assert model.plan_.request.weight_range == (0.1, 0.9)
+        model = PTClust(**TINY, clip=(0.1, 0.9)).fit(path_graph())
+        assert model.plan_.request.clip == (0.1, 0.9)
 
     @pytest.mark.parametrize("mechanism", NAMES)
     def test_clipping_moves_weights_to_the_nearer_bound(self, mechanism):
@@ -604,12 +628,11 @@ class TestPublicBounds:
         for clip in ((0.2, 0.6), np.array([0.2, 0.6])):
             model = PTClust(**TINY, **choices(mechanism), clip=clip).fit(graph)
             assert model.release_.tree.weights == pytest.approx([0.2, 0.3, 0.5, 0.6], abs=1e-4)
-            assert model.plan_.request.weight_range == (0.2, 0.6)
+            assert model.plan_.request.clip == (0.2, 0.6)
         assert graph.weights.tolist() == [-5.0, 0.3, 0.5, 9.0]
 
-    @pytest.mark.parametrize("options", [{"weight_range": (0, 1)}, {"clip": (0, 1)}])
-    def test_noise_that_drowns_the_range_warns_and_is_stated(self, options):
-        model = PTClust(epsilon=0.01, sensitivity=Sensitivity(linf=MU), **options)
+    def test_noise_that_drowns_the_range_warns_and_is_stated(self):
+        model = PTClust(epsilon=0.01, sensitivity=Sensitivity(linf=MU), clip=(0, 1))
         with pytest.warns(PrivacyWarning, match="larger than the whole range"):
             model.fit(planted(8))
         assert any("larger than" in caveat for caveat in model.release_.statement.caveats)
@@ -662,8 +685,7 @@ def test_spending_is_noticed(spending):
         *({"min_cluster_size": value} for value in (0, -1, 2.5, "two", None, True)),
         *({"shift": value} for value in (math.nan, math.inf, "much", True)),
         *({"scale": value} for value in (0, -1.0, math.nan, "much")),
-        *({"clip": value} for value in ((1, 0), (0, math.inf), (0,), (), "ab", 3)),
-        *({"weight_range": value} for value in ((1, 0), (math.nan, 1), ())),
+        *({"clip": value} for value in ((1, 0), (0, math.inf), (math.nan, 1), (0,), (), "ab", 3)),
         *({"privacy_unit": value} for value in ("two\nlines", 7)),
         *({"random_state": value} for value in (-1, 0.5, "seed", True)),
     ],
@@ -677,10 +699,8 @@ def test_wrong_parameters_spend_nothing(options, spending):
 
 
 def test_wrong_bounds_are_refused_also_without_the_estimator(spending):
-    graph = path_graph()
-    made = plan(graph.topology, **TINY)
     with pytest.raises(UsageError, match="smaller first"):
-        publish(graph, ReleaseRequest(plan=made.request, clip=(1.0, 0.0)), plan=made)
+        plan(path_graph().topology, **TINY, clip=(1.0, 0.0))
     assert spending == []
 
 
@@ -692,7 +712,7 @@ def test_a_declared_range_keeps_weights_apart_however_tiny_the_sensitivity(mecha
         epsilon=1.0,
         sensitivity=ptclust.Sensitivity(linf=1e-12),
         mechanism=mechanism,
-        weight_range=(0.0, 1.0),
+        clip=(0.0, 1.0),
     ).fit(graph)
     assert model.plan_.chosen.tree is not None
     assert model.plan_.chosen.tree.largest_weight >= 1.0

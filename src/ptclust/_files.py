@@ -1,9 +1,10 @@
-"""Writing files so that a reader never finds half of one."""
+"""Writing files so that a reader never finds half of one, and none is replaced by accident."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ def check_writable(path: Path) -> None:
     """Raise FileError now, before long work, if ``path`` cannot be written later."""
     if path.is_dir():
         raise FileError(f"{path} is a directory; give the name of a file to write")
+    if path.exists() and not path.is_file():
+        raise FileError(f"{path} is no regular file; give the name of a file to write")
     if not path.parent.is_dir():
         raise FileError(f"the directory {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):
@@ -27,6 +30,46 @@ def make_directory(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"the directory {path} cannot be made: {error.strerror}") from None
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Return whether two names mean one file, or would where case and Unicode form do not count.
+
+    >>> same_file(Path("a/../b.csv"), Path("B.csv")), same_file(Path("a.csv"), Path("b.csv"))
+    (True, False)
+    """
+    places = (os.path.realpath(path) for path in (one, other))
+    if len({unicodedata.normalize("NFC", place).casefold() for place in places}) == 1:
+        return True
+    try:
+        return one.samefile(other)  # a hard link, or a directory that is mounted twice
+    except OSError:
+        return False
+
+
+@contextmanager
+def reserved(path: Path, remedy: str) -> Iterator[None]:
+    """Hold a name that no file has, for one that is to be written; FileError if there is a file.
+
+    An empty file holds it: of several processes only one can make that. It goes again unless what
+    was to be written, which is never empty, took its place.
+    """
+    check_writable(path)
+    mine = not os.path.lexists(path)
+    try:
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            mine = False
+            empty = path.is_file() and path.stat().st_size == 0
+            held = ", empty: another run holds the name, or was killed" * empty
+            raise FileError(f"{path} exists already{held}; {remedy}") from None
+        except OSError as error:
+            raise FileError(f"{path} could not be written: {error.strerror or error}") from error
+        yield
+    finally:
+        if mine and path.is_file() and path.stat().st_size == 0:
+            path.unlink()
 
 
 @contextmanager

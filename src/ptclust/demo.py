@@ -37,7 +37,8 @@ def run_demo(
 ) -> str:
     """Publish the clusters of a planted graph; write release and pictures, return the text to show.
 
-    ``seed`` fixes the example; the noise is fresh and secure every time.
+    ``seed`` fixes the example; the noise is fresh and secure every time. Files have the id of the
+    release in their names, so that every run adds its own and replaces none.
     """
     make_directory(directory)
     progress("Making a graph over two moons")
@@ -45,21 +46,27 @@ def run_demo(
     points = np.asarray(planted.points)
     tree = minimum_spanning_tree(planted.graph)
     exact = dbmstclu(tree)
+    planned = plan(planted.graph.topology, epsilon=epsilon, delta=delta, sensitivity=_SENSITIVITY)
+    request = ReleaseRequest(plan=planned.request, privacy_unit="one person of the example")
+    release = publish(planted.graph, request, plan=planned, progress=progress)
+    run = release.statement.id[:8]
+    target, picture, private_picture = (
+        directory / name
+        for name in (f"release-{run}.json", f"moons-{run}.png", f"moons-private-{run}.png")
+    )
+    release.save(target)
     draw_points(
         points,
         exact.labels,
         tree=tree,
-        path=directory / "moons.png",
+        path=picture,
         title=f"DBMSTClu, not private: {exact.n_clusters} clusters",
     )
-    planned = plan(planted.graph.topology, epsilon=epsilon, delta=delta, sensitivity=_SENSITIVITY)
-    request = ReleaseRequest(plan=planned.request, privacy_unit="one person of the example")
-    release = publish(planted.graph, request, plan=planned, progress=progress)
     draw_points(
         points,
         release.labels,
         tree=release.tree,
-        path=directory / "moons-private.png",
+        path=private_picture,
         title=f"PTClust, epsilon = {epsilon:g}, delta = {delta:g}: {release.n_clusters} clusters",
     )
     by_paper = release.recluster("dbmstclu")
@@ -67,8 +74,6 @@ def run_demo(
     def agreement(labels: Ints) -> str:
         return f"{adjusted_rand_score(planted.truth, labels):.2f} against the truth"
 
-    target = directory / f"release-{release.statement.id[:8]}.json"
-    release.save(target)
     return f"""\
 THE GRAPH, made up for this demo: two moons of {planted.graph.n_nodes} points, weights from people
 {planned.to_text()}
@@ -77,7 +82,7 @@ CLUSTERS
   DBMSTClu, not private    {exact.n_clusters} clusters, ARI {agreement(exact.labels)}
   PTClust, published       {release.n_clusters} clusters, ARI {agreement(release.labels)}
   the same by DBMSTClu     {by_paper.n_clusters} clusters, ARI {agreement(by_paper.labels)}
-  pictures                 {directory / "moons.png"}, {directory / "moons-private.png"}
+  pictures                 {picture}, {private_picture}
   release                  {target}
 
 {release.statement.to_text()}"""

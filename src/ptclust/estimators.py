@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
 from ptclust._registry import AUTO
-from ptclust._types import Ints
+from ptclust._traces import leaves_no_trace
+from ptclust._types import Array, Ints
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.ledger import Payment
 from ptclust.pipeline import (
@@ -18,10 +19,12 @@ from ptclust.pipeline import (
     as_graph,
     as_tree,
     is_graph_like,
+    nodes_of,
     publish,
     tree_of_points,
 )
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
+from ptclust.trees import Tree
 
 if TYPE_CHECKING:
     import os
@@ -32,12 +35,26 @@ if TYPE_CHECKING:
     from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
     from ptclust.release import Release
-    from ptclust.trees import Tree
 
 __all__ = ["DBMSTClu", "PTClust"]
 
 
-class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Estimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """What both have of scikit-learn, safe for tracebacks."""
+
+    fit_predict = leaves_no_trace(ClusterMixin.fit_predict)  # it holds X, as fit does
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; of a half-built object, shown by a traceback, those it has."""
+        try:
+            params: dict[str, Any] = super().get_params(deep)
+        except AttributeError:
+            here = vars(self)
+            params = {name: here[name] for name in self._get_param_names() if name in here}
+        return params
+
+
+class DBMSTClu(_Estimator):
     """Clusters of any shape and unknown number: a minimum spanning tree, cut greedily by DBCVI.
 
     Not private: for data that may be seen, or for the curator. ``PTClust`` is its private sibling.
@@ -52,7 +69,8 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : array of int
-        The cluster of every node, numbered by first appearance.
+        The cluster of every node, in the order of a Graph's or Tree's names, else of the points or
+        nodes of ``X``.
     n_clusters_ : int
     dbcvi_ : float
         DBCVI of the partition.
@@ -84,15 +102,18 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_clusters = max_clusters
         self.min_cluster_size = min_cluster_size
 
+    @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Cluster a graph, a tree, or the complete graph of Euclidean distances between points.
 
         ``X`` is a Graph, a Tree, a scipy sparse matrix, a networkx or igraph graph, or an array of
-        points of shape (n, d), of which identical ones count as one node.
+        points of shape (n, d), of which identical ones count as one node. Of similarities, the
+        largest is the smallest distance, as in ``Graph.to_distances``.
         """
         if is_graph_like(X):
-            self.tree_ = as_tree(X)
-            node_of = np.arange(self.tree_.n_nodes)
+            graph = X if isinstance(X, Tree) else as_graph(X)
+            self.tree_ = as_tree(graph)
+            node_of = nodes_of(X, graph)
         else:
             points = validate_data(self, X, dtype=np.float64)
             self.tree_, node_of = tree_of_points(points)
@@ -110,12 +131,12 @@ class DBMSTClu(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return state
 
 
-class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class PTClust(_Estimator):
     """Clusters of a graph, published under weight differential privacy (the paper's Algorithm 3).
 
     A spanning tree is drawn privately and its weights are released with noise, or all weights of
     the graph are; what was released is clustered. After ``fit`` nothing on this object holds or
-    reveals private weights: it can be pickled, printed and published.
+    reveals private weights: it can be pickled and printed, and its ``release_`` published.
 
     Parameters
     ----------
@@ -140,15 +161,16 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     calibration : {"sound", "published"}
         ``published`` uses the paper's printed scales, warns, and states what they truly spend.
     clip : (low, high), optional
-        Public bounds; weights outside are moved to the nearer one.
-    weight_range : (low, high), optional
-        Public bounds that all weights keep; one outside is an error.
+        Public bounds; weights outside are moved to the nearer one, and nothing is said of it.
     shift, scale : float, optional
         tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
         Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
     privacy_unit : str, optional
         What one unit is, in words, for the statement: "one patient", "one visitor and day".
+    topology : "public", optional
+        Says that a topology computed from the data, as by ``Graph.from_points(n_neighbors=...)``,
+        may be known: it is published as it is.
     random_state : int, optional
         For experiments that can be repeated. Such a release is **not private**, and says so.
     ledger : Ledger or path, optional
@@ -160,7 +182,8 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : array of int
-        The cluster of every node, numbered by first appearance.
+        The cluster of every node, in the order of a Graph's names, else of the nodes of ``X``. That
+        order is the caller's: publish ``release_``, whose nodes are in the order of their names.
     n_clusters_ : int
     dbcvi_ : float
         DBCVI on the released tree.
@@ -207,11 +230,11 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         split: float | Fraction | None = None,
         calibration: CalibrationRule = "sound",
         clip: tuple[float, float] | None = None,
-        weight_range: tuple[float, float] | None = None,
         shift: float | None = None,
         scale: float | None = None,
         min_cluster_size: int = 1,
         privacy_unit: str | None = None,
+        topology: Literal["public"] | None = None,
         random_state: int | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
@@ -224,23 +247,23 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.split = split
         self.calibration = calibration
         self.clip = clip
-        self.weight_range = weight_range
         self.shift = shift
         self.scale = scale
         self.min_cluster_size = min_cluster_size
         self.privacy_unit = privacy_unit
+        self.topology = topology
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
 
+    @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends."""
         graph = as_graph(X)
         request = self._request()
         plan = make_plan(graph.topology, request.plan)
-        keep = partial(
-            self._keep, plan
-        )  # at once: it is paid for, whatever becomes of the clustering
+        # At once: it is paid for, whatever becomes of the clustering.
+        keep = partial(self._keep, plan, nodes_of(X, graph))
         try:
             keep(publish(graph, request, plan=plan, keep=keep))
         except BaseException as problem:
@@ -252,9 +275,9 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise
         return self
 
-    def _keep(self, plan: Plan, release: Release) -> None:
+    def _keep(self, plan: Plan, node_of: Array, release: Release) -> None:
         self.plan_, self.release_ = plan, release
-        self.labels_, self.n_clusters_ = release.labels, release.n_clusters
+        self.labels_, self.n_clusters_ = release.labels[node_of], release.n_clusters
         self.dbcvi_ = release.dbcvi
 
     def _request(self) -> ReleaseRequest:
@@ -267,13 +290,13 @@ class PTClust(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 split=self.split,
                 clusterer=self.clusterer,
                 calibration=self.calibration,
-                weight_range=self.weight_range,
+                clip=self.clip,
             ),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
             scale=self.scale,
-            clip=self.clip,
             privacy_unit=self.privacy_unit,
+            topology=self.topology,
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
         )

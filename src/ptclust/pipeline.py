@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from ptclust._types import Floats, Ints
+from ptclust._traces import leaves_no_trace
+from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.errors import InputError, WeightError, warn_of_privacy
+from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
@@ -43,17 +44,15 @@ class ReleaseRequest:
     min_cluster_size: int = 1
     shift: float | None = None
     scale: float | None = None
-    clip: tuple[float, float] | None = None
     privacy_unit: str | None = None
+    topology: Literal["public"] | None = None
     random_state: int | None = None
     payment: Payment = _NOBODY
 
     def __post_init__(self) -> None:
         self.clustering  # noqa: B018 - refuses what no clusterer takes
-        if self.clip is not None:  # they are bounds that all weights keep
-            plan = replace(self.plan, weight_range=self.clip)
-            object.__setattr__(self, "plan", plan)
-            object.__setattr__(self, "clip", plan.weight_range)
+        if self.topology not in (None, "public"):
+            raise UsageError(f"topology must be 'public' or left out, not {self.topology!r}")
 
     @cached_property
     def clustering(self) -> ClusteringRequest:
@@ -66,6 +65,7 @@ class ReleaseRequest:
         )
 
 
+@leaves_no_trace
 def publish(
     graph: Graph,
     request: ReleaseRequest,
@@ -86,21 +86,24 @@ def publish(
     """
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
-    _check_plan(graph, plan, clipped=request.clip is not None)
+    _check_plan(graph, plan)
+    if graph.topology_of_data:
+        _check_topology(graph.topology, request, "the topology was computed from the data")
     plan.choose_clusterer(request.clustering)
-    for warning in _warnings(plan):
+    for warning in _warnings(plan, request):
         warn_of_privacy(warning)
     statement = plan.statement(
         reproducible=request.random_state is not None,
         privacy_unit=request.privacy_unit,
-        clip=request.clip,
+        kind=graph.kind,
+        merge=graph.merge,
     )
     progress("Charging the ledger")
     _charge(request.payment, plan.chosen, request.plan, statement.id)
-    if request.clip is not None:  # moves no two weights further apart: keeps every sensitivity
-        graph = graph.clipped(*request.clip)
     with RandomStream.of(request.random_state) as stream:
-        published = plan.mechanism.draw(graph, plan.chosen, stream, progress=progress)
+        # Clipping moves no two weights further apart: it keeps every sensitivity.
+        clipped = graph.clipped(*request.plan.bounds)
+        published = plan.mechanism.draw(clipped, plan.chosen, stream, progress=progress)
     release = Release(published=published, statement=statement)
     keep(release)
     request.payment.confirm(statement.id)
@@ -108,21 +111,64 @@ def publish(
     return release.clustered(request.clustering)
 
 
+@leaves_no_trace
 def publish_file(
     file: GraphFile,
     request: ReleaseRequest,
     *,
     keep: Callable[[Release], None],
+    announce: Callable[[str], None] = _silent,
     progress: Progress = _silent,
 ) -> Release:
-    """Read a graph from a file and publish its clusters; see `publish`."""
-    progress(f"Reading {file.path.name}")
-    return publish(file.read(), request, keep=keep, progress=progress)
+    """Read a graph from a file and publish its clusters; see `publish`.
+
+    ``announce`` is called, before anything is spent, with what was taken from the file and what of
+    it will be published as it is.
+    """
+    progress(f"Reading {file.name}")
+    graph = file.read()
+    announce(_disclosure(file, graph))
+    file.check_topology(graph.topology, request)
+    return publish(graph, request, keep=keep, progress=progress)
 
 
-def _warnings(plan: Plan) -> Iterator[str]:
+def _disclosure(file: GraphFile, graph: Graph) -> str:
+    """Return what was taken from a file, and what of it will be public."""
+    columns = ""
+    if graph.columns is not None:
+        source, target, weight = (repr(name) for name in graph.columns)
+        columns = f" of the columns {source}, {target} and {weight}"
+    close = "small" if graph.kind == "distance" else "large"
+    merged = "" if graph.merge is None else f", rows of the same two nodes merged by {graph.merge}"
+    return (
+        f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
+        f"means close){merged}. Published as they are: {graph.n_nodes:,} names of nodes and which "
+        f"{graph.n_edges:,} pairs of them are joined. Private: the weights."
+    )
+
+
+def _check_topology(topology: Topology, request: ReleaseRequest, why: str) -> None:
+    """Refuse a topology that may come from the data, unless it may be known."""
+    if request.topology == "public" or topology.is_complete:
+        return
+    n_nodes, n_edges = topology.n_nodes, topology.n_edges
+    raise UsageError(
+        f"{why}: {n_edges:,} of the {n_nodes * (n_nodes - 1) // 2:,} pairs of its {n_nodes:,} "
+        "nodes are joined, and which those are would be published as it is. If that may be known, "
+        "as of roads or borders, say topology='public'; if a pair is missing because nobody was "
+        "counted there, add it with a weight of 0"
+    )
+
+
+def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
     """Yield what to think about before spending."""
-    yield from plan.warnings
+    secure = request.random_state is None  # otherwise nothing is promised
+    yield from plan.warnings if secure else plan.noise_warnings
+    if secure and request.privacy_unit is None:
+        yield (
+            "the statement cannot say whom it protects: say what one privacy unit is, whose whole "
+            "contribution the sensitivity bounds, as in privacy_unit='one patient'"
+        )
     if plan.request.calibration == "published":
         asked, spent = float(plan.budget.epsilon), float(plan.chosen.spent.epsilon)
         yield (
@@ -131,6 +177,7 @@ def _warnings(plan: Plan) -> Iterator[str]:
         )
 
 
+@leaves_no_trace
 def private_spanning_tree(
     graph: Graph,
     *,
@@ -198,7 +245,7 @@ def private_spanning_tree(
     charge_id = str(uuid.uuid4())
     _charge(payment, calibrated, request, charge_id, "tree alone by ")
     with RandomStream.of(random_state) as stream:
-        tree = chosen.draw_tree(graph, calibrated, stream)
+        tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)
     payment.confirm(charge_id)
     return tree
 
@@ -211,22 +258,14 @@ def _charge(
     payment.charge(chosen.spent, statement_id=statement_id, description=description)
 
 
-def _check_plan(graph: Graph, plan: Plan, *, clipped: bool) -> None:
-    """Refuse a plan made for another topology, and weights outside the range that was declared."""
+def _check_plan(graph: Graph, plan: Plan) -> None:
+    """Refuse a plan made for another topology."""
     counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
     if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
         raise InputError(
             f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
             f"{plan.n_components:,} components, and this graph has {counts[0]:,}, "
             f"{counts[1]:,} and {counts[2]:,}; plan again for its topology"
-        )
-    bounds = plan.request.weight_range
-    if bounds is not None and not clipped and not graph.is_within(*bounds):
-        low, high = bounds
-        raise WeightError(
-            f"not all weights lie within the declared range of {low:g} to {high:g}; give "
-            f"clip=({low:g}, {high:g}) to move those outside to the nearer bound, or declare a "
-            "range that holds for any data"
         )
 
 
@@ -238,19 +277,34 @@ class GraphFile:
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+    format: str | None = None
+    separator: str | None = None
+    header: bool = True
     merge: Merge | None = None
-    kind: Kind = "distance"
+    kind: Kind | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "standard input" if str(self.path) == "-" else self.path.name
 
     def read(self) -> Graph:
         """Read topology and weights."""
         return read_graph(self.path, **self._options(), kind=self.kind)
 
     def read_topology(self) -> Topology:
-        """Read the topology alone; of a table only the two columns of the nodes."""
+        """Read the topology alone, and no weight."""
         return read_topology(self.path, **self._options())
 
+    def check_topology(self, topology: Topology, request: ReleaseRequest) -> None:
+        """Refuse a topology that may come from the data: a file does not tell where it is from."""
+        _check_topology(topology, request, f"the topology of {self.name} may come from the data")
+
     def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("source", "target", "weight", "merge")}
+        others = ("path", "kind")
+        return {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in others
+        }
 
 
 @dataclass(frozen=True)
@@ -262,6 +316,7 @@ class TreeClustering:
     n_edges: int  # number of edges of the graph the tree spans
 
 
+@leaves_no_trace
 def cluster_file(
     file: GraphFile,
     *,
@@ -270,8 +325,8 @@ def cluster_file(
     progress: Progress = _silent,
 ) -> TreeClustering:
     """Read a graph from a file and cluster it by DBMSTClu, without privacy."""
-    progress(f"Reading {file.path.name}")
-    graph = file.read()
+    progress(f"Reading {file.name}")
+    graph = file.read().to_distances()
     progress(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
     tree = minimum_spanning_tree(graph)
     progress("DBMSTClu")
@@ -289,11 +344,16 @@ def is_graph_like(data: Any) -> bool:
     return isinstance(data, (Tree, Graph)) or _library(data) is not None
 
 
+@leaves_no_trace
 def as_tree(data: Any) -> Tree:
-    """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is."""
-    return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data))
+    """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is.
+
+    Similarities become distances, as in ``Graph.to_distances``.
+    """
+    return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data).to_distances())
 
 
+@leaves_no_trace
 def as_graph(data: Any) -> Graph:
     """Return a graph of any kind as a Graph."""
     if isinstance(data, Graph):
@@ -312,12 +372,21 @@ def as_graph(data: Any) -> Graph:
     return convert[library](data)
 
 
+@leaves_no_trace
+def nodes_of(data: Any, graph: Graph | Tree) -> Array:
+    """Return the number in ``graph`` of every node of ``data``, which it was made of."""
+    if data is graph or isinstance(graph, Tree):
+        return np.arange(graph.n_nodes)
+    return graph.node_of
+
+
 def _library(data: Any) -> str | None:
     """Return the graph library that the class of ``data`` comes from, without importing any."""
     modules = {base.__module__.partition(".")[0] for base in type(data).__mro__}
     return next((name for name in ("networkx", "igraph", "scipy") if name in modules), None)
 
 
+@leaves_no_trace
 def tree_of_points(points: Floats) -> tuple[Tree, Ints]:
     """Return the Euclidean spanning tree of the distinct points, and the node of every point.
 

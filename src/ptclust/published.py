@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
 from ptclust.errors import InputError
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Kind, Topology, as_distances
 from ptclust.privacy.noise import Noise
 from ptclust.trees.tree import Tree
 
 
+@leaves_no_trace
 @dataclass(frozen=True, eq=False)
 class Published:
     """Noisy values that a mechanism published; nothing that follows sees anything else.
@@ -71,6 +73,16 @@ class Published:
         parts = mechanism, noise, tree, topology, noisy_weights
         for field, value in zip(fields(self), parts, strict=True):
             object.__setattr__(self, field.name, value)
+
+    @property
+    def kind(self) -> Kind:
+        """What the weights are: of distances a small one means close, of similarities a large."""
+        return self.tree.kind
+
+    @property
+    def distances(self) -> Floats:
+        """The noisy weights if they are distances, else their negatives: small means close."""
+        return as_distances(self.noisy_weights, self.kind)
 
     @property
     def whole_graph(self) -> bool:

@@ -24,6 +24,7 @@ from ptclust.trees import Tree, minimum_spanning_tree
 from tests.clustering import partitions
 
 FIELDS = {"mechanism", "noise", "tree", "topology", "noisy_weights", "whole_graph"}
+FIELDS |= {"kind", "distances"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class Values:
     topology: Topology
     noisy_weights: np.ndarray
     whole_graph: bool
+
+    @property
+    def kind(self):
+        return self.tree.kind
+
+    @property
+    def distances(self):
+        return self.noisy_weights
 
 
 class Recorder:

@@ -145,7 +145,7 @@ class TestReal:
         import networkx as nx
 
         given = nx.les_miserables_graph()
-        names = list(given.nodes)
+        names = sorted(given.nodes)
         graph = real_graph("les-miserables").graph
         for a, b, weight in zip(graph.sources, graph.targets, graph.weights):
             count = given.edges[names[a], names[b]]["weight"]

@@ -1,4 +1,4 @@
-"""A dozen small graphs with fixed weights, made of numpy alone."""
+"""A dozen small graphs with fixed weights, made of numpy alone, their edges in canonical order."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ def _planted(n_nodes, n_clusters, degree, n_across, seed, within=(0.1, 0.3), acr
         if truth[a] != truth[b] and (a, b) not in pairs:
             pairs[a, b] = random.uniform(*across)
             n_across -= 1
-    listed = list(pairs.items())
-    order = random.permutation(len(listed))
-    sources, targets = zip(*(listed[i][0] for i in order), strict=True)
-    return Graph(sources, targets, [listed[i][1] for i in order], n_nodes=n_nodes)
+    sources, targets = zip(*sorted(pairs), strict=True)
+    return Graph(sources, targets, [pairs[pair] for pair in sorted(pairs)], n_nodes=n_nodes)
 
 
 def _complete(n_nodes, seed):
@@ -39,7 +37,7 @@ def _complete(n_nodes, seed):
     first, second = np.triu_indices(n_nodes, 1)
     truth = np.arange(n_nodes) % 2
     weights = np.where(truth[first] == truth[second], 0.2, 0.8) + random.normal(0, 0.05, len(first))
-    return Graph(first, second, weights, names=[f"node {i}" for i in range(n_nodes)])
+    return Graph(first, second, weights, names=[f"node {i:02}" for i in range(n_nodes)])
 
 
 def _path(n_nodes, heavy):
@@ -58,7 +56,8 @@ def _grid(side, seed):
     number = np.arange(side * side).reshape(side, side)
     sources = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
     targets = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
-    return Graph(sources, targets, random.gamma(2.0, 1.0, len(sources)))
+    order = np.lexsort((targets, sources))
+    return Graph(sources[order], targets[order], random.gamma(2.0, 1.0, len(sources)))
 
 
 def _forest():

@@ -109,12 +109,11 @@ class TestRoundTrips:
         assert list(frame.columns) == ["source", "target", "weight"]
         if not graph.n_edges:
             return
-        again = Graph.from_dataframe(frame)
+        again = Graph.from_dataframe(frame, kind=graph.kind)
         assert as_dict(again) == as_dict(graph)
         assert again.weights.tolist() == graph.weights.tolist()
-        ends = np.stack([graph.sources, graph.targets], axis=1).ravel().tolist()
-        names = graph.names.tolist()
-        assert again.names.tolist() == list(dict.fromkeys(names[node] for node in ends))
+        joined = set(graph.sources.tolist()) | set(graph.targets.tolist())
+        assert again.names.tolist() == [graph.names.tolist()[node] for node in sorted(joined)]
 
     def test_results_are_copies(self):
         graph = Graph([0], [1], [0.5])
@@ -130,7 +129,8 @@ class TestNetworkx:
         source.add_nodes_from([(1, 2), "lone", 3])
         source.add_edge(3, (1, 2), weight=0.5)
         graph = Graph.from_networkx(source)
-        assert graph.names.tolist() == [(1, 2), "lone", 3]
+        assert graph.names.tolist() == [3, "lone", (1, 2)]
+        assert [graph.names.tolist()[node] for node in graph.node_of] == list(source.nodes)
 
     def test_direction_is_forgotten_and_parallels_merge(self):
         directed = nx.DiGraph([("a", "b", {"w": 1}), ("b", "a", {"w": 2})])
@@ -166,7 +166,9 @@ class TestNetworkx:
 
     def test_similarities(self):
         source = nx.Graph([("a", "b", {"weight": 0.75})])
-        assert Graph.from_networkx(source, similarity_cap=1).weights.tolist() == [0.25]
+        graph = Graph.from_networkx(source, kind="similarity")
+        assert graph.weights.tolist() == [0.75]
+        assert graph.distances.tolist() == [-0.75]
 
 
 class TestIgraph:
@@ -216,7 +218,7 @@ class TestScipy:
 
     def test_integers_and_similarities(self):
         matrix = scipy.sparse.coo_array(([3], ([0], [1])), shape=(2, 2))
-        assert Graph.from_scipy(matrix, similarity_cap=5).weights.tolist() == [2.0]
+        assert Graph.from_scipy(matrix, kind="similarity").weights.tolist() == [3.0]
 
     def test_entries_given_twice_merge(self):
         matrix = scipy.sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(2, 2))
@@ -255,14 +257,19 @@ class TestDataframe:
     )
     def test_ids(self, make, ids, kind):
         frame = make({"source": ids[0::2], "target": ids[1::2], "weight": [0.5] * (len(ids) // 2)})
-        graph = Graph.from_dataframe(frame)
-        assert graph.names.tolist() == list(dict.fromkeys(ids))
+        graph = Graph.from_dataframe(frame, kind="distance")
+        assert graph.names.tolist() == sorted(set(ids))
         assert all(type(name) is kind for name in graph.names.tolist())
 
-    def test_columns_merge_and_cap(self, make):
+    def test_columns_merge_and_kind(self, make):
         frame = make({"w": [0.5, 0.25], "a": [1, 2], "b": [2, 1]})
-        graph = Graph.from_dataframe(frame, "a", "b", "w", merge="min", similarity_cap=1)
+        graph = Graph.from_dataframe(frame, "a", "b", "w", merge="max", kind="similarity")
         assert graph.weights.tolist() == [0.5]
+        assert graph.kind == "similarity"
+
+    def test_a_kind_that_nobody_said_is_asked_for(self, make):
+        frame = make({"source": [1], "target": [2], "weight": [5]})
+        assert_refused(lambda: Graph.from_dataframe(frame), UsageError, "kind='similarity'")
 
     @pytest.mark.parametrize(
         ("changes", "error", "message"),
@@ -285,7 +292,8 @@ class TestDataframe:
             "target": ["b", "c"],
             "weight": [SECRET, 0.5],
         }
-        assert_refused(lambda: Graph.from_dataframe(make({**good, **changes})), error, message)
+        frame = make({**good, **changes})
+        assert_refused(lambda: Graph.from_dataframe(frame, kind="distance"), error, message)
 
     def test_missing_column(self, make):
         frame = make({"source": [1], "target": [2], "cost": [SECRET]})
@@ -310,7 +318,7 @@ def test_other_things_than_data_frames():
 def test_pandas_integers_of_different_types():
     frame = pd.DataFrame({"source": [1], "target": [2], "weight": [0.5]})
     for a, b in (("int64", "int8"), ("Int64", "int64"), ("uint64", "int64"), ("uint64", "uint64")):
-        graph = Graph.from_dataframe(frame.astype({"source": a, "target": b}))
+        graph = Graph.from_dataframe(frame.astype({"source": a, "target": b}), kind="distance")
         assert graph.names.tolist() == [1, 2]
 
 
@@ -346,7 +354,7 @@ class TestPoints:
         [
             ([SECRET, 1.0], {}, InputError, "two-dimensional"),
             ([["x0.123456789"]], {}, InputError, "two-dimensional array of numbers"),
-            ([[SECRET], [np.nan], [1]], {}, InputError, "point 1 .rows count from 0. .*1 such"),
+            ([[SECRET], [np.nan], [1]], {}, InputError, "point 1 .rows count from 0. has"),
             ([[SECRET], [np.inf], [1]], {"n_neighbors": 1}, InputError, "point 1 "),
             ([[SECRET], [1]], {"metric": "best"}, UsageError, "metric 'best' cannot be used"),
             ([[SECRET], [1]], {"metric": "best", "n_neighbors": 1}, UsageError, "metric 'best'"),

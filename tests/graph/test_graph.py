@@ -99,20 +99,18 @@ class TestSizes:
         results = []
         for dtype in (np.int32, np.int64):
             sources, targets = ends.astype(dtype)
-            start = np.zeros(41, dtype=np.int64)
-            larger = np.empty_like(sources)
-            topology.group_by_smaller_endpoint(sources, targets, start, larger)
-            seen_from = np.full(40, -1, dtype=dtype)
+            order = np.empty_like(sources)
+            edges, start = np.arange(200, dtype=dtype), np.zeros(41, dtype=dtype)
+            topology.sort_by_node(sources, edges, start, order)
             results.append(
                 (
                     topology.first_outside(sources, targets, 39),
                     topology.first_self_loop(sources, targets),
-                    topology.first_repeated_pair(start, larger, seen_from),
-                    start.tolist(),
-                    larger.tolist(),
+                    order.tolist(),
                 )
             )
         assert results[0] == results[1]
+        assert results[0][2] == np.argsort(ends[0], kind="stable").tolist()
 
     @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
     def test_any_integer_type_of_endpoints(self, dtype):
@@ -179,8 +177,8 @@ BAD: list[tuple[str, dict[str, Any], type[PtclustError], str]] = [
     ("complex", {"weights": np.array([SECRET, 1j, 1])}, WeightError, "must be real numbers"),
     ("matrix", {"weights": [[SECRET], [1], [1]]}, WeightError, "one-dimensional"),
     ("merge", {"merge": "mean"}, UsageError, "merge must be 'min', 'max' or 'sum', not 'mean'"),
-    ("cap", {"similarity_cap": 0.1}, WeightError, "edge 0 is above similarity_cap=0.1 .3 such"),
-    ("cap nan", {"similarity_cap": np.nan}, UsageError, "must be a finite number"),
+    ("kind", {"kind": "weight"}, UsageError, "kind must be 'distance' .* or 'similarity'"),
+    ("merge", {"merge": "mean"}, UsageError, "merge must be 'min', 'max' or 'sum', not 'mean'"),
     (
         "nan merged",
         {"targets": [1, 0, 0], "weights": [SECRET, np.inf, 1], "merge": "min"},
@@ -192,12 +190,6 @@ BAD: list[tuple[str, dict[str, Any], type[PtclustError], str]] = [
         {"sources": [0, 1, 2], "targets": [1, 0, 2], "merge": "min"},
         GraphError,
         "edge 2 joins node 2 to itself",
-    ),
-    (
-        "sum too large",
-        {"targets": [1, 0, 0], "weights": [1e308, 1e308, SECRET], "merge": "sum"},
-        WeightError,
-        "merged weight of edge 0",
     ),
 ]
 
@@ -216,15 +208,32 @@ class TestMerge:
     @pytest.mark.parametrize(
         ("how", "weights"), [("min", [1.0, 5.0, 2.0]), ("max", [4.0, 5.0, 6.0]), ("sum", [5, 5, 8])]
     )
-    def test_the_first_edge_keeps_its_place(self, how, weights):
+    def test_one_weight_a_pair(self, how, weights):
         graph = Graph([3, 0, 2, 1, 1], [2, 1, 3, 3, 0], [1, 2, 4, 5, 6], merge=how)
-        order = [0, 2, 1]  # of the expected weights above
-        assert graph.sources.tolist() == [3, 0, 1]
-        assert graph.targets.tolist() == [2, 1, 3]
+        order = [2, 1, 0]  # of the expected weights above
+        assert graph.sources.tolist() == [0, 1, 2]
+        assert graph.targets.tolist() == [1, 3, 3]
         assert graph.weights.tolist() == [weights[i] for i in order]
+        assert graph.merge == how
+
+    @pytest.mark.parametrize(
+        ("weights", "expected"),
+        [
+            ([1e308, 1e308, 5.0], sys.float_info.max),  # an error would depend on the weights
+            ([-1e308, -1e308, 5.0], -sys.float_info.max),
+            ([1e308, 1e308, -1e308], 1e308),
+            ([1e16, 1.0, -1e16], 1.0),
+            ([0.1] * 10, 1.0),  # 0.1 + 0.1 + ... is 0.9999999999999999
+            ([2**53 - 2, 1, 1], 2.0**53),
+        ],
+    )
+    def test_sums_are_exact_in_any_order(self, weights, expected):
+        for given in (weights, weights[::-1], sorted(weights)):
+            n = len(given)
+            assert Graph([0] * n, [1] * n, given, merge="sum").weights.tolist() == [expected]
 
     def test_nothing_to_merge(self, triangle):
-        again = Graph([0, 1, 2], [1, 2, 0], triangle.weights, names="abc", merge="sum")
+        again = Graph([0, 0, 1], [1, 2, 2], triangle.weights, names="abc", merge="sum")
         assert again.topology == triangle.topology
         assert again.weights.tolist() == triangle.weights.tolist()
 
@@ -235,9 +244,13 @@ class TestMerge:
         assert graph.names.tolist() == list("abcde")
 
 
-def test_similarities_become_dissimilarities_before_merging():
-    graph = Graph([0, 1, 1], [1, 0, 2], [0.9, 0.5, 1.0], similarity_cap=1.0, merge="min")
-    np.testing.assert_allclose(graph.weights, [0.1, 0.0])
+def test_similarities_stay_as_given():
+    graph = Graph([0, 1, 1], [1, 0, 2], [9, 5, 10], kind="similarity", merge="sum")
+    assert graph.weights.tolist() == [14.0, 10.0]
+    assert graph.distances.tolist() == [-14.0, -10.0]
+    assert graph.to_distances().weights.tolist() == [2.0, 6.0]  # max - s + (max - min) / 2
+    assert graph.clipped(0, 12).weights.tolist() == [12.0, 10.0]
+    assert graph.clipped(0, 12).kind == "similarity"
 
 
 @pytest.mark.parametrize("module", ["ptclust.graph.topology", "ptclust.trees.tree"])

@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import threading
 import warnings
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from uuid import uuid4
@@ -21,8 +22,10 @@ from hypothesis import strategies as st
 
 from ptclust import Budget, Ledger
 from ptclust.errors import BudgetError, FileError, UsageError
+from ptclust.ledger import Payment
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Amount, exactly_read, price
+from ptclust.ledger.ledger import _look
 from ptclust.privacy._numbers import rounded
 
 PURE = Budget.pure(1)
@@ -269,6 +272,112 @@ class TestRefused:
         assert ledger.path.read_bytes() == before
 
 
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+class TestNames:
+    """Names that look the same are one dataset."""
+
+    @pytest.mark.parametrize(
+        ("name", "what"),
+        [
+            ("sur\u200bvey", "U\\+200B ZERO WIDTH SPACE"),
+            ("survey\ufeff", "U\\+FEFF"),
+            ("\u202esurvey", "RIGHT-TO-LEFT"),
+            ("sur\u00advey", "SOFT HYPHEN"),
+            ("my\u00a0survey", "NO-BREAK SPACE"),
+            ("my\u3000survey", "IDEOGRAPHIC SPACE"),
+            ("my\u2028survey", "LINE SEPARATOR"),
+            ("my\u2029survey", "PARAGRAPH SEPARATOR"),
+            ("survey\u3164", "HANGUL FILLER"),
+            ("survey\ufe0f", "VARIATION SELECTOR"),
+            ("survey\ue000", "U\\+E000"),
+            ("survey\x00", "control character"),
+            (" survey", "begins or ends"),
+            ("survey ", "begins or ends"),
+            ("my  survey", "two in a row"),
+        ],
+    )
+    def test_what_cannot_be_seen_is_refused(self, ledger, name, what):
+        before = ledger.path.read_bytes()
+        with pytest.raises(UsageError, match=f"name of a dataset .*{what}"):
+            ledger.add_dataset(name, PURE)
+        assert ledger.path.read_bytes() == before
+
+    def test_either_form_of_a_letter_is_the_same(self, ledger):
+        ledger.add_dataset(DECOMPOSED, PURE)
+        assert [account.dataset for account in ledger.status()] == ["survey", COMPOSED]
+        for name in (COMPOSED, DECOMPOSED):
+            charged(ledger, 1, Budget.pure("1/4"), name)
+            assert ledger.preview(name, Budget.pure("1/4")).dataset == COMPOSED
+            with pytest.raises(UsageError, match="is there already"):
+                ledger.add_dataset(name, PURE)
+            assert len(ledger.history(name)) == ledger.account(name).n_charges
+        assert Payment.by(ledger, DECOMPOSED).account == ledger.account(COMPOSED)
+        assert ledger.account(COMPOSED).left.amount == Fraction(1, 2)
+        ledger.verify()
+
+    @pytest.mark.parametrize("name", ["\uff53urvey", "s\u1d58rvey"])
+    def test_a_name_in_other_clothes_is_taken(self, ledger, name):
+        with pytest.raises(UsageError, match=r"'survey', which looks like .*is there already"):
+            ledger.add_dataset(name, PURE)
+
+    def test_names_that_differ_are_free(self, ledger):
+        for name in (
+            "Survey",
+            "survey 2",
+            "\u8abf\u67fb",
+            "\u0627\u0633\u062a\u0628\u064a\u0627\u0646",
+        ):
+            ledger.add_dataset(name, PURE)
+            charged(ledger, 1, Budget.pure("1/4"), name)
+
+    @pytest.mark.parametrize("name", [DECOMPOSED, " survey", "sur\u200bvey", "my\u00a0survey"])
+    def test_odd_names_of_old_ledgers_stay_usable(self, tmp_path, unsynced, name):
+        ledger = Ledger.create(tmp_path / "old")
+        with file.transaction(ledger.path, write=True) as connection:
+            amount = Amount.of(PURE)
+            number = file.append(connection, "dataset", name, "", amount)
+            file.open_account(connection, name, number, amount)
+        charged(Ledger.open(ledger.path), 1, Budget.pure("1/4"), name)
+        assert [charge.dataset for charge in ledger.history(name)] == [name]
+        with pytest.raises(UsageError, match="looks like"):
+            ledger.add_dataset(_look(name), PURE)
+        assert ledger.verify() == 2
+
+
+class TestTimes:
+    def test_are_hours(self, ledger):
+        """The time from charge to confirmation would tell how long the weights kept a run busy."""
+        one = new_id()
+        ledger.charge("survey", Budget.pure("1/4"), statement_id=one)
+        ledger.confirm(one)
+        with file.transaction(ledger.path) as connection:
+            times = connection.execute("SELECT time FROM entry").fetchall()
+        assert len(times) == 3
+        for (time,) in times:
+            hour = datetime.fromisoformat(time)
+            assert hour == hour.replace(minute=0, second=0, microsecond=0)
+            assert timedelta(0) <= datetime.now(UTC) - hour < timedelta(hours=1, minutes=1)
+
+    def test_with_seconds_stay_readable(self, ledger, monkeypatch):
+        class Then:
+            @staticmethod
+            def now(_zone):
+                return Then()
+
+            def replace(self, **_):
+                return self
+
+            def isoformat(self):
+                return "2025-01-31T12:34:56+00:00"
+
+        monkeypatch.setattr(file, "datetime", Then)
+        charged(ledger, 1, Budget.pure("1/4"))
+        monkeypatch.undo()
+        assert Ledger.open(ledger.path).history()[0].time == "2025-01-31T12:34:56+00:00"
+
+
 def foreign(statements: str):
     def make(path: Path) -> None:
         connection = sqlite3.connect(path)
@@ -278,13 +387,18 @@ def foreign(statements: str):
     return make
 
 
+def charged_ledger(path: Path) -> Ledger:
+    ledger = Ledger.create(path)
+    ledger.add_dataset("survey", PURE)
+    return charged(ledger, 4, Budget.pure("1/10"))
+
+
 def tampered(statements: str):
     """Change a good ledger behind its back: without its triggers, which are put back afterwards."""
 
     def make(path: Path) -> None:
-        ledger = Ledger.create(path)
-        ledger.add_dataset("survey", PURE)
-        charged(ledger, 4, Budget.pure("1/10"))
+        if not path.exists():
+            charged_ledger(path)
         connection = sqlite3.connect(path)
         triggers = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
@@ -368,6 +482,12 @@ REFUSED = {
 }
 
 
+#: What is changed in a good ledger, and its tables are as before.
+TAMPERED = [
+    what for what, (_, why) in REFUSED.items() if why[:5] in ("entry", "head ", "not t", "numbe")
+]
+
+
 class TestDamage:
     def test_an_entry_with_a_new_digest_of_its_own_does_not_fit_the_next(self, ledger):
         charged(ledger, 4, Budget.pure("1/10"))
@@ -400,6 +520,31 @@ class TestDamage:
         with pytest.raises(FileError, match=why):
             Ledger.open(path)
         assert (path.read_bytes() if path.is_file() else None) == before
+
+    @pytest.mark.parametrize("known", [True, False])
+    @pytest.mark.parametrize("what", TAMPERED)
+    def test_an_open_ledger_sees_what_is_changed_behind_its_back(
+        self, tmp_path, unsynced, what, known
+    ):
+        """Whether this process has verified the file before, or another one has."""
+        make, why = REFUSED[what]
+        ledger = charged_ledger(tmp_path / "l")
+        one = ledger.history()[-1].statement_id
+        make(ledger.path)
+        if not known:
+            file._verified.clear()
+        before = ledger.path.read_bytes()
+        for call in (
+            lambda: charged(ledger, 1, Budget.pure("1/99")),
+            lambda: ledger.confirm(one),
+            lambda: ledger.add_dataset("other", PURE),
+            lambda: ledger.preview("survey", PURE),
+            ledger.status,
+            ledger.history,
+        ):
+            with pytest.raises(FileError, match=why):
+                call()
+        assert ledger.path.read_bytes() == before
 
     def test_the_tampering_above_is_what_is_refused(self, tmp_path, unsynced):
         tampered("")(tmp_path / "l")
@@ -503,6 +648,15 @@ class TestFiles:
         with file.transaction(ledger.path) as connection:
             assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+    def test_a_backup_that_was_put_back_is_read_from_the_start(self, ledger):
+        """What this process has verified before does not count for another content."""
+        before = ledger.path.read_bytes()
+        charged(ledger, 2, Budget.pure("1/9"))
+        ledger.path.write_bytes(before)
+        charged(ledger, 1, Budget.pure("1/2"))
+        assert ledger.status()[0].spent.amount == Fraction(1, 2)
+        assert ledger.verify() == 2
 
     def test_threads_share_a_ledger(self, ledger):
         got: list[int] = []

@@ -27,7 +27,9 @@ def ledger(tmp_path) -> Ledger:
 
 
 def fit(ledger, mechanism):
-    model = PTClust(**OPTIONS, mechanism=mechanism, ledger=ledger, dataset="survey").fit(GRAPH)
+    model = PTClust(
+        **OPTIONS, mechanism=mechanism, privacy_unit="one", ledger=ledger, dataset="survey"
+    ).fit(GRAPH)
     assert len(model.labels_) == 12
     assert model.release_.clustering is not None
     return model.release_.tree
@@ -41,7 +43,9 @@ def tree_alone(ledger, mechanism):
 
 def published(ledger, mechanism):
     request = ReleaseRequest(
-        plan=PlanRequest(**OPTIONS, mechanism=mechanism), payment=Payment.by(ledger, "survey")
+        plan=PlanRequest(**OPTIONS, mechanism=mechanism),
+        privacy_unit="one",
+        payment=Payment.by(ledger, "survey"),
     )
     return publish(GRAPH, request).tree
 

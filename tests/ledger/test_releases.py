@@ -168,7 +168,6 @@ class TestOrder:
         "mechanism": {"mechanism": "prim"},
         "gaussian": {"mechanism": "gaussian"},
         "split": {"split": 1},
-        "range": {"weight_range": (0.3, 0.4)},
         "clip": {"clip": (1, 0)},
         "shift": {"shift": "x"},
         "scale": {"scale": -1},
@@ -528,11 +527,17 @@ class TestCommandLine:
         assert "not private" in err
         assert Path("l").read_bytes() == before
 
-    @pytest.mark.parametrize("output", ["missing/r.json", ".", "edges.csv"])
-    def test_an_output_that_cannot_be_written_is_said_before_the_charge(self, run, survey, output):
+    @pytest.mark.parametrize(
+        ("output", "expected"),
+        [("missing/r.json", 3), (".", 3), ("edges.csv", 2), ("l", 2), ("l-journal", 2)],
+    )
+    def test_an_output_that_cannot_be_written_is_said_before_the_charge(
+        self, run, survey, output, expected, tmp_path
+    ):
         before = Path("l").read_bytes()
-        assert run(*survey, "--epsilon", "1", "-o", output)[0] == 3
+        assert run(*survey, "--epsilon", "1", "-o", output)[0] == expected
         assert Path("l").read_bytes() == before
+        assert {p.name for p in tmp_path.iterdir()} == {"edges.csv", "l"}
 
     def test_ctrl_c_while_noise_is_drawn(self, run, survey, monkeypatch, tmp_path):
         def interrupted(*_args, **_options):

@@ -119,7 +119,7 @@ class TestTheBudgetIsUsed:
 
     def draw(self, **options: Any) -> Counter[tuple[int, ...]]:
         offset = np.repeat(np.arange(self.copies) * 3, 3)
-        a, b = (np.tile(nodes, self.copies) + offset for nodes in ([0, 1, 2], [1, 2, 0]))
+        a, b = (np.tile(nodes, self.copies) + offset for nodes in ([0, 0, 1], [1, 2, 2]))
         graph = Graph(a, b, np.tile(self.weights, self.copies))
         found: Counter[tuple[int, ...]] = Counter()
         for _ in range(self.n_calls):

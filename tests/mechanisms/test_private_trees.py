@@ -52,6 +52,10 @@ GRAPHS = {
         2.0,
     ),
 }  # fmt: skip
+GRAPHS = {  # in canonical order
+    name: (n_nodes, sorted((min(a, b), max(a, b), w) for a, b, w in edges), exponent)
+    for name, (n_nodes, edges, exponent) in GRAPHS.items()
+}
 kruskal_edges, pamst_edges = Kruskal().draw_edges, Pamst().draw_edges
 SAMPLERS = {
     "pamst": (pamst_edges, paper.pamst_distribution),

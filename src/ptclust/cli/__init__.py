@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from ptclust._version import __version__
 from ptclust.cli import audit, check, cluster, dbmstclu, demo, ledger, plan, recluster
+from ptclust.cli._terminal import in_options, options_of, say, shown_warnings
 from ptclust.errors import PtclustError
 
 _INTERRUPTED = 130
@@ -48,13 +48,21 @@ def _main(
 
 
 def main(commands: typer.Typer = app, name: str = "ptclust") -> None:
-    """Run the command line; an error raised on purpose is one line on stderr and an exit code."""
+    """Run the command line; an error raised on purpose is one line on stderr and an exit code.
+
+    What errors and warnings say of Python's arguments is said of options here.
+    """
+
+    def show(text: str) -> None:
+        say(f"{name}: {in_options(text, options_of(commands))}")
+
     try:
-        commands()
+        with shown_warnings(lambda text: show(f"warning: {text}")):
+            commands()
     except PtclustError as error:
-        sys.stderr.write(f"{name}: {error}\n")
+        show(str(error))
         raise SystemExit(error.exit_code) from None
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
-            sys.stderr.write(f"{name}: interrupted; no file was left half-written\n")
+            say(f"{name}: interrupted; no file was left half-written")
         raise

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 Kind = StrEnum("Kind", ["distance", "similarity"])
+Topology = StrEnum("Topology", ["public"])
 Merge = StrEnum("Merge", ["min", "max", "sum"])
 CalibrationRule = StrEnum("CalibrationRule", ["sound", "published"])
 
@@ -64,6 +65,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 MinClusterSize = Annotated[
     int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)
 ]
+Overwrite = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Replace this output if the file exists; once for every such file.", metavar="FILE"
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
+]
 LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the clustered tree to this PNG or SVG file.")]
 _CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."
@@ -87,7 +98,7 @@ class GraphOptions:
     edges: Annotated[
         Path,
         typer.Argument(
-            help="The graph: csv, tsv (also .gz), parquet, graphml, mtx or npz.",
+            help="The graph: csv, tsv, txt (also .gz), parquet, graphml, mtx, npz, or - (stdin).",
             show_default=False,
             readable=False,  # a file that cannot be read is bad input, and read_graph says so
         ),
@@ -100,17 +111,25 @@ class GraphOptions:
         typer.Option(help="Merge edges between the same two nodes this way; else an error."),
     ] = None
     kind: Annotated[
-        Kind, typer.Option(help="What weights are: distances, or similarities (large: close).")
-    ] = Kind.distance
+        Kind | None,
+        typer.Option(help="Weights are distances, or similarities: small, or large, means close."),
+    ] = None
+    format: Annotated[
+        str | None, typer.Option(help="Format of the file, if its ending does not tell.")
+    ] = None
+    separator: Annotated[
+        str | None, typer.Option(help="Of the columns of a text table: ';', tab, space.")
+    ] = None
+    header: Annotated[
+        bool, typer.Option(help="Whether the first line of a text table names the columns.")
+    ] = True
 
     def file(self) -> GraphFile:
         """Return the file with its options."""
         from ptclust.pipeline import GraphFile
 
-        merge: Any = None if self.merge is None else self.merge.value
-        kind: Any = self.kind.value
-        columns = self.source, self.target, self.weight
-        return GraphFile(self.edges, *columns, merge, kind)
+        given = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return GraphFile(given.pop("edges"), **given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +168,9 @@ class PlanOptions(SensitivityOptions):
         CalibrationRule,
         typer.Option(help="published: the paper's scales, with their true epsilon."),
     ] = CalibrationRule.sound
-    weight_range: Annotated[
+    clip: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Public bounds that all weights keep: LOW HIGH."),
+        typer.Option(help="Public bounds; weights outside are moved to the nearer: LOW HIGH."),
     ] = None
 
     def request(self) -> PlanRequest:
@@ -159,7 +178,6 @@ class PlanOptions(SensitivityOptions):
         from ptclust.planning.plan import PlanRequest
         from ptclust.privacy import Sensitivity
 
-        calibration: Any = self.calibration.value
         return PlanRequest(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -167,8 +185,8 @@ class PlanOptions(SensitivityOptions):
             mechanism=self.mechanism,
             split=self.split,
             clusterer=self.clusterer,
-            calibration=calibration,
-            weight_range=self.weight_range,
+            calibration=_plain(self.calibration),
+            clip=self.clip,
         )
 
 
@@ -176,15 +194,15 @@ class PlanOptions(SensitivityOptions):
 class ReleaseOptions(PlanOptions):
     """All that is asked of a release."""
 
-    clip: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="Public bounds to clip the weights to: LOW HIGH."),
-    ] = None
     shift: Annotated[float | None, typer.Option(help="tau; default from the release.")] = None
     scale: Annotated[float | None, typer.Option(help="p; default from the release.")] = None
     min_cluster_size: MinClusterSize = 1
     privacy_unit: Annotated[
         str | None, typer.Option(help="What one unit is, for the statement: 'one patient'.")
+    ] = None
+    topology: Annotated[
+        Topology | None,
+        typer.Option(help="public: which pairs are joined may be known, though not all are."),
     ] = None
     random_state: Annotated[
         int | None, typer.Option(help="Seed for experiments: the release is NOT private.", min=0)
@@ -199,16 +217,22 @@ class ReleaseOptions(PlanOptions):
 
     def release_request(self) -> ReleaseRequest:
         """Return the request, checked, its ledger verified."""
+        from ptclust.errors import UsageError
         from ptclust.ledger import Payment
         from ptclust.pipeline import ReleaseRequest
 
+        if self.privacy_unit is None and self.random_state is None:
+            raise UsageError(
+                "say whom the release protects, for its statement: --privacy-unit 'one patient', "
+                "or whatever moves the weights by no more than --l1, --l2, --linf"
+            )
         return ReleaseRequest(
             plan=self.request(),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
             scale=self.scale,
-            clip=self.clip,
             privacy_unit=self.privacy_unit,
+            topology=_plain(self.topology),
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
         )
@@ -238,6 +262,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in ordered}
     return run
+
+
+def _plain(value: Any) -> Any:
+    """Return what was chosen: of an enumeration, the word."""
+    return value.value if isinstance(value, StrEnum) else value
 
 
 def _spread_out(group: type) -> dict[str, inspect.Parameter]:

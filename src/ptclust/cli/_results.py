@@ -2,57 +2,110 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ptclust.pipeline import TreeClustering
     from ptclust.release import Release
 
 
-def check_outputs(*paths: Path | None, plot: Path | None = None) -> None:
-    """Raise FileError now, before long work, if an output cannot be written later."""
-    from ptclust._files import check_writable
+STDOUT = Path("-")
+
+
+@contextmanager
+def held_outputs(
+    files: Mapping[str, Path | None],
+    reads: Mapping[str, Path | None],
+    overwrite: Iterable[Path] | None,
+    *,
+    as_json: bool = False,
+    remedy: str = "",
+) -> Iterator[None]:
+    """Hold the names of outputs, by option, while they are made: none destroys another file.
+
+    UsageError if an output is one of the files that are read, or two are one file; FileError if one
+    cannot be written, or exists and is not to be overwritten. Names without a file go again.
+    """
+    from ptclust._files import check_writable, reserved, same_file
+    from ptclust.errors import UsageError
     from ptclust.report import check_format
 
-    for path in (*paths, plot):
-        if path is not None:
-            check_writable(path)
-    if plot is not None:
+    given = {option: path for option, path in files.items() if path is not None}
+    for option in (option for option, path in given.items() if path == STDOUT):
+        if option != "--output":
+            raise UsageError(f"{option} - is not possible: only --output can be standard output")
+        if as_json:
+            raise UsageError("--output - and --json both write to standard output; leave one out")
+    written = {option: path for option, path in given.items() if path != STDOUT}
+    known = written | {what: path for what, path in reads.items() if path is not None}
+    for (option, path), (other, there) in combinations(known.items(), 2):
+        if option in written and same_file(path, there):
+            raise UsageError(f"{option} {path} and {other} {there} are one file: give another name")
+    replaced = {os.path.realpath(path): path for path in overwrite or ()}
+    for real, path in replaced.items():
+        if real not in map(os.path.realpath, written.values()):
+            raise UsageError(f"--overwrite {path} names no output of this command; leave it out")
+    if (plot := given.get("--plot")) is not None:
         check_format(plot)
+    with ExitStack() as names:
+        for path in written.values():
+            if os.path.realpath(path) in replaced:
+                check_writable(path)
+            else:
+                option = f"--overwrite {shlex.quote(str(path))}"
+                either = f"{remedy}give another name, or {option} if that file is not wanted"
+                names.enter_context(reserved(path, either))
+        yield
 
 
-def write_release(
-    release: Release, output: Path, labels: Path | None, plot: Path | None, overwrite: bool = False
+def write_release(release: Release, output: Path) -> None:
+    """Write a release to its file, whose name is held, or to stdout."""
+    from ptclust.errors import FileError
+    from ptclust.release.format import encode
+
+    if output != STDOUT:
+        release.save(output, overwrite=True)
+        return
+    try:
+        sys.stdout.write(encode(release).decode())
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError):  # or Python tries again when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise FileError(f"standard output could not be written: {error.strerror}") from error
+
+
+def write_views(
+    release: Release, labels: Path | None, plot: Path | None, *, escape_formulas: bool
 ) -> None:
-    """Write a release, and its labels and picture where these are wanted."""
+    """Write the labels of a release, and its picture, where these are wanted."""
     from ptclust.report import draw_tree
 
-    release.save(output, overwrite=overwrite)
     if labels is not None:
-        release.to_csv(labels)
+        release.to_csv(labels, escape_formulas=escape_formulas)
     if plot is not None:
         draw_tree(release.tree, release.labels, path=plot)
 
 
-def write_labels(result: TreeClustering, path: Path | None) -> None:
-    """Write ``node,label`` as CSV to a file, or to stdout if there is none."""
-    import polars as pl
+def show_advice(release: Release) -> None:
+    """Say what to do if the clusters are of little use."""
+    from ptclust.cli._terminal import in_options, say
 
-    from ptclust._files import written_at_once
+    for line in release.advice:
+        say(in_options(line))
 
-    names = result.tree.names.tolist()
-    nodes = pl.Series("node", names, strict=False)
-    if not (nodes.dtype.is_integer() or nodes.dtype == pl.String):
-        nodes = pl.Series("node", [str(name) for name in names])
-    table = pl.DataFrame([nodes, pl.Series("label", result.clustering.labels)])
-    if path is None:
-        sys.stdout.write(table.write_csv())
-        return
-    with written_at_once(path) as temporary:
-        table.write_csv(temporary)
+
+def place(output: Path) -> str:
+    """Return where an output is, in words."""
+    return "standard output" if output == STDOUT else str(output)
 
 
 def write_json(result: TreeClustering, *, with_labels: bool) -> None:

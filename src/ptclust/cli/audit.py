@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ptclust.cli import _options as o
+
 _VIOLATION = 5
 
 
@@ -18,25 +20,30 @@ def audit(
         bool, typer.Option("--quick", help="Fewer graphs, starts and draws: a minute or two.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of searches and seeded draws.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")] = False,
+    overwrite: o.Overwrite = None,
+    as_json: o.AsJson = False,
 ) -> None:
     """Audit every privacy claim on synthetic graphs, and controls that are broken on purpose.
 
     Exit code 5 if a claim is refuted, or if a control is not caught: then the audit itself cannot
     be trusted.
     """
+    from ptclust._files import make_directory
     from ptclust.audit import Effort, run_audit
+    from ptclust.cli._results import held_outputs
     from ptclust.cli._terminal import progress_display, say
 
     name = "audit-quick" if quick else "audit"
     command = "ptclust audit" + " --quick" * quick + f" --seed {seed}" * (seed != 0)
+    files: dict[str, Path | None] = {}
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-    with progress_display() as progress:
+        make_directory(output)
+        files = {what: output / f"{name}.{what}" for what in ("md", "json")}
+    with held_outputs(files, {}, overwrite), progress_display() as progress:
         effort = Effort.quick() if quick else Effort.full()
         report = run_audit(effort, command, seed=seed, progress=progress)
-    if output is not None:
-        report.save(output, name)
+        if output is not None:
+            report.save(output, name)
     typer.echo(report.to_json() if as_json else report.to_markdown())
     for problem in report.problems:
         say(f"ptclust: {problem}")

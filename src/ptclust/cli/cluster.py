@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,56 +19,69 @@ def cluster(
     graph: o.GraphOptions,
     options: o.ReleaseOptions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the release to this JSON file.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
     ] = None,
     labels: o.LabelsFile = None,
+    escape_formulas: o.EscapeFormulas = True,
     plot: o.Plot = None,
+    overwrite: o.Overwrite = None,
     dry_run: Annotated[bool, typer.Option(help="Show the plan and stop; spends nothing.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 
     Say at least one of --l1, --l2, --linf: by how much one privacy unit can move the weights. Every
-    run spends its budget anew, so an existing release is never overwritten.
+    run spends its budget anew, so an existing release is kept unless --overwrite names it.
     """
     import json
 
-    from ptclust.cli._results import check_outputs, write_release
+    from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
     from ptclust.cli.ledger import show_account, show_dry_run
-    from ptclust.errors import FileError, UsageError
+    from ptclust.errors import UsageError
     from ptclust.pipeline import publish_file
 
-    request, file = options.release_request(), graph.file()
     if dry_run:
-        show_dry_run(file, request, as_json=as_json)
+        show_dry_run(graph.file(), options.release_request(), as_json=as_json)
         return
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
-    if output.exists():
-        raise FileError(
-            f"{output} exists, and a release is never overwritten: running again spends the budget "
-            "again. Give another name if that is what you want"
-        )
-    check_outputs(output, labels, plot=plot)
+    files = {"--output": output, "--labels": labels, "--plot": plot}
+    reads = {"the graph": graph.edges}
+    if (book := options.ledger) is not None:
+        reads |= {"--ledger": book, "its journal": Path(f"{os.path.realpath(book)}-journal")}
+    place, again = results.place(output), "running again spends the budget again: "
+    with (
+        results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=again),
+        progress_display() as progress,
+    ):
+        request, paid = options.release_request(), None
 
-    def keep(values: Release) -> None:
-        values.save(output)
+        def keep(values: Release) -> None:
+            nonlocal paid
+            if output != results.STDOUT:
+                results.write_release(values, output)
+            paid = values
 
-    with progress_display() as progress:
         try:
-            release = publish_file(file, request, keep=keep, progress=progress)
+            release = publish_file(graph.file(), request, keep=keep, progress=progress)
         except BaseException:
-            if output.exists():
+            if paid is not None:
+                if output == results.STDOUT:
+                    results.write_release(paid, output)
+                file = "FILE" if output == results.STDOUT else output
                 say(
-                    f"The published values are paid for and in {output}, not clustered. Cluster "
-                    f"them with `ptclust recluster {output} -o FILE`, which costs nothing."
+                    f"The published values are paid for and in {place}, not clustered. Cluster "
+                    f"them with `ptclust recluster {file} -o FILE`, which costs nothing."
                 )
             raise
-        write_release(release, output, labels, plot, overwrite=True)
+        results.write_release(release, output)
+        results.write_views(release, labels, plot, escape_formulas=escape_formulas)
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
     say(release.statement.sentence)
-    found = f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {output}"
+    found = f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {place}"
     say(f"{found}. Running again spends the budget again; using the release costs nothing.")
+    results.show_advice(release)
     show_account(request.payment)

@@ -104,6 +104,7 @@ def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> 
     """Show a plan, and what it would leave in the ledger; BudgetError if that does not cover it."""
     import json
 
+    from ptclust.cli._terminal import in_options
     from ptclust.errors import BudgetError
     from ptclust.planning.plan import make_plan
 
@@ -119,7 +120,7 @@ def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> 
             document["account_after"] = None if after is None else after.to_dict()
         typer.echo(json.dumps(document, indent=2))
     else:
-        typer.echo(plan.to_text())
+        typer.echo(in_options(plan.to_text()))
         if after is not None:
             left = f"{after.left} of {after.total} to dataset {after.dataset!r}"
             typer.echo(f"It would leave {left}.")

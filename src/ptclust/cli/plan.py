@@ -35,6 +35,7 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the prediction to this PNG or SVG file.")
     ] = None,
+    overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Show every mechanism with its noise, from [bold]public numbers alone[/bold]; spends nothing.
@@ -43,8 +44,8 @@ def plan(
     """
     import json
 
-    from ptclust.cli._results import check_outputs
-    from ptclust.cli._terminal import progress_display
+    from ptclust.cli._results import held_outputs
+    from ptclust.cli._terminal import in_options, progress_display
     from ptclust.errors import UsageError
     from ptclust.planning.plan import make_plan
 
@@ -52,10 +53,12 @@ def plan(
     for name, value in details.items():
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
-    check_outputs(plot=plot)
     asked = None if sizes is None else _numbers(sizes)
     request, prediction = options.request(), None
-    with progress_display() as progress:
+    with (
+        held_outputs({"--plot": plot}, {"the graph": graph.edges}, overwrite),
+        progress_display() as progress,
+    ):
         progress("Planning")
         topology = graph.file().read_topology()
         planned = make_plan(topology, request)
@@ -81,9 +84,9 @@ def plan(
         more = {} if prediction is None else {"prediction": prediction.to_dict()}
         typer.echo(json.dumps({**planned.to_dict(), **more}, indent=2))
         return
-    typer.echo(planned.to_text())
+    typer.echo(in_options(planned.to_text()))
     if prediction is not None:
-        typer.echo(f"\n{prediction.to_text()}")
+        typer.echo(f"\n{in_options(prediction.to_text())}")
 
 
 def _numbers(text: str) -> list[int]:

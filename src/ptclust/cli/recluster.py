@@ -13,23 +13,32 @@ from ptclust.cli import _options as o
 @o.command
 def recluster(
     release: Annotated[Path, typer.Argument(help="A release of `cluster`.", readable=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the new release here.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the new release here; - is stdout.")
+    ],
     labels: o.LabelsFile = None,
+    escape_formulas: o.EscapeFormulas = True,
     clusterer: o.Clusterer = "auto",
     min_cluster_size: o.MinClusterSize = 1,
     plot: o.Plot = None,
+    overwrite: o.Overwrite = None,
 ) -> None:
     """Cluster published values anew. Nothing private is read and [bold]nothing is spent[/bold]."""
-    from ptclust.cli._results import check_outputs, write_release
+    from ptclust.cli._results import held_outputs, place, show_advice, write_release, write_views
     from ptclust.cli._terminal import progress_display, say
     from ptclust.release import Release
 
-    check_outputs(output, labels, plot=plot)
-    with progress_display() as progress:
+    files = {"--output": output, "--labels": labels, "--plot": plot}
+    with (
+        held_outputs(files, {"the release": release}, overwrite),
+        progress_display() as progress,
+    ):
         progress(f"Reading {release.name}")
         found = Release.load(release)
         progress("Clustering what was released")
         found = found.recluster(clusterer, min_cluster_size=min_cluster_size)
-        write_release(found, output, labels, plot)
+        write_release(found, output)
+        write_views(found, labels, plot, escape_formulas=escape_formulas)
     clusters = f"{found.n_clusters:,} clusters of {found.n_nodes:,} nodes by {found.clusterer}"
-    say(f"{clusters} in {output}. Nothing was spent.")
+    say(f"{clusters} in {place(output)}. Nothing was spent.")
+    show_advice(found)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ptclust._components import number_by_first_appearance
 from ptclust._registry import AUTO, Registry
+from ptclust._traces import shown_half_built
 from ptclust.clustering.dbcvi import dbcvi
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ptclust.published import Published
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Cuts:
     """The cuts of a tree, in the order in which they were made."""
@@ -36,6 +38,7 @@ class Cuts:
         return len(self.edge_ids)
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Clustering:
     """A partition of the nodes, and how it came about."""
@@ -48,7 +51,7 @@ class Clustering:
     dbcvi: float = math.nan
     """DBCVI, on the tree, of the clusters before small ones were dropped; NaN if not computed."""
     shift: float = 0.0
-    """(noisy weight + shift) / scale is in (0, 1] on the tree: tau and p of the paper."""
+    """(noisy distance + shift) / scale is in (0, 1] on the tree: tau and p of the paper."""
     scale: float = 1.0
     min_cluster_size: int = 1
     description: tuple[str, ...] = ()
@@ -101,12 +104,13 @@ class Clusterer(ABC):
         found = self.cluster(published)
         if math.isnan(found.dbcvi):
             tree = published.tree
-            normal = normalisation(tree.weights, published.noise.standard_deviation)
-            index = dbcvi(Reweighted(tree, normal.apply(tree.weights)), found.labels)
+            normal = normalisation(tree.distances, published.noise.standard_deviation)
+            index = dbcvi(Reweighted(tree, normal.apply(tree.distances)), found.labels)
             found = replace(found, dbcvi=index, shift=normal.shift, scale=normal.scale)
         lines = list(found.description or (self.description,))
         if published.whole_graph:
-            lines.insert(0, "the tree is the minimum spanning tree of the released weights")
+            least = "minimum" if published.kind == "distance" else "maximum"
+            lines.insert(0, f"the tree is the {least} spanning tree of the released weights")
         if min_cluster_size > 1:
             lines.append(
                 f"clusters of fewer than {min_cluster_size} nodes were dropped: their nodes are "

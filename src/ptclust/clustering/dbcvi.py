@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ptclust._kernel import kernel
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import UsageError
+from ptclust.graph.topology import check_distances
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -46,6 +48,7 @@ class WeightedTree(Protocol):
         """Names of the nodes."""
 
 
+@leaves_no_trace
 def dispersion(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return DISP of every cluster: its heaviest edge, 0 if it has none.
 
@@ -65,6 +68,7 @@ def dispersion(tree: WeightedTree, labels: ArrayLike) -> Floats:
     return heaviest
 
 
+@leaves_no_trace
 def separation(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return SEP of every cluster: the lightest edge that leaves it, 1 if none does.
 
@@ -83,6 +87,7 @@ def separation(tree: WeightedTree, labels: ArrayLike) -> Floats:
     return np.where(np.isinf(lightest), 1.0, lightest)
 
 
+@leaves_no_trace
 def cluster_validity(tree: WeightedTree, labels: ArrayLike) -> Floats:
     """Return V_C of every cluster: (SEP - DISP) / max(SEP, DISP), between -1 and 1.
 
@@ -102,6 +107,7 @@ def validity(separation: float, dispersion: float) -> float:
     return (separation - dispersion) / max(separation, dispersion)
 
 
+@leaves_no_trace
 def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:
     """Return DBCVI of a partition: the mean of V_C weighted by cluster size.
 
@@ -122,6 +128,7 @@ def dbcvi(tree: WeightedTree, labels: ArrayLike) -> float:
 
 
 def _checked(tree: WeightedTree, labels: ArrayLike) -> tuple[Ints, int]:
+    check_distances(tree, "DBCVI")
     array = np.asarray(labels)
     if array.shape != (tree.n_nodes,):
         raise UsageError(f"{array.size} labels were given for {tree.n_nodes} nodes")

@@ -58,7 +58,8 @@ class LevelsClusterer(Clusterer):
 
     def cluster(self, published: Published) -> Clustering:
         """Cut the published tree."""
-        return cut_levels(published.tree, published.noise)
+        tree = Reweighted(published.tree, published.tree.distances)
+        return cut_levels(tree, published.noise)
 
 
 def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:

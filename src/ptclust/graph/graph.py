@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -12,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
 from ptclust._tables import data_frame
-from ptclust._types import Floats
+from ptclust._traces import leaves_no_trace
+from ptclust._types import Array, Floats, Ints
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.topology import (
     Kind,
@@ -20,6 +24,7 @@ from ptclust.graph.topology import (
     Topology,
     WeightedGraph,
     as_weights,
+    check_kind,
     edge_number,
     frozen,
     numbered,
@@ -29,7 +34,8 @@ Merge = Literal["min", "max", "sum"]
 How = Merge | None  # to merge parallel edges; None refuses them
 
 _BYTES_PER_EDGE = 48  # of a complete graph: distances, endpoints, and a copy of each to check
-_UFUNCS: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum, "sum": np.add}
+_LARGEST_EXACT = 2.0**53  # up to here sums of whole numbers are exact
+_LARGEST_FLOAT = Fraction(sys.float_info.max)
 
 
 class Edges(NamedTuple):
@@ -45,15 +51,19 @@ class Edges(NamedTuple):
     names: Iterable[Any] | None = None
     say: Say = edge_number
     kind: Kind | None = None  # if the source itself says it
+    columns: tuple[str, ...] | None = None  # of a table: source, target and weight
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
 
 
+@leaves_no_trace
 class Graph(WeightedGraph):
     """An undirected simple graph whose topology is public and whose edge weights are private.
 
-    Weights are dissimilarities: small means close. They may be zero or negative.
+    Weights may be zero or negative. Nodes and edges are put in canonical order: nodes by name,
+    edges by their nodes. So nothing of the order in which they came, which may follow the weights,
+    is published.
 
     Parameters
     ----------
@@ -62,10 +72,21 @@ class Graph(WeightedGraph):
     weights : array_like of float
         One finite weight per edge.
     merge : {"min", "max", "sum"}, optional
-        How to merge the weights of parallel edges, which are an error otherwise. The merged edge
-        keeps the place of the first.
+        How to merge the weights of parallel edges, which are an error otherwise. A declared
+        sensitivity is that of the merged weights: who may be in k of the rows that are summed moves
+        the sum by k times what one row can. Sums are exact, and rounded once.
     kind : {"distance", "similarity"}
-        What the weights are: of similarities a large one means close.
+        What the weights are: a small distance means close, a large similarity. Spanning trees of
+        similarities are maximum ones.
+
+    Attributes
+    ----------
+    node_of : array of int
+        The number here of every node as it was given.
+    columns : tuple of str, optional
+        The columns of a table that were taken for source, target and weight.
+    topology_of_data : bool
+        Whether which nodes are joined was computed from the data: nearest neighbours.
 
     Notes
     -----
@@ -83,6 +104,11 @@ class Graph(WeightedGraph):
     """
 
     weights: Floats
+    kind: Kind
+    merge: How
+    node_of: Array
+    columns: tuple[str, ...] | None = None
+    topology_of_data: bool = False
 
     def __init__(
         self,
@@ -105,23 +131,28 @@ class Graph(WeightedGraph):
         return graph
 
     def _build(self, edges: Edges, merge: How, kind: Kind) -> None:
+        check_kind(kind)
+        if merge is not None and merge not in _MERGES:
+            raise UsageError(f"merge must be 'min', 'max' or 'sum', not {merge!r}")
         say = edges.say
         values = as_weights(edges.weights, say)
-        topology = object.__new__(Topology)
-        topology._build(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
-        if len(values) != topology.n_edges:
-            raise GraphError(f"{len(values)} weights were given for {topology.n_edges} edges")
+        given = object.__new__(Topology)
+        given._build(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
+        if len(values) != given.n_edges:
+            raise GraphError(f"{len(values)} weights were given for {given.n_edges} edges")
         bad = ~np.isfinite(values)
         if bad.any():
-            edge = topology.describe_edge(int(bad.argmax()), say)
-            such = f"({int(bad.sum())} such weights in all); complete or remove those edges"
-            raise WeightError(f"the weight of {edge} is not a finite number {such}")
+            edge = given.describe_edge(int(bad.argmax()), say)
+            raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
+        topology, self.node_of, order = given.in_canonical_order()
         if merge is None:
-            topology._check_single(say)
-        else:
-            topology, values = _merge(topology, values, merge)
+            given._check_single(order, say)
+        values = values[order]
+        if merge is not None:
+            topology, values = _merged(topology, values, merge)
         WeightedGraph.__init__(self, topology)
-        self.weights = frozen(values)
+        self.weights, self.kind, self.merge = frozen(values), kind, merge
+        self.columns = edges.columns
 
     @classmethod
     def from_networkx(
@@ -160,7 +191,9 @@ class Graph(WeightedGraph):
     def from_scipy(cls, matrix: Any, *, merge: How = None, kind: Kind = "distance") -> Graph:
         """Make a graph of a square sparse matrix, symmetric or with each edge stored once.
 
-        What is stored is an edge, a stored zero included.
+        What is stored is an edge, a stored zero included. If all entries have a mirror, an entry
+        and its mirror are one edge, whose weight is their mean; with ``merge`` all entries are
+        merged, so that ``sum`` adds up both directions of a flow.
 
         >>> from scipy.sparse import coo_array
         >>> Graph.from_scipy(coo_array(([0.5, 0.0], ([0, 1], [1, 2])), shape=(4, 4)))
@@ -168,7 +201,7 @@ class Graph(WeightedGraph):
         """
         from ptclust.graph.readers.npz import edges_of_matrix
 
-        return cls._of(edges_of_matrix(matrix), merge, kind)
+        return cls._of(edges_of_matrix(matrix, merging=merge is not None), merge, kind)
 
     @classmethod
     def from_dataframe(
@@ -179,17 +212,21 @@ class Graph(WeightedGraph):
         weight: str = "weight",
         *,
         merge: How = None,
-        kind: Kind = "distance",
+        kind: Kind | None = None,
     ) -> Graph:
         """Make a graph of a pandas or polars data frame with one row an edge and any hashable ids.
 
+        The kind must be said unless the column of the weights is called by it.
+
         >>> import polars
-        >>> frame = polars.DataFrame({"source": ["a"], "target": ["b"], "weight": [0.5]})
-        >>> Graph.from_dataframe(frame).names.tolist()
+        >>> frame = polars.DataFrame({"source": ["a"], "target": ["b"], "trips": [5]})
+        >>> Graph.from_dataframe(frame, weight="trips", kind="similarity").names.tolist()
         ['a', 'b']
         """
+        from ptclust.graph.readers.columns import settled_kind
+
         edges = _edges_of_dataframe(frame, {"source": source, "target": target, "weight": weight})
-        return cls._of(edges, merge, kind)
+        return cls._of(edges, merge, settled_kind(kind, weight, "the data frame"))
 
     @classmethod
     def from_points(
@@ -208,8 +245,8 @@ class Graph(WeightedGraph):
         Notes
         -----
         *Privacy.* The topology counts as public. That of all pairs says nothing, but nearest
-        neighbours are computed from the points: do not publish a clustering of such a graph as
-        private unless its topology may be known.
+        neighbours are computed from the points: PTClust refuses such a graph unless
+        ``topology="public"`` says that its topology may be known.
 
         Examples
         --------
@@ -220,7 +257,9 @@ class Graph(WeightedGraph):
         if n_neighbors is None:
             return cls._of(_complete(points, metric), None, "distance")
         # Two points may be neighbours both ways, with distances that differ by rounding.
-        return cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
+        graph = cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
+        graph.topology_of_data = True
+        return graph
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
@@ -260,17 +299,32 @@ class Graph(WeightedGraph):
 
     def clipped(self, low: float, high: float) -> Graph:
         """Return the same topology with every weight moved into public bounds."""
-        clipped = object.__new__(Graph)
-        WeightedGraph.__init__(clipped, self.topology)
-        clipped.weights = frozen(np.clip(self.weights, low, high))
-        return clipped
+        return self._with(np.clip(self.weights, low, high), self.kind)
 
-    def is_within(self, low: float, high: float) -> bool:
-        """Whether all weights lie within the bounds. The answer is private."""
-        return bool(np.all((self.weights >= low) & (self.weights <= high)))
+    def to_distances(self) -> Graph:
+        """Return the graph with distances in place of similarities, all of them positive.
+
+        A similarity s becomes max - s + (max - min) / m, with the largest and the smallest of the
+        m similarities. *Privacy*: they are private, so this is for DBMSTClu without privacy only.
+        """
+        if self.kind == "distance" or not self.n_edges:
+            return self
+        largest, smallest = float(self.weights.max()), float(self.weights.min())
+        least = (largest - smallest) / self.n_edges or 1.0
+        return self._with(largest - self.weights + least, "distance")
+
+    def _with(self, weights: Floats, kind: Kind) -> Graph:
+        """Return the same topology with other weights."""
+        graph = object.__new__(Graph)
+        WeightedGraph.__init__(graph, self.topology)
+        graph.weights, graph.kind, graph.merge = frozen(weights), kind, self.merge
+        graph.node_of, graph.columns = self.node_of, self.columns
+        graph.topology_of_data = self.topology_of_data
+        return graph
 
     def __repr__(self) -> str:
-        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, weights=<private>)"
+        kind = "" if self.kind == "distance" else f", kind={self.kind!r}"
+        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, weights=<private>{kind})"
 
     def __copy__(self) -> Graph:
         return self
@@ -283,29 +337,46 @@ class Graph(WeightedGraph):
         raise TypeError(f"{refused}; pass the file it came from, or its topology, which is public")
 
 
-def _merge(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, Floats]:
+def _merged(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, Floats]:
     """Give every pair of nodes one weight, the minimum, maximum or sum of its edges."""
-    if how not in _UFUNCS:
-        raise UsageError(f"merge must be 'min', 'max' or 'sum', not {how!r}")
-    low = np.minimum(topology.sources, topology.targets)
-    high = np.maximum(topology.sources, topology.targets)
-    order = np.lexsort((high, low))
-    low, high = low[order], high[order]
-    new_pair = np.ones(len(order), dtype=bool)
-    new_pair[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    starts = np.flatnonzero(new_pair)
-    if len(starts) == len(order):
+    same = np.ones(topology.n_edges, dtype=bool)
+    for ends in (topology.sources, topology.targets):
+        same[1:] &= ends[1:] == ends[:-1]
+    same[:1] = False
+    starts = np.flatnonzero(~same)
+    if len(starts) == topology.n_edges:
         return topology, weights
-    with np.errstate(over="ignore"):  # a sum beyond all floats is infinite, and refused below
-        values = _UFUNCS[how].reduceat(weights[order], starts)
-    first = order[starts]  # lexsort is stable: the first of a run is the first of the input
-    place = np.argsort(first)
-    topology, values = topology.restricted_to(first[place]), values[place]
-    bad = ~np.isfinite(values)
-    if bad.any():
-        large = f"{topology.describe_edge(int(bad.argmax()))} is too large to be a number"
-        raise WeightError(f"the merged weight of {large}; merge otherwise, or rescale the weights")
-    return topology, values
+    return topology.restricted_to(starts), _MERGES[how](weights, starts)
+
+
+def _sums(weights: Floats, starts: Ints) -> Floats:
+    """Return the exact sum of every run, rounded once: in any order of its rows it is the same.
+
+    A sum beyond all floats is the largest float, for an error would depend on the weights.
+    """
+    whole = np.array_equal(weights, np.rint(weights))
+    with np.errstate(over="ignore"):
+        if whole and np.abs(weights).sum() <= _LARGEST_EXACT:  # no partial sum is rounded
+            return np.add.reduceat(weights, starts)
+    ends = [*starts[1:].tolist(), len(weights)]
+    listed = weights.tolist()
+    runs = zip(starts.tolist(), ends, strict=True)
+    return np.array([_sum(listed[start:end]) for start, end in runs])
+
+
+def _sum(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except OverflowError:  # in exact arithmetic; a mere step of the sum may have been too large
+        exact = sum(map(Fraction, values))
+        return float(max(min(exact, _LARGEST_FLOAT), -_LARGEST_FLOAT))
+
+
+_MERGES: dict[str, Callable[[Floats, Ints], Floats]] = {
+    "min": np.minimum.reduceat,
+    "max": np.maximum.reduceat,
+    "sum": _sums,
+}
 
 
 def _edges_of(
@@ -375,8 +446,7 @@ def _as_points(X: ArrayLike) -> Floats:
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         wrong = "has a coordinate that is not a finite number"
-        such = f"({int(bad.sum())} such points in all); remove or complete them"
-        raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong} {such}")
+        raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong}; complete it")
     return points
 
 

@@ -1,18 +1,52 @@
-"""Reading which cluster every node belongs to."""
+"""Reading and writing which cluster every node belongs to."""
 
 from __future__ import annotations
 
 import csv
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 
-from ptclust._types import Ints
+from ptclust._files import written_at_once
+from ptclust._types import Array, Ints
 from ptclust.errors import FileError, InputError
 from ptclust.graph.topology import Topology
 
 _UNCLUSTERED = "-1"
+_FORMULA = tuple("=+-@\t\r")
+"""What spreadsheets take for the beginning of a formula."""
+
+
+def write_labels(
+    names: Array, labels: Ints, path: Path | None, *, escape_formulas: bool = True
+) -> None:
+    """Write ``node,label`` as CSV to a file, or to stdout if there is none.
+
+    Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+    return. With ``escape_formulas`` names that do are written with an apostrophe before them, by
+    which a spreadsheet knows plain text; `read_labels` takes it off again. Numbers stay numbers.
+    """
+    import polars as pl
+
+    nodes = list(map(str, names.tolist()))
+    if escape_formulas:
+        escaped = list(map(_escaped, names.tolist()))
+        if len(set(escaped)) < len(set(nodes)):
+            same = "two node names are the same once formulas are escaped"
+            raise FileError(f"{same}; rename one, or say escape_formulas=False")
+        nodes = escaped
+    table = pl.DataFrame({"node": nodes, "label": labels})
+    if path is None:
+        sys.stdout.write(table.write_csv())
+        return
+    with written_at_once(path) as temporary:
+        table.write_csv(temporary)
+
+
+def _escaped(name: object) -> str:
+    return f"'{name}" if isinstance(name, str) and name.startswith(_FORMULA) else str(name)
 
 
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
@@ -20,7 +54,8 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
 
     The CSV file has the columns ``node``, by name, and ``label``, as ``Release.to_csv`` writes it;
     without a header, its first two columns count. Labels are any text, and ``-1`` is unclustered.
-    Clusters are numbered by their labels if these are whole numbers, else by first appearance.
+    Clusters are numbered by their labels if these are whole numbers, else by first appearance. A
+    name that begins as a formula may have an apostrophe before it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from ptclust.graph import Topology
@@ -34,6 +69,8 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
     number = {str(name): node for node, name in enumerate(topology.names.tolist())}
     label_of: dict[int, str] = {}
     for where, name, label in _rows(file):
+        if name not in number and name[:1] == "'" and _escaped(name[1:]) == name:
+            name = name[1:]
         if name not in number:
             raise InputError(f"{where}: the graph has no node {name!r}")
         if number[name] in label_of:

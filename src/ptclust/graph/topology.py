@@ -6,15 +6,17 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Literal
+from math import isnan
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._kernel import kernel
+from ptclust._traces import shown_half_built
 from ptclust._types import Array, Floats, Ints
-from ptclust.errors import GraphError, WeightError
+from ptclust.errors import GraphError, UsageError, WeightError
 
 Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
 
@@ -62,6 +64,31 @@ def is_number(text: str) -> bool:
     return True
 
 
+def as_distances(weights: Floats, kind: Kind) -> Floats:
+    """Return weights of which a small one means close: similarities change their sign.
+
+    Only what does not depend on where zero is may use them: spanning trees, and the Exponential
+    mechanism, which a shift of all weights leaves as it is.
+    """
+    return weights if kind == "distance" else -weights
+
+
+def check_distances(weighted: object, what: str) -> None:
+    """Refuse similarities where distances are needed."""
+    if getattr(weighted, "kind", "distance") != "distance":
+        given = "and these are similarities; make distances of them: graph.to_distances()"
+        raise WeightError(f"{what} needs distances, {given}")
+
+
+def check_kind(kind: object) -> None:
+    """Refuse anything but the two kinds of weights."""
+    if kind not in get_args(Kind):
+        raise UsageError(
+            f"kind must be 'distance' (small means close) or 'similarity' (large means close), "
+            f"not {kind!r}"
+        )
+
+
 def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
     """Return the integer type that indexes ``count`` things: int32 while it can, int64 beyond.
 
@@ -71,6 +98,7 @@ def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 
+@shown_half_built
 class Topology:
     """An undirected simple graph without weights: public, immutable, its edges in the order given.
 
@@ -102,7 +130,8 @@ class Topology:
         names: Iterable[Any] | None = None,
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
-        self._check_single(edge_number)
+        order = self._edge_order()
+        self._check_single(order, edge_number)
 
     def _build(
         self,
@@ -153,6 +182,11 @@ class Topology:
         return int(self.components.max(initial=-1)) + 1
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all pairs of nodes are joined: such a topology says nothing of the data."""
+        return self.n_edges == self.n_nodes * (self.n_nodes - 1) // 2
+
+    @property
     def n_tree_edges(self) -> int:
         """Number of edges of a spanning tree, or forest where there are several components."""
         return self.n_nodes - self.n_components
@@ -186,20 +220,45 @@ class Topology:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _check_single(self, say: Say) -> None:
-        """Refuse two edges between the same two nodes."""
-        start: Array = np.zeros(self.n_nodes + 1, dtype=index_dtype(self.n_edges))
-        larger = np.empty_like(self.sources)
-        group_by_smaller_endpoint(self.sources, self.targets, start, larger)
-        seen_from = np.full(self.n_nodes, -1, dtype=self.sources.dtype)
-        a, b = first_repeated_pair(start, larger, seen_from)
-        if a >= 0:
-            forth = (self.sources == a) & (self.targets == b)
-            back = (self.sources == b) & (self.targets == a)
-            both = say(np.flatnonzero(forth | back)[:2].tolist())
-            joined = f"{both} both join {shown(self.name(a))} and {shown(self.name(b))}"
+    def in_canonical_order(self) -> tuple[Topology, Array, Array]:
+        """Return the topology with nodes by name, and edges by their nodes, the smaller one first.
+
+        Also returned are the number there of every node, and the edges here in their order there.
+        The order in which a graph came in may follow its weights, and what is published must not.
+        """
+        number, names = _number_by_name(self._names, self.n_nodes)
+        order = self._edge_order(number)
+        a, b = number[self.sources[order]], number[self.targets[order]]
+        found = object.__new__(Topology)
+        found.n_nodes, found._names = self.n_nodes, names
+        found.sources = frozen(np.minimum(a, b).astype(self.sources.dtype, copy=False))
+        found.targets = frozen(np.maximum(a, b).astype(self.targets.dtype, copy=False))
+        return found, number, order
+
+    def _edge_order(self, number: Array | None = None) -> Array:
+        """Return the edges ordered by the smaller of their nodes, then by the larger."""
+        a, b = (
+            (ends if number is None else number[ends]).astype(self.sources.dtype, copy=False)
+            for ends in (self.sources, self.targets)
+        )
+        order = np.arange(self.n_edges, dtype=index_dtype(self.n_edges))
+        for keys in (np.maximum(a, b), np.minimum(a, b)):
+            start: Array = np.zeros(self.n_nodes + 1, dtype=order.dtype)
+            given, order = order, np.empty_like(order)
+            sort_by_node(keys, given, start, order)
+        return order
+
+    def _check_single(self, order: Array, say: Say) -> None:
+        """Refuse two edges between the same two nodes; they are neighbours in the edge order."""
+        a, b = self.sources[order], self.targets[order]
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        repeated = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+        if repeated.any():
+            second = int(repeated.argmax()) + 1
+            both = say(sorted(order[second - 1 : second + 1].tolist()))
+            ends = " and ".join(shown(self.name(node)) for node in (low[second], high[second]))
             merge = "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
-            raise GraphError(f"{joined}; {merge}")
+            raise GraphError(f"{both} both join {ends}; {merge}")
 
 
 class HasTopology:
@@ -226,6 +285,12 @@ class WeightedGraph(HasTopology):
     """A topology with a weight on every edge: private in a Graph, made up in a simulation."""
 
     weights: Floats
+    kind: Kind = "distance"
+
+    @property
+    def distances(self) -> Floats:
+        """The weights if they are distances, else their negatives: small means close."""
+        return as_distances(self.weights, self.kind)
 
 
 def _as_endpoints(values: ArrayLike, what: str) -> Array:
@@ -251,6 +316,38 @@ def _as_names(names: Iterable[Any]) -> Array:
         twice = next(name for node, name in enumerate(array.tolist()) if first[name] != node)
         raise GraphError(f"the node name {shown(twice)} is given twice; names must be distinct")
     return frozen(array)
+
+
+def _number_by_name(names: Array | None, n_nodes: int) -> tuple[Array, Array | None]:
+    """Return the place of every node in the order of names, and the names in that order."""
+    if names is None:
+        return np.arange(n_nodes), None
+    order = np.argsort(names) if names.dtype.kind in "iu" else _order_of_objects(names.tolist())
+    number = np.empty(n_nodes, dtype=np.int64)
+    number[order] = np.arange(n_nodes)
+    return number, frozen(names[order])
+
+
+def _order_of_objects(names: list[Any]) -> Array:
+    """Return the order of names of any kind: numbers, then texts, then all others by their text."""
+
+    def key(node: int) -> tuple[int, Any, str]:
+        name = names[node]
+        if isinstance(name, (int, float)) and not isnan(name):
+            return 0, name, ""
+        if isinstance(name, str):
+            return 1, 0, name
+        kind: Any = type(name)
+        if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+            raise GraphError(
+                f"node names of type {kind.__name__} have no text of their own, by which to order "
+                "and publish them; use numbers, strings or tuples of them"
+            )
+        return 2, 0, f"{kind.__name__} {name}"
+
+    texts = all(type(name) is str for name in names)
+    by_name = names.__getitem__ if texts else key
+    return np.array(sorted(range(len(names)), key=by_name), dtype=np.int64)
 
 
 def as_objects(names: Iterable[Any]) -> Array:
@@ -291,7 +388,9 @@ def as_weights(weights: ArrayLike, say: Say) -> Floats:
 
 
 def _first_not_a_number(weights: Any, say: Say) -> str:
-    items: Iterable[Any] = weights if np.ndim(weights) == 1 else ()
+    # np.ndim would fail, and quote, where one of a list is a list itself.
+    is_row = isinstance(weights, (list, tuple)) or getattr(weights, "ndim", 0) == 1
+    items: Iterable[Any] = weights if is_row else ()
     for edge, value in enumerate(items):
         try:
             float(value)
@@ -321,34 +420,15 @@ def first_self_loop(sources: Array, targets: Array) -> int:
 
 
 @kernel
-def group_by_smaller_endpoint(sources: Array, targets: Array, start: Ints, larger: Array) -> None:
-    """Write the larger endpoints of all edges into ``larger``, grouped by the smaller one.
+def sort_by_node(keys: Array, edges: Array, start: Ints, order: Array) -> None:
+    """Write ``edges`` into ``order`` by their ``keys``, nodes; edges of one node keep their order.
 
-    ``start``, one longer than the nodes, is 0 on entry; on return node v > 0 has the group
-    ``larger[start[v - 1]:start[v]]``.
+    ``start``, one longer than the nodes, is 0 on entry.
     """
-    for edge in range(len(sources)):
-        a, b = sources[edge], targets[edge]
-        start[(a if a < b else b) + 1] += 1
+    for key in keys:
+        start[key + 1] += 1
     for node in range(1, len(start)):
         start[node] += start[node - 1]
-    for edge in range(len(sources)):
-        a, b = sources[edge], targets[edge]
-        node = a if a < b else b
-        larger[start[node]] = b if a < b else a
-        start[node] += 1
-
-
-@kernel
-def first_repeated_pair(start: Ints, larger: Array, seen_from: Array) -> tuple[int, int]:
-    """Return a pair of nodes joined by two edges, or (-1, -1); ``seen_from`` is -1 on entry."""
-    begin = 0
-    for node in range(len(seen_from)):
-        end = start[node]
-        for position in range(begin, end):
-            other = larger[position]
-            if seen_from[other] == node:
-                return node, other
-            seen_from[other] = node
-        begin = end
-    return -1, -1
+    for edge in edges:
+        order[start[keys[edge]]] = edge
+        start[keys[edge]] += 1

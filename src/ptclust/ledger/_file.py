@@ -2,7 +2,8 @@
 
 The log is the truth. Every entry holds a SHA-256 digest over itself and the entry before it;
 ``head`` counts the entries and holds the last digest, ``account`` the running sums. ``replay``
-reads the log from the start and refuses a file in which anything of this does not agree.
+reads the log from the start and refuses a file in which anything of this does not agree; whatever
+a ledger says or writes, it does so after a replay within the same transaction.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from uuid import uuid4
 
 from ptclust._files import check_writable
@@ -215,9 +216,13 @@ def _check_kind_of_file(connection: Connection, path: Path) -> None:
 def append(
     connection: Connection, event: str, dataset: str, statement: str, amount: Amount, text: str = ""
 ) -> int:
-    """Write an entry at the end of the log; return its number."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = Entry(event, dataset, statement, amount.kind, *amount.written(), text, now)
+    """Write an entry at the end of the log; return its number.
+
+    The time is rounded down to the hour: how long a run takes from its charge to its confirmation
+    depends on the private weights.
+    """
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0).isoformat()
+    entry = Entry(event, dataset, statement, amount.kind, *amount.written(), text, hour)
     number, before = connection.execute("SELECT n_entries + 1, digest FROM head").fetchone()
     digest = entry.digest(number, before)
     values = (number, *entry, digest)
@@ -240,7 +245,75 @@ def set_spent(connection: Connection, dataset: str, spent: Amount) -> None:
     connection.execute(sql, (*spent.written(), dataset))
 
 
-def accounts_of(connection: Connection) -> dict[str, Account]:
+def refuse(path: Path, reason: str) -> NoReturn:
+    """Raise FileError for a ledger that does not agree with itself."""
+    raise FileError(f"the ledger {path} is refused, for {reason}; {_REPAIR}")
+
+
+class Log(NamedTuple):
+    """What follows from the entries of a ledger that agrees with itself."""
+
+    n_entries: int
+    digest: str
+    accounts: dict[str, Account]
+    """The accounts by dataset, in the order in which they were opened."""
+    waiting: dict[str, str | None]
+    """The dataset of every statement that was charged, None once it was released."""
+    fingerprint: bytes
+    """A SHA-256 over all entries as they were read."""
+
+
+_verified: dict[str, Log] = {}
+"""What this process verified last of each ledger, by the first digest.
+
+Entries that are still the same, by their fingerprint, are not chained and added up again: that is
+most of the work.
+"""
+
+
+def replay(connection: Connection, path: Path) -> Log:
+    """Return what follows from a ledger that agrees with itself; FileError otherwise."""
+    heads = connection.execute("SELECT ledger, n_entries, digest FROM head").fetchall()
+    if len(heads) != 1:
+        refuse(path, "its head is missing")
+    ledger, n_entries, last = heads[0]
+    first = _first_digest(ledger)
+    rows = connection.execute("SELECT * FROM entry ORDER BY number").fetchall()
+    nothing = Log(0, first, {}, {}, hashlib.sha256().digest())
+    start = _verified.get(first, nothing)
+    seen = hashlib.sha256(_as_bytes(rows[: start.n_entries]))
+    if seen.digest() != start.fingerprint:
+        start, seen = nothing, hashlib.sha256()
+    digest, accounts, waiting = start.digest, dict(start.accounts), dict(start.waiting)
+    new = rows[start.n_entries :]
+    for number, (found, *fields, stated) in enumerate(new, start.n_entries + 1):
+        entry = Entry(*fields)
+        digest = entry.digest(number, digest)
+        if found != number or stated != digest:
+            refuse(path, f"entry {number} was changed, or an entry before it was deleted or moved")
+        if not _enter(entry, accounts, waiting):
+            refuse(path, f"entry {number} does not follow from those before it")
+    if (len(rows), digest) != (n_entries, last):
+        refuse(path, f"its head counts {n_entries} entries and there are {len(rows)} that fit it")
+    if _sums(connection) != accounts:
+        refuse(path, "its accounts are not the sums of its entries")
+    seen.update(_as_bytes(new))
+    _verified[first] = log = Log(len(rows), digest, accounts, waiting, seen.digest())
+    return log
+
+
+def _as_bytes(rows: list[tuple[Any, ...]]) -> bytes:
+    return "".join(map(repr, rows)).encode()
+
+
+def check_pages(connection: Connection, path: Path) -> None:
+    """Let SQLite look for damage in all of the file, also where nothing is read from."""
+    problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if problems != [("ok",)]:
+        refuse(path, f"SQLite finds it damaged ({problems[0][0]})")
+
+
+def _sums(connection: Connection) -> dict[str, Account]:
     """Return the accounts by dataset, in the order in which they were opened."""
     rows = connection.execute(
         "SELECT dataset, kind, total, total_delta, spent, spent_delta, n_charges FROM account "
@@ -250,38 +323,6 @@ def accounts_of(connection: Connection) -> dict[str, Account]:
         name: Account(name, Amount.read(kind, *numbers[:2]), Amount.read(kind, *numbers[2:]), count)
         for name, kind, *numbers, count in rows
     }
-
-
-def refuse(path: Path, reason: str) -> NoReturn:
-    """Raise FileError for a ledger that does not agree with itself."""
-    raise FileError(f"the ledger {path} is refused, for {reason}; {_REPAIR}")
-
-
-def replay(connection: Connection, path: Path) -> int:
-    """Return the number of entries of a ledger that agrees with itself; FileError otherwise."""
-    problems = connection.execute("PRAGMA integrity_check(1)").fetchall()
-    if problems != [("ok",)]:
-        refuse(path, f"SQLite finds it damaged ({problems[0][0]})")
-    heads = connection.execute("SELECT ledger, n_entries, digest FROM head").fetchall()
-    if len(heads) != 1:
-        refuse(path, "its head is missing")
-    ledger, n_entries, last = heads[0]
-    digest, number = _first_digest(ledger), 0
-    accounts: dict[str, Account] = {}
-    waiting: dict[str, str | None] = {}
-    for found, *fields, stated in connection.execute("SELECT * FROM entry ORDER BY number"):
-        number += 1
-        entry = Entry(*fields)
-        digest = entry.digest(number, digest)
-        if found != number or stated != digest:
-            refuse(path, f"entry {number} was changed, or an entry before it was deleted or moved")
-        if not _enter(entry, accounts, waiting):
-            refuse(path, f"entry {number} does not follow from those before it")
-    if (number, digest) != (n_entries, last):
-        refuse(path, f"its head counts {n_entries} entries and there are {number} that fit it")
-    if accounts_of(connection) != accounts:
-        refuse(path, "its accounts are not the sums of its entries")
-    return number
 
 
 def _enter(entry: Entry, accounts: dict[str, Account], waiting: dict[str, str | None]) -> bool:

@@ -7,11 +7,13 @@ adds up what they cost, and refuses what the total does not cover before any noi
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any, Self
 
+from ptclust._traces import shown_half_built
 from ptclust.errors import BudgetError, InputError, PtclustError, UsageError, warn_of_privacy
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
@@ -20,6 +22,10 @@ from ptclust.privacy.statement import _checks as check
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1000
+#: Letters and marks that show nothing: fillers, the blank of Braille, variation selectors.
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Charge:
         return vars(self) | {"amount": self.amount.to_dict()}
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Ledger:
     """A file that adds up what releases cost; make one with :meth:`create`, or :meth:`open` one.
@@ -49,9 +56,10 @@ class Ledger:
     Notes
     -----
     *Privacy.* A charge is on the disk before ``charge`` returns, and what has to be checked before
-    it is checked while no other process can charge: no budget is spent twice, and a process that
-    dies at any instant loses budget at worst. The file holds public numbers and words only: nothing
-    in it depends on a private weight.
+    it, all entries included, is checked while no other process can charge: no budget is spent
+    twice, and a process that dies at any instant loses budget at worst. The file holds public
+    numbers and words only: nothing in it depends on a private weight, but for how many hours lie
+    between a charge and its confirmation.
 
     Examples
     --------
@@ -91,16 +99,19 @@ class Ledger:
         """Open the account of a dataset with a total that is never changed.
 
         The kind of the total is the currency of all charges: pure epsilon, (epsilon, delta), or rho
-        of zCDP. UsageError if the name is taken, empty, too long, or more than a line.
+        of zCDP. UsageError if the name is taken, empty, too long, more than a line, holds what
+        cannot be seen, or looks like a name that is there. It is kept in Unicode's form NFC.
         """
-        name = _line("the name of a dataset", dataset, _LONGEST_NAME)
+        name = _dataset_name(dataset)
         amount = Amount.of(_as_budget("total", total))
         with file.transaction(self.path, write=True) as connection:
-            if name in file.accounts_of(connection):
-                raise UsageError(
-                    f"dataset {name!r} is there already, and its total is never changed; choose "
-                    "another name"
-                )
+            for other in file.replay(connection, self.path).accounts:
+                if _look(other) == _look(name):
+                    alike = "" if other == name else f", which looks like {name!r},"
+                    raise UsageError(
+                        f"dataset {other!r}{alike} is there already, and its total is never "
+                        "changed; choose another name"
+                    )
             number = file.append(connection, "dataset", name, "", amount)
             file.open_account(connection, name, number, amount)
 
@@ -132,40 +143,50 @@ class Ledger:
         _check_statement(statement_id)
         _line("description", description, _LONGEST_DESCRIPTION, empty=True)
         with file.transaction(self.path, write=True) as connection:
-            account, amount = _priced(connection, dataset, guarantee, zcdp)
-            if _event(connection, statement_id, "charge"):
+            log = file.replay(connection, self.path)
+            account, amount = _priced(log, dataset, guarantee, zcdp)
+            if statement_id in log.waiting:
                 raise UsageError(f"statement {statement_id} was charged already; use a new one")
-            file.append(connection, "charge", dataset, statement_id, amount, description)
-            file.set_spent(connection, dataset, account.spent)
+            name = account.dataset
+            file.append(connection, "charge", name, statement_id, amount, description)
+            file.set_spent(connection, name, account.spent)
         return account
 
     def preview(self, dataset: str, guarantee: Budget, *, zcdp: Budget | None = None) -> Account:
         """Return the account after a charge, or raise what it would raise; charge nothing."""
-        with file.transaction(self.path) as connection:
-            return _priced(connection, dataset, guarantee, zcdp)[0]
+        return _priced(self._log(), dataset, guarantee, zcdp)[0]
 
     def confirm(self, statement_id: str) -> None:
         """Note that the release of a charge was handed over; UsageError unless it was due."""
         _check_statement(statement_id)
         with file.transaction(self.path, write=True) as connection:
-            found = _event(connection, statement_id, "charge")
-            if found is None:
+            log = file.replay(connection, self.path)
+            if statement_id not in log.waiting:
                 raise UsageError(f"statement {statement_id} was never charged to this ledger")
-            if _event(connection, statement_id, "released"):
+            dataset = log.waiting[statement_id]
+            if dataset is None:
                 raise UsageError(f"statement {statement_id} was confirmed before")
-            dataset, kind = found
-            file.append(connection, "released", dataset, statement_id, Amount(kind))
+            nothing = Amount(log.accounts[dataset].total.kind)
+            file.append(connection, "released", dataset, statement_id, nothing)
+
+    def account(self, dataset: str) -> Account:
+        """Return the account of a dataset; UsageError if there is none of this name."""
+        return _account(self._log(), dataset)
 
     def status(self) -> tuple[Account, ...]:
         """Return the account of every dataset, in the order in which they were added."""
+        return tuple(self._log().accounts.values())
+
+    def _log(self) -> file.Log:
         with file.transaction(self.path) as connection:
-            return tuple(file.accounts_of(connection).values())
+            return file.replay(connection, self.path)
 
     def history(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all charges, or those of one dataset, in their order."""
         with file.transaction(self.path) as connection:
+            log = file.replay(connection, self.path)
             if dataset is not None:
-                _account(connection, dataset)
+                dataset = _account(log, dataset).dataset
             rows = connection.execute("SELECT * FROM entry ORDER BY number").fetchall()
         entries = [file.Entry(*fields) for _, *fields, _ in rows]
         released = {entry.statement for entry in entries if entry.event == "released"}
@@ -190,7 +211,8 @@ class Ledger:
         ledger where only the curator writes.
         """
         with file.transaction(self.path) as connection:
-            return file.replay(connection, self.path)
+            file.check_pages(connection, self.path)
+            return file.replay(connection, self.path).n_entries
 
     def __enter__(self) -> Self:
         return self
@@ -199,6 +221,7 @@ class Ledger:
         """Nothing is held between two calls, so there is nothing to close."""
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Payment:
     """Who pays for releases: a dataset of a ledger, or nobody.
@@ -259,7 +282,7 @@ class Payment:
         """The account as it is now."""
         if self.ledger is None:
             return None
-        return next(each for each in self.ledger.status() if each.dataset == self.dataset)
+        return self.ledger.account(self.dataset)
 
 
 def _zcdp_of(spent: Budget) -> Budget | None:
@@ -268,14 +291,14 @@ def _zcdp_of(spent: Budget) -> Budget | None:
 
 
 def _priced(
-    connection: Connection, dataset: str, guarantee: Budget, zcdp: Budget | None
+    log: file.Log, dataset: str, guarantee: Budget, zcdp: Budget | None
 ) -> tuple[Account, Amount]:
     """Return the account after a release, and its price; BudgetError if it cannot be paid."""
     spends = _as_budget("guarantee", guarantee)
     rho = None if zcdp is None else _as_budget("zcdp", zcdp)
     if rho is not None and rho.kind != "zcdp":
         raise UsageError(f"zcdp must be a Budget.zcdp, not {rho!r}")
-    before = _account(connection, dataset)
+    before = _account(log, dataset)
     amount = price(before.total.kind, spends, rho)
     after = before.after(amount)
     if not after.spent.fits_in(after.total):
@@ -295,18 +318,43 @@ def _remedy(left: Amount, asked: Amount) -> str:
     return " Ask for no more than is left." if left.amount > 0 else " Its budget is used up."
 
 
-def _account(connection: Connection, dataset: str) -> Account:
-    accounts = file.accounts_of(connection)
-    if not isinstance(dataset, str) or dataset not in accounts:
-        names = ", ".join(map(repr, accounts)) or "none yet"
-        raise UsageError(f"the ledger has no dataset {dataset!r}; it has: {names}")
-    return accounts[dataset]
+def _account(log: file.Log, dataset: str) -> Account:
+    """Return the account of this very name, or of its form NFC."""
+    if isinstance(dataset, str):
+        for name in (dataset, unicodedata.normalize("NFC", dataset)):
+            if name in log.accounts:
+                return log.accounts[name]
+    names = ", ".join(map(repr, log.accounts)) or "none yet"
+    raise UsageError(f"the ledger has no dataset {dataset!r}; it has: {names}")
 
 
-def _event(connection: Connection, statement_id: str, event: str) -> tuple[Any, ...] | None:
-    sql = "SELECT dataset, kind FROM entry WHERE statement = ? AND event = ? AND event <> 'dataset'"
-    found: tuple[Any, ...] | None = connection.execute(sql, (statement_id, event)).fetchone()
-    return found
+def _dataset_name(value: object) -> str:
+    """Return a name in the form NFC; UsageError if not all of it can be seen."""
+    what = "the name of a dataset"
+    name = unicodedata.normalize("NFC", _line(what, value, _LONGEST_NAME))
+    if char := next(filter(_is_unseen, name), ""):
+        called = f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
+        raise UsageError(f"{what} holds {called}, which cannot be seen; leave it out")
+    if name != " ".join(name.split()):
+        raise UsageError(f"{what} begins or ends with a space, or has two in a row; leave them out")
+    return name
+
+
+def _is_unseen(char: str) -> bool:
+    """Return whether a character shows nothing of its own; the usual space does."""
+    kind = unicodedata.category(char)
+    return (kind[0] in "CZ" and char != " ") or _IGNORED.match(char) is not None
+
+
+def _look(name: str) -> str:
+    """Return what two names that look the same have in common.
+
+    >>> _look("survey\u200b") == _look(" survey") == "survey"
+    True
+    """
+    compatible = unicodedata.normalize("NFKC", name)
+    seen = (char for char in compatible if char.isspace() or not _is_unseen(char))
+    return " ".join("".join(seen).split())
 
 
 def _as_budget(name: str, value: object) -> Budget:

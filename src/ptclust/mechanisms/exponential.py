@@ -1,7 +1,8 @@
 """Spanning trees by steps of the Exponential mechanism: the exponent that a budget affords.
 
 A step selects r among candidates with probability proportional to exp(-c w(r)): the utility is
-u_G(w, r) = -|w(r) - min w| of the paper, whose minimum cancels. Between neighbours the exponents of
+u_G(w, r) = -|w(r) - min w| of the paper, whose minimum cancels. For similarities w is minus the
+weight: no bound on them is needed, as any shift cancels. Between neighbours the exponents of
 two candidates differ by at most c times ``Sensitivity.spread``, and so does the range of the
 privacy loss: the step is beta-DP and beta^2/8-zCDP (bounded range; Cesar and Rogers 2021). A tree
 takes k adaptive steps, and as they choose k different edges, together they are k c
@@ -26,7 +27,7 @@ from ptclust.mechanisms._urn_kernel import GRID
 from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import NO_NOISE, least_noise
+from ptclust.privacy.noise import NO_NOISE, least_noise, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -193,13 +194,31 @@ class SpanningTreeMechanism(Mechanism):
         edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
         report, noise = counting(len(edges), progress), calibration.weights
         noisy_weights = add_noise(graph.weights[edges], noise, stream=stream, progress=report)
-        tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges)
+        tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges, kind=graph.kind)
         return Published(self.name, noise, tree)
 
     def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Draw the tree alone."""
         edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
-        return Tree(graph.topology.restricted_to(edges), edge_ids=edges)
+        return Tree(graph.topology.restricted_to(edges), edge_ids=edges, kind=graph.kind)
+
+    def recalibrate(
+        self, published: Published, sensitivity: Sensitivity, stated: tuple[MechanismUse, ...]
+    ) -> Calibration | None:
+        """Return what as many steps as the tree has edges, and the noise on its weights, spend.
+
+        The exponent is taken from the statement: one draw does not show it.
+        """
+        on_weights = spent_by(published.noise, sensitivity)
+        exponent = stated[0].parameters.get("exponent") if stated else None
+        if on_weights is None or not exponent:
+            return None
+        n_steps, pure = published.tree.n_edges, on_weights.rho is None
+        spread = sensitivity.mean_spread(n_steps) if pure else sensitivity.spread
+        loss = exponent * spread + STEP_SLACK
+        on_tree = Budget.pure(n_steps * loss) if pure else Budget.zcdp(n_steps * loss**2 / 8.0)
+        tree = TreeCalibration(exponent, n_steps, on_tree, n_steps * STEP_SLACK)
+        return Calibration(self.name, tree, published.noise, on_tree + on_weights, on_weights)
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return the draw of the tree, and the release of its weights."""

@@ -26,11 +26,12 @@ class Kruskal(SpanningTreeMechanism):
 
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a spanning forest drawn in Kruskal's order."""
-        urn, factor = make_urn(graph.weights, exponent, index_dtype(graph.n_edges))
+        distances = graph.distances
+        urn, factor = make_urn(distances, exponent, index_dtype(graph.n_edges))
         forest = np.empty(graph.topology.n_tree_edges, dtype=urn.items.dtype)
         parent = np.arange(graph.n_nodes, dtype=graph.sources.dtype)
         kernel.draw_kruskal(
-            urn, graph.weights, factor, graph.sources, graph.targets, parent, stream.state, forest
+            urn, distances, factor, graph.sources, graph.targets, parent, stream.state, forest
         )
         return np.sort(forest)
 

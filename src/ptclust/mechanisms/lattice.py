@@ -15,6 +15,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
 from ptclust.errors import PtclustError, UsageError, WeightError
 from ptclust.privacy.noise import Noise, lattice_measurement
@@ -29,6 +30,7 @@ def counting(n_weights: int, progress: Callable[[str], None]) -> Callable[[int],
     return lambda done: progress(f"Noise on {n_weights:,} weights: {done:,} done")
 
 
+@leaves_no_trace
 def add_noise(
     values: ArrayLike,
     noise: Noise,

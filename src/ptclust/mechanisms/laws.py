@@ -27,11 +27,15 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SmallGraph:
-    """A connected graph of a few nodes."""
+    """A connected graph of a few nodes; its edges are put in order, as those of a Graph are."""
 
     name: str
     n_nodes: int
-    edges: tuple[tuple[int, int], ...]
+    edges: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(tuple(sorted(edge)) for edge in self.edges))
+        object.__setattr__(self, "edges", ordered)
 
 
 GRAPHS = {
@@ -39,7 +43,7 @@ GRAPHS = {
     for graph in (
         SmallGraph("K3", 3, ((0, 1), (0, 2), (1, 2))),
         SmallGraph("K4", 4, ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))),
-        SmallGraph("square with a diagonal", 4, ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2))),
+        SmallGraph("square with a diagonal", 4, ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3))),
         SmallGraph("triangle with a tail", 4, ((0, 1), (0, 2), (1, 2), (2, 3))),
         SmallGraph("K5", 5, tuple((a, b) for a in range(5) for b in range(a + 1, 5))),
     )

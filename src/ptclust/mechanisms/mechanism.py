@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ptclust._registry import Registry
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
@@ -81,6 +82,10 @@ class Mechanism(ABC):
     norm: ClassVar[Literal["l1", "l2", "linf"]]  # of the neighbours that suit it best
     clusterer: ClassVar[str | None] = None  # what ``auto`` means after it, if it is special
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        leaves_no_trace(cls)
+
     @abstractmethod
     def calibrate(
         self,
@@ -140,6 +145,19 @@ class Mechanism(ABC):
         Where the tree is post-processing of noisy weights there is none.
         """
         return ()
+
+    def recalibrate(
+        self,
+        published: Published,  # noqa: ARG002
+        sensitivity: Sensitivity,  # noqa: ARG002
+        stated: tuple[MechanismUse, ...],  # noqa: ARG002
+    ) -> Calibration | None:
+        """Return the calibration that published values show, and what it truly spends.
+
+        With it the claim of a release is checked when it is loaded. ``stated`` are the uses of the
+        statement, for parameters that the values do not show. None if it cannot be told.
+        """
+        return None
 
     @abstractmethod
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:

@@ -61,15 +61,15 @@ class Pamst(SpanningTreeMechanism):
 
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
-        n_nodes, n_arcs = graph.n_nodes, 2 * graph.n_edges
+        distances, n_nodes, n_arcs = graph.distances, graph.n_nodes, 2 * graph.n_edges
         edge_dtype = index_dtype(graph.n_edges)
         arc_dtype = np.dtype([("node", graph.sources.dtype), ("edge", edge_dtype)])
         start, arcs = np.zeros(n_nodes + 1, dtype=index_dtype(n_arcs)), np.empty(n_arcs, arc_dtype)
         kernel.group_arcs(graph.sources, graph.targets, start, arcs)
-        urn, factor = make_urn(graph.weights, exponent, arc_dtype)
+        urn, factor = make_urn(distances, exponent, arc_dtype)
         forest = np.empty(graph.topology.n_tree_edges, dtype=edge_dtype)
         roots = np.arange(n_nodes, dtype=graph.sources.dtype)
-        kernel.draw_pamst(urn, graph.weights, factor, start, arcs, roots, stream.state, forest)
+        kernel.draw_pamst(urn, distances, factor, start, arcs, roots, stream.state, forest)
         return np.sort(forest)
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 
-from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.graph.topology import Topology, WeightedGraph, as_distances
 from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import least_noise
+from ptclust.privacy.noise import least_noise, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -54,14 +54,27 @@ class PerturbationMechanism(Mechanism):
         """Publish all weights with noise. The minimum spanning tree of them is post-processing."""
         report, noise = counting(graph.n_edges, progress), calibration.weights
         noisy = add_noise(graph.weights, noise, stream=stream, progress=report)
-        edges = minimum_spanning_edges(graph.sources, graph.targets, noisy, graph.n_nodes)
-        tree = Tree(graph.topology.restricted_to(edges), noisy[edges], edges)
+        distances = as_distances(noisy, graph.kind)
+        edges = minimum_spanning_edges(graph.sources, graph.targets, distances, graph.n_nodes)
+        tree = Tree(graph.topology.restricted_to(edges), noisy[edges], edges, kind=graph.kind)
         return Published(self.name, noise, tree, graph.topology, noisy)
 
     def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Publish the topology of the minimum spanning tree of the noisy weights."""
         tree = self.draw(graph, calibration, stream).tree
-        return Tree(tree.topology, edge_ids=tree.edge_ids)
+        return Tree(tree.topology, edge_ids=tree.edge_ids, kind=tree.kind)
+
+    def recalibrate(
+        self,
+        published: Published,
+        sensitivity: Sensitivity,
+        stated: tuple[MechanismUse, ...],  # noqa: ARG002
+    ) -> Calibration | None:
+        """Return what the noise on all weights spends."""
+        spent = spent_by(published.noise, sensitivity)
+        if spent is None:
+            return None
+        return Calibration(self.name, None, published.noise, spent, spent)
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return the release of all weights."""

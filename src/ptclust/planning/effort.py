@@ -111,7 +111,7 @@ def fitted_effort(
     chosen = next(fitting, ladder[-1])
     left_out = []
     if missing := ", ".join(f"{size:,}" for size in usual_sizes if size not in chosen.sizes):
-        left_out.append(f"clusters of {missing} nodes, for the graph is large (sizes=, --sizes)")
+        left_out.append(f"clusters of {missing} nodes, for the graph is large (sizes=)")
     if epsilons is None and not chosen.refined:
         tried = ", ".join(f"{epsilon:g}" for epsilon in chosen.epsilons)
         why = "for the graph is large: the first that shows clusters may lie between them"

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ptclust._registry import AUTO
+from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.privacy._numbers import exact
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
 
+LARGE_EPSILON = 10.0
+LARGE_DELTA = 1e-4
+
 Bounds = tuple[float, float]
 CalibrationRule = Literal["sound", "published"]  # noise scales of the proofs, or of the paper
 
 
+@shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """What is asked of a release, in public numbers: the parameters of `plan`, checked once."""
@@ -32,7 +38,7 @@ class PlanRequest:
     split: float | Fraction | None = None
     clusterer: str = AUTO
     calibration: CalibrationRule = "sound"
-    weight_range: Bounds | None = None
+    clip: Bounds | None = None
 
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 - refuses what is no budget
@@ -44,7 +50,24 @@ class PlanRequest:
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
             raise UsageError("calibration='published' halves epsilon for the tree: leave split out")
-        object.__setattr__(self, "weight_range", check_range(self.weight_range))
+        object.__setattr__(self, "clip", check_range(self.clip))
+        self._check_spacing()
+
+    @property
+    def bounds(self) -> Bounds:
+        """Public bounds that weights are moved into before a mechanism sees them."""
+        largest = self.sensitivity.largest_weight
+        return (-largest, largest) if self.clip is None else self.clip
+
+    def _check_spacing(self) -> None:
+        """Refuse weights so large that floats are too far apart for what is to be protected."""
+        largest, size = self.sensitivity.largest_weight, max(map(abs, self.bounds))
+        if size > largest:
+            raise UsageError(
+                f"at weights of {size:g} floats lie so far apart that a change of "
+                f"{self.sensitivity.largest_change:g} is lost or grows in rounding; give clip= "
+                f"within {-largest:g} and {largest:g}, or count in larger units"
+            )
 
     @cached_property
     def budget(self) -> Budget:
@@ -67,6 +90,7 @@ class PlanRequest:
         return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Plan:
     """All mechanisms that the budget affords, calibrated, and the one that is chosen."""
@@ -96,9 +120,27 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to think about before spending."""
-        if self.request.weight_range is None:
+        return (*self._weak_promises(), *self.noise_warnings)
+
+    def _weak_promises(self) -> Iterator[str]:
+        epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
+        if epsilon > LARGE_EPSILON:
+            yield (
+                f"epsilon = {epsilon:g} promises next to nothing: e^{epsilon:g} is the factor by "
+                f"which one unit may change any probability; stay below {LARGE_EPSILON:g}, better 1"
+            )
+        if delta > LARGE_DELTA or delta * self.n_nodes > 1:
+            yield (
+                f"delta = {delta:g} is large: with that probability all may be given away of "
+                "somebody; take far less than one over the number of people, such as 1e-6 or less"
+            )
+
+    @property
+    def noise_warnings(self) -> tuple[str, ...]:
+        """Whether the noise drowns the weights."""
+        if self.request.clip is None:
             return ()
-        width = self.request.weight_range[1] - self.request.weight_range[0]
+        width = self.request.clip[1] - self.request.clip[0]
         if min(self.chosen.noise, self.chosen.visible_gap) <= width:
             return ()
         return (
@@ -108,17 +150,26 @@ class Plan:
         )
 
     def statement(
-        self, *, reproducible: bool, privacy_unit: str | None = None, clip: Bounds | None = None
+        self,
+        *,
+        reproducible: bool,
+        privacy_unit: str | None = None,
+        kind: Kind = "distance",
+        merge: str | None = None,
     ) -> PrivacyStatement:
-        """Return what a release made by this plan guarantees."""
+        """Return what a release made by this plan guarantees.
+
+        ``kind`` and ``merge`` are those of the graph: what its weights are, and how rows between
+        the same two nodes became one.
+        """
         chosen, request = self.chosen, self.request
         caveats = list(self.warnings)
         if chosen.tree is not None and chosen.tree.exponent > 0:
             bound = f"beyond {chosen.tree.largest_weight:.3g} in size look like that bound"
             caveats.append(f"to the draw of the tree, weights {bound}")
-        if clip is not None:
-            low, high = clip
-            caveats.append(f"weights were clipped to the public bounds {low:g} and {high:g} first")
+        if request.clip is None:
+            bound = f"beyond {request.bounds[1]:.3g} in size were moved to that bound first"
+            caveats.append(f"weights {bound}, where floats lie too far apart for the sensitivity")
         return PrivacyStatement.of(
             chosen.spent,
             request.sensitivity,
@@ -126,6 +177,9 @@ class Plan:
             mechanisms=self.mechanism.uses(chosen),
             randomness="reproducible" if reproducible else "secure",
             privacy_unit=privacy_unit or "",
+            kind=kind,
+            merge=merge,
+            clip=request.clip,
             numerical_slack=chosen.slack,
             caveats=tuple(caveats),
         )
@@ -174,6 +228,7 @@ class Plan:
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
 
 
+@leaves_no_trace
 def plan(
     topology: Topology,
     *,
@@ -184,7 +239,7 @@ def plan(
     split: float | Fraction | None = None,
     clusterer: str = AUTO,
     calibration: CalibrationRule = "sound",
-    weight_range: Bounds | None = None,
+    clip: Bounds | None = None,
 ) -> Plan:
     """Return every mechanism that fits the budget, with its noise, and the one that would be used.
 
@@ -207,9 +262,11 @@ def plan(
         A name in ``CLUSTERERS.names``, or "auto"; one that averages over edges bears more noise.
     calibration : {"sound", "published"}
         The paper's printed scales spend more than the paper claims; the plan says how much.
-    weight_range : pair of float, optional
-        Public bounds of the weights, to warn of noise that drowns them, and to keep all of them
-        apart in the tree where the sensitivity is tiny.
+    clip : pair of float, optional
+        Public bounds; weights outside are moved to the nearer one. They also serve to warn of noise
+        that drowns the weights, and to keep all of them apart in the tree where the sensitivity is
+        tiny. Without them, weights are moved within the largest floats that are close enough
+        together for the sensitivity.
 
     Examples
     --------
@@ -230,11 +287,12 @@ def plan(
         split=split,
         clusterer=clusterer,
         calibration=calibration,
-        weight_range=weight_range,
+        clip=clip,
     )
     return make_plan(topology, request)
 
 
+@leaves_no_trace
 def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     """Return the plan for a request; UsageError if no mechanism fits it."""
     found, problems = [], []
@@ -268,7 +326,7 @@ def _calibrate(mechanism: Mechanism, topology: Topology, request: PlanRequest) -
         request.sensitivity,
         request.budget,
         split=request.split,  # type: ignore[arg-type]  # made exact when the request was made
-        largest_weight=max(map(abs, request.weight_range or (0.0,))),
+        largest_weight=max(map(abs, request.clip or (0.0,))),
     )
 
 

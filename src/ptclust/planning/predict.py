@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from ptclust._registry import AUTO
+from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import CLUSTERERS
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology
@@ -19,6 +20,7 @@ from ptclust.planning.simulation import Simulation
 from ptclust.privacy import Sensitivity
 
 
+@leaves_no_trace
 def predict(
     topology: Topology,
     *,
@@ -27,7 +29,7 @@ def predict(
     sizes: Sequence[int] | None = None,
     epsilons: Sequence[float] | None = None,
     planned: float | Fraction | None = None,
-    weight_range: tuple[float, float] | None = None,
+    clip: tuple[float, float] | None = None,
     contrast: float = 1.0,
     mechanism: str = AUTO,
     split: float | Fraction | None = None,
@@ -58,7 +60,7 @@ def predict(
         clusters and the first that does, until steps are of 1, 1.5, 2, 3, 5, 7, 10.
     planned : float, optional
         An epsilon to try as well: the one that is to be spent.
-    weight_range : pair of float, optional
+    clip : pair of float, optional
         Public bounds of the weights. Without them, weights are taken to lie in 0 to 1, and the
         prediction says so.
     contrast : float, default 1
@@ -105,7 +107,7 @@ def predict(
         split=split,
         clusterer=clusterer,
         calibration=calibration,
-        weight_range=weight_range,
+        clip=clip,
     )
     _check(contrast, repetitions, random_state)
     given_sizes = None if sizes is None else limits.check_sizes(sizes, topology)
@@ -140,7 +142,7 @@ def predict(
         n_edges=topology.n_edges,
         sensitivity=sensitivity,
         delta=float(delta),
-        weight_range=request.weight_range,
+        weight_range=request.clip,
         contrast=float(contrast),
         repetitions=effort.repetitions,
         planned=exactly,

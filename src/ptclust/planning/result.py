@@ -123,7 +123,7 @@ class Prediction:
         if self.weight_range is None:
             lines += [
                 "No range of the weights was declared: they are taken to lie in 0 to 1, and if",
-                "yours do not, all epsilons are wrong. Declare it (--weight-range, weight_range=).",
+                "yours do not, all epsilons are wrong. Declare it (clip=).",
             ]
         lines.append("")
         if self.curves:

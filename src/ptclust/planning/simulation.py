@@ -32,7 +32,7 @@ class Simulation:
     @property
     def weight_range(self) -> tuple[float, float]:
         """Where made-up weights lie: as declared, or in 0 to 1."""
-        return self.request.weight_range or (0.0, 1.0)
+        return self.request.clip or (0.0, 1.0)
 
     def plan(self, epsilon: float) -> Plan:
         """Return the plan that the real release would follow."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from ptclust._traces import shown_half_built
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Number, exact, exact_positive, float_down, float_up, words
 
@@ -20,6 +21,7 @@ _REMEDY: dict[Unit, str] = {
 }
 
 
+@shown_half_built
 @dataclass(frozen=True, repr=False)
 class Budget:
     """An amount of privacy loss, exactly: pure epsilon, (epsilon, delta), or rho of zCDP.

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ptclust._traces import shown_half_built
 from ptclust._types import Floats
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Number, exact_positive, exponent_below, float_up, root_up
@@ -32,6 +33,7 @@ _FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise look
 _FINEST = -1074  # the exponent of the smallest float
 
 
+@shown_half_built
 @dataclass(frozen=True)
 class Noise:
     """Independent noise for ``n_values`` numbers, on the lattice of multiples of 2^granularity.

@@ -10,10 +10,12 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ptclust._traces import shown_half_built
 from ptclust.errors import UsageError
 from ptclust.privacy._chacha_kernel import fill_words, new_state
 
 
+@shown_half_built
 class RandomStream:
     """A stream of random words: ChaCha20 (RFC 8439) under a key from the system, or from a seed.
 

@@ -100,6 +100,16 @@ class Sensitivity:
         return min(self.to_dict().values())
 
     @property
+    def largest_weight(self) -> float:
+        """The size of weights up to which the spacing of floats is below 1/256 of any change.
+
+        >>> Sensitivity(l1=1.0).largest_weight == 2.0**45
+        True
+        """
+        exponent = math.frexp(self.largest_change)[1] - 1
+        return math.ldexp(1.0, min(exponent + sys.float_info.mant_dig - 8, 1023))
+
+    @property
     def spread(self) -> float:
         """Bound on the difference between the changes of two edges: min(2 linf, l1, sqrt(2) l2).
 

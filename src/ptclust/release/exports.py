@@ -6,7 +6,6 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 from xml.sax.saxutils import quoteattr
 
 from ptclust._files import written_at_once
@@ -26,20 +25,17 @@ _HEAD = """\
 _TAIL = "  </graph>\n</graphml>\n"
 
 
-def write_table(release: Release, path: Path, kind: Literal["csv", "parquet"]) -> None:
+def write_parquet(release: Release, path: Path) -> None:
     """Write ``node`` and ``label``; names of mixed or unusual types are written as text."""
     import polars as pl
 
     table = release.to_dataframe()
     if table.schema["node"] == pl.Object:
         table = table.with_columns(pl.Series("node", list(map(str, release.names.tolist()))))
+    content = io.BytesIO()  # not straight to the file: polars words a full disk as damage
+    table.write_parquet(content)
     with written_at_once(path) as temporary:
-        if kind == "csv":
-            table.write_csv(temporary)
-        else:
-            content = io.BytesIO()  # not straight to the file: polars words a full disk as damage
-            table.write_parquet(content)
-            temporary.write_bytes(content.getbuffer())
+        temporary.write_bytes(content.getbuffer())
 
 
 def write_graphml(release: Release, path: Path) -> None:

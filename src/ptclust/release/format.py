@@ -2,9 +2,10 @@
 
 ::
 
-    {"format": "ptclust-release", "version": 1,
+    {"format": "ptclust-release", "version": 2,
      "statement":  {...},
      "nodes":      {"count": n, "names": null | [...], "names_written_as_text": bool},
+     "kind":       "distance" | "similarity",
      "mechanism":  name, "noise": {"distribution", "scale", "granularity", "n_values"},
      "tree":       {"sources": A, "targets": A, "edge_ids": A, "noisy_weights": A},
      "graph":      null | {"sources": A, "targets": A, "noisy_weights": A},
@@ -38,16 +39,17 @@ from ptclust._types import Array
 from ptclust.clustering.clusterer import Clustering, Cuts
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Topology, check_kind
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
+from ptclust.release.claims import check_claim
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
 FORMAT = "ptclust-release"
-VERSION = 1
+VERSION = 2
 
 _NUMBERS = ("dbcvi", "shift", "scale", "min_cluster_size", "clusterer")
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -59,7 +61,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
-_SECTIONS = ("format", "version", "statement", "mechanism", *_FIELDS, "digest")
+_SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
 
 
 class BrokenError(Exception):
@@ -74,6 +76,7 @@ def encode(release: Release) -> bytes:
         "version": VERSION,
         "statement": release.statement.to_dict(),
         "nodes": _encode_nodes(release),
+        "kind": release.kind,
         "mechanism": published.mechanism,
         "noise": release.weight_noise.to_dict(),
         "tree": _encode_edges(tree, tree.weights, edge_ids=tree.edge_ids),
@@ -98,7 +101,9 @@ def decode(path: Path) -> Release:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     try:
         with np.errstate(all="ignore"):  # what overflows is no valid weight, and is refused as such
-            return _release(_parsed(content))
+            release = _release(_parsed(content))
+            check_claim(release)
+            return release
     except BrokenError as error:
         raise FileError(f"{path} {error}") from None
     except (InputError, UsageError) as error:
@@ -123,9 +128,12 @@ def _parsed(content: bytes) -> dict[str, Any]:
     if type(version) is int and version > VERSION:
         known = f"this ptclust reads version {VERSION}; install a newer ptclust"
         raise BrokenError(f"is a release of version {version}, and {known}")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise InputError(f"version must be {VERSION}")
-    _check_fields("the file", document, _SECTIONS)
+    before_kinds = ("kind",) if version == 1 else ()
+    _check_fields(
+        "the file", document, tuple(name for name in _SECTIONS if name not in before_kinds)
+    )
     if document["digest"] != _digest(document):
         raise BrokenError(
             "is damaged or was changed after it was written: its content does not match its "
@@ -150,7 +158,9 @@ def _release(document: dict[str, Any]) -> Release:
         return Topology(sources, targets, n_nodes=count, names=names), weights
 
     whole = () if document["graph"] is None else edges("graph")
-    tree = Tree(*edges("tree"), _array(document, "tree", "edge_ids", _INTEGERS))
+    kind = document.get("kind", "distance")
+    check_kind(kind)
+    tree = Tree(*edges("tree"), _array(document, "tree", "edge_ids", _INTEGERS), kind=kind)
     mechanism = MECHANISMS[document["mechanism"]].name
     published = Published(mechanism, Noise.from_dict(document["noise"]), tree, *whole)
     return Release(published=published, statement=statement, clustering=found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest
-from ptclust.errors import FileError, InputError
-from ptclust.graph.topology import Topology
+from ptclust.errors import InputError
+from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
@@ -24,6 +26,7 @@ from ptclust.published import Published
 from ptclust.trees.tree import Tree
 
 
+@leaves_no_trace
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release:
     """Everything that is published of a private clustering; immutable.
@@ -56,6 +59,11 @@ class Release:
             part = getattr(self, name)
             if not isinstance(part, kind):
                 raise InputError(f"{name} must be a {kind.__name__}, not {type(part).__name__}")
+        if self.published.kind != self.statement.kind:
+            raise InputError(
+                f"the statement is about a {self.statement.kind}, and the published weights are of "
+                f"kind {self.published.kind!r}"
+            )
         if self.clustering is not None:
             checked = check_clustering(self.clustering, self.published.tree)
             object.__setattr__(self, "clustering", checked)
@@ -64,6 +72,11 @@ class Release:
     def tree(self) -> Tree:
         """The published tree with its noisy weights as released, before shift and scale."""
         return self.published.tree
+
+    @property
+    def kind(self) -> Kind:
+        """What the weights are: of distances a small one means close, of similarities a large."""
+        return self.published.kind
 
     @property
     def topology(self) -> Topology:
@@ -115,6 +128,20 @@ class Release:
         """Number of nodes in no cluster."""
         return int(np.count_nonzero(self.labels < 0))
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to try if the clusters say little: all nodes in one, or most of them alone.
+
+        Empty otherwise, and without a clustering.
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but this release is read.
+        """
+        from ptclust.release.advice import advise
+
+        return advise(self)
+
     def recluster(
         self,
         clusterer: str = AUTO,
@@ -155,21 +182,28 @@ class Release:
         Names that are neither whole numbers nor text are written as text. The file appears complete
         or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """
-        from ptclust._files import written_at_once
+        from ptclust._files import reserved, written_at_once
         from ptclust.release.format import encode
 
-        file = Path(path)
-        if file.exists() and not file.is_dir() and not overwrite:
-            raise FileError(
-                f"{file} exists already, and a release has been paid for with privacy budget; "
-                "choose another name, or say overwrite=True if that file is not wanted any more"
-            )
-        with written_at_once(file) as temporary:
+        file, remedy = (
+            Path(path),
+            (
+                "a release has been paid for with privacy budget: choose another name, or say "
+                "overwrite=True if that file is not wanted any more"
+            ),
+        )
+        with (
+            nullcontext() if overwrite else reserved(file, remedy),
+            written_at_once(file) as temporary,
+        ):
             temporary.write_bytes(encode(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
         """Read a release that ``save`` wrote, and check all of it; FileError says what is wrong.
+
+        What its noise spends under its sensitivity is computed anew, and the statement must not
+        claim less. ``statement.taken_on_trust`` lists what no file can show.
 
         The digest in the file detects accidents and careless edits; it is no signature and proves
         nothing about the author.
@@ -182,17 +216,22 @@ class Release:
         """Return a table with the columns ``node`` and ``label``."""
         return data_frame({"node": self.names, "label": self.labels}, backend)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the columns ``node`` and ``label`` as CSV."""
-        from ptclust.release.exports import write_table
+    def to_csv(self, path: str | os.PathLike[str], *, escape_formulas: bool = True) -> None:
+        """Write the columns ``node`` and ``label`` as CSV.
 
-        write_table(self, Path(path), "csv")
+        Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+        return. With ``escape_formulas`` an apostrophe is written before names, if they are text,
+        that do; ``ptclust check`` reads them all the same.
+        """
+        from ptclust.graph.labels import write_labels
+
+        write_labels(self.names, self.labels, Path(path), escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the columns ``node`` and ``label`` as Parquet."""
-        from ptclust.release.exports import write_table
+        from ptclust.release.exports import write_parquet
 
-        write_table(self, Path(path), "parquet")
+        write_parquet(self, Path(path))
 
     def to_graphml(self, path: str | os.PathLike[str]) -> None:
         """Write the tree as GraphML: a ``label`` a node, ``weight`` and ``edge_id`` an edge."""
@@ -226,7 +265,7 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
         raise InputError(f"min_cluster_size must be a whole number of at least 1, not {size!r}")
     if not isinstance(clustering.clusterer, str) or not clustering.clusterer:
         raise InputError(f"clusterer must be a name, not {clustering.clusterer!r}")
-    clustered = (tree.weights + shift) / scale
+    clustered = (tree.distances + shift) / scale
     if not np.all((clustered > 0) & (clustered <= 1)):
         raise InputError(
             "shift and scale must bring all noisy weights of the tree into (0, 1]; make one larger"

@@ -26,6 +26,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._traces import guard_functions
 from ptclust.errors import GraphError, UsageError
 from ptclust.graph import Graph
 from ptclust.mechanisms import Calibration
@@ -476,3 +477,6 @@ def _check_counts(n_steps: int, n_edges: int) -> None:
 def _check_gamma(gamma: float) -> None:
     if not 0 < gamma < 1:
         raise UsageError(f"gamma, a probability of failure, must be between 0 and 1, not {gamma!r}")
+
+
+guard_functions(__name__)

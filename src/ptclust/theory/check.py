@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ptclust._traces import guard_functions
 from ptclust.graph import Graph
 from ptclust.graph.labels import read_labels
 from ptclust.pipeline import GraphFile
@@ -156,7 +157,7 @@ def check_file(
 ) -> Check:
     """Check the clusters that a table gives for the graph in a file, planned as requested."""
     progress(f"Reading {file.path.name}")
-    graph = file.read()
+    graph = file.read().to_distances()
     labels = read_labels(clusters, graph.topology)
     planned = None if request is None else make_plan(graph.topology, request)
     return check_clusters(graph, labels, planned, progress=progress)
@@ -168,3 +169,6 @@ def _homogeneity(result: Homogeneity) -> dict[str, Any]:
         for one in result.offenders
     ]
     return {"holds": result.holds, "offenders": offenders}
+
+
+guard_functions(__name__)

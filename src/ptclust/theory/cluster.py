@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
+from ptclust._traces import guard_functions
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.errors import UsageError
@@ -312,3 +313,6 @@ def _verdict(graph: Graph, c: Ints, rest: Ints, bridges: _Bridges, summed: bool)
         to_rest = distances_from(graph, c[part])[c[~part]].min()
     witness = ClusterWitness(c[part], bridges.intruder, float(to_rest), separation)
     return ClusterVerdict(False, len(c), link, separation, witness)
+
+
+guard_functions(__name__)

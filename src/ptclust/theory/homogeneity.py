@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
+from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats
 from ptclust.clustering import WeightedTree
 from ptclust.errors import UsageError, WeightError
@@ -214,3 +215,6 @@ def _find_usable(
             if a != b:
                 union(parent, a, b)
         begin = end
+
+
+guard_functions(__name__)

@@ -13,10 +13,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph
+from ptclust.graph.topology import check_distances
 
 _LISTED = 10
 
@@ -174,7 +176,8 @@ class VerdictByCluster:
 
 
 def positive_weights(graph: Graph | WeightedTree, what: str) -> Floats:
-    """Return the weights; raise WeightError, naming ``what``, unless all are positive."""
+    """Return the weights; raise WeightError, naming ``what``, unless all are positive distances."""
+    check_distances(graph, what)
     bad = np.flatnonzero(~(graph.weights > 0))
     if len(bad):
         a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
@@ -211,3 +214,6 @@ def edges_among(nodes: ArrayLike, tree: WeightedTree) -> Bools:
     chosen[node_numbers(nodes, tree.n_nodes)] = True
     among: Bools = chosen[tree.sources] & chosen[tree.targets]
     return among
+
+
+guard_functions(__name__)

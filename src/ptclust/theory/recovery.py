@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import find, label_components, union
 from ptclust._kernel import kernel
+from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree, dbcvi, dbmstclu
 from ptclust.clustering.dbcvi import cluster_validity, validity
@@ -577,3 +578,6 @@ def _best_cuts(parts: Ints, tree: _ClusterTree, merges: _Merges, work: int, best
         begin = merges.begin[part]
         members = np.sort(merges.order[begin : begin + merges.n_clusters[part]])
         best[part] = _best_cut_between(members, tree, n_below, clusters_below, heaviest_below)
+
+
+guard_functions(__name__)

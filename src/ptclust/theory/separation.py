@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._traces import guard_functions
 from ptclust._types import Floats
 from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
@@ -281,3 +282,6 @@ def _checked(n_values: Any, rank: Any, order: Any) -> tuple[int, int, int]:
     if k < 0:
         raise UsageError(f"the order of a moment is 0 or more, not {k}")
     return n, r, k
+
+
+guard_functions(__name__)

@@ -27,6 +27,7 @@ import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import inlined, kernel
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats, Ints
 from ptclust.errors import InputError
 from ptclust.graph.topology import Topology
@@ -54,6 +55,7 @@ class _Pairs(NamedTuple):
     keys: Ints
 
 
+@leaves_no_trace
 def euclidean_spanning_tree(points: Floats) -> Tree:
     """Return the minimum spanning tree of ``points`` under the Euclidean distance.
 
@@ -68,6 +70,7 @@ def euclidean_spanning_tree(points: Floats) -> Tree:
     return Tree(Topology(sources, targets, n_nodes=len(points)), weights, pair_ids)
 
 
+@leaves_no_trace
 def euclidean_spanning_edges(points: Floats) -> tuple[Ints, Ints, Floats, Ints]:
     """Return sources, targets, weights and pair ids of the Euclidean minimum spanning tree.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptclust._components import find, union
 from ptclust._kernel import kernel
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
 from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.trees.tree import Tree
@@ -18,11 +19,13 @@ _SMALLEST_CHUNK = 1 << 14
 _SAMPLE = 1 << 10
 
 
+@leaves_no_trace
 def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     """Return the minimum spanning tree of a graph; of a disconnected graph, the spanning forest.
 
-    Weights may be zero or negative. Edges of equal weight are taken in the order of the graph's
-    edges, so the tree is unique. It lists its edges by ascending edge id.
+    Of similarities it is the maximum spanning tree: its edges join what is closest. Weights may be
+    zero or negative. Edges of equal weight are taken in the order of the graph's edges, so the tree
+    is unique. It lists its edges by ascending edge id.
 
     Notes
     -----
@@ -33,12 +36,14 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     >>> from ptclust.graph import Graph
     >>> tree = minimum_spanning_tree(Graph([0, 1, 2], [1, 2, 0], [0.1, 0.2, 0.3]))
     >>> tree.edge_ids
-    array([0, 1], dtype=int32)
+    array([0, 2], dtype=int32)
     """
-    edges = minimum_spanning_edges(graph.sources, graph.targets, graph.weights, graph.n_nodes)
-    return Tree(graph.topology.restricted_to(edges), graph.weights[edges], edges, private=True)
+    edges = minimum_spanning_edges(graph.sources, graph.targets, graph.distances, graph.n_nodes)
+    part, weights = graph.topology.restricted_to(edges), graph.weights[edges]
+    return Tree(part, weights, edges, private=True, kind=graph.kind)
 
 
+@leaves_no_trace
 def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_nodes: int) -> Array:
     """Return the ids, ascending, of the edges of the minimum spanning forest.
 

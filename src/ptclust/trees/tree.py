@@ -12,11 +12,21 @@ from ptclust._components import find, union
 from ptclust._kernel import kernel
 from ptclust._lazy import package
 from ptclust._tables import data_frame
+from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
 from ptclust.errors import GraphError, WeightError
-from ptclust.graph.topology import HasTopology, Topology, as_weights, edge_number, frozen
+from ptclust.graph.topology import (
+    HasTopology,
+    Kind,
+    Topology,
+    as_distances,
+    as_weights,
+    edge_number,
+    frozen,
+)
 
 
+@leaves_no_trace
 class Tree(HasTopology):
     """A spanning forest: edges without cycles, one tree for every component of its graph.
 
@@ -30,6 +40,8 @@ class Tree(HasTopology):
         This order decides between equally good cuts in DBMSTClu.
     private : bool, default False
         Whether the weights are a curator's raw weights; such a tree refuses to be pickled.
+    kind : {"distance", "similarity"}
+        What the weights are: a small distance means close, a large similarity.
 
     Notes
     -----
@@ -48,6 +60,7 @@ class Tree(HasTopology):
 
     edge_ids: Array
     private: bool
+    kind: Kind
 
     def __init__(
         self,
@@ -56,9 +69,10 @@ class Tree(HasTopology):
         edge_ids: ArrayLike | None = None,
         *,
         private: bool = False,
+        kind: Kind = "distance",
     ) -> None:
         super().__init__(topology)
-        self.private = private
+        self.private, self.kind = private, kind
         self._weights = None if weights is None else _as_weights(weights, topology)
         self.edge_ids = _as_edge_ids(edge_ids, topology)
         parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
@@ -74,6 +88,11 @@ class Tree(HasTopology):
             raise WeightError("this tree has no weights: only its topology was chosen")
         return self._weights
 
+    @property
+    def distances(self) -> Floats:
+        """The weights if they are distances, else their negatives: small means close."""
+        return as_distances(self.weights, self.kind)
+
     @cached_property
     def total_weight(self) -> float:
         """The sum of the weights."""
@@ -87,6 +106,8 @@ class Tree(HasTopology):
         if self.n_edges != self.n_nodes - 1:
             several = f"not {self.n_nodes - self.n_edges} components"
             raise GraphError(f"a linkage needs one connected tree, {several}; take each")
+        if self.kind == "similarity":
+            raise WeightError("a linkage matrix is of distances, and these are similarities")
         if np.any(self.weights < 0):
             raise WeightError("a linkage matrix has no negative weights; add a constant to them")
         linkage = np.empty((self.n_edges, 4))

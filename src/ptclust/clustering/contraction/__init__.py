@@ -76,7 +76,7 @@ class ContractionClusterer(Clusterer):
 
     def cluster(self, published: Published) -> Clustering:
         """Cluster the published graph."""
-        graph, weights = published.topology, published.noisy_weights
+        graph, weights = published.topology, published.distances
         labels = contract(graph.sources, graph.targets, weights, graph.n_nodes, published.noise)
         return Clustering(labels)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ptclust._components import adjacency, label_components
+from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import (
     Clusterer,
     Clustering,
@@ -21,6 +22,7 @@ from ptclust.clustering.dbmstclu import _kernel as kernel
 from ptclust.clustering.dbmstclu._search_kernel import SearchTrees
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
 from ptclust.errors import WeightError
+from ptclust.graph.topology import check_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,20 +57,24 @@ class DBMSTCluClusterer(Clusterer):
     def cluster(self, published: Published) -> Clustering:
         """Cut the published tree."""
         tree, deviation = published.tree, published.noise.standard_deviation
-        normal = normalisation(tree.weights, deviation, self.shift, self.scale)
+        normal = normalisation(tree.distances, deviation, self.shift, self.scale)
         origin = "from the released weights and the public noise" if self.shift is None else "given"
+        what = (
+            "weights" if published.kind == "distance" else "similarities, with their sign changed,"
+        )
         line = (
-            f"released weights were shifted by {normal.shift:.6g} ({origin}) and divided by "
+            f"released {what} were shifted by {normal.shift:.6g} ({origin}) and divided by "
             f"{normal.scale:.6g}"
         )
         return replace(
-            dbmstclu(Reweighted(tree, normal.apply(tree.weights))),
+            dbmstclu(Reweighted(tree, normal.apply(tree.distances))),
             shift=normal.shift,
             scale=normal.scale,
             description=(line, self.description),
         )
 
 
+@leaves_no_trace
 def dbmstclu(
     tree: WeightedTree,
     *,
@@ -141,7 +147,8 @@ def dbmstclu(
 
 
 def check_weights(tree: WeightedTree) -> None:
-    """Raise WeightError unless all weights are positive."""
+    """Raise WeightError unless all weights are positive distances."""
+    check_distances(tree, "DBMSTClu")
     bad = ~(tree.weights > 0)
     if bad.any():
         edge = int(bad.argmax())

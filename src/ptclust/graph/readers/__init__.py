@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Edges, Graph, How
 from ptclust.graph.readers.columns import Columns, settled_kind
@@ -26,6 +27,7 @@ _WITH_GZIP = (*_TEXTS, "graphml", "mtx")
 _WITH_COLUMNS = (*_TEXTS, "parquet")
 
 
+@leaves_no_trace
 def read_graph(
     path: str | os.PathLike[str],
     *,
@@ -122,6 +124,7 @@ def read_graph(
     return _graph(file, read, merge)
 
 
+@leaves_no_trace
 def read_topology(
     path: str | os.PathLike[str],
     *,

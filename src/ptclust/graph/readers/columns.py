@@ -6,10 +6,10 @@ Nothing is decided by looking at values, nor by the order of columns that have n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from ptclust.errors import FileError, UsageError
-from ptclust.graph.topology import Kind
+from ptclust.graph.topology import Kind, check_kind
 
 _KINDS: dict[Kind, tuple[str, ...]] = {
     "distance": ("distance", "dist", "dissimilarity", "length", "cost"),
@@ -115,8 +115,7 @@ def settled_kind(given: Kind | None, weight: object, where: object) -> Kind:
         close = "kind='distance' if small weights mean close"
         large = "kind='similarity' if large weights mean close, as counts do"
         raise UsageError(f"what the weights of {where} mean is not known; give {close}, {large}")
-    if kind not in get_args(Kind):
-        raise UsageError(f"kind must be 'distance' or 'similarity', not {given!r}")
+    check_kind(kind)
     return kind
 
 

@@ -99,7 +99,9 @@ def read_csv(file: File, dialect: Dialect, asked: Columns, kind: Kind | None) ->
     values = weights.to_numpy()
     if values.dtype.kind == "f":
         values = _exact(layout, chosen, values)
-    return _edges(layout, frame, values, records)._replace(kind=settled)
+    return _edges(layout, frame, values, records)._replace(
+        kind=settled, columns=tuple(names[i] for i in chosen)
+    )
 
 
 def read_csv_ends(file: File, dialect: Dialect, asked: Columns) -> Edges:

@@ -33,7 +33,8 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
         check_weights(weights.is_null().to_numpy(), say)
         values, kind = _as_numbers(weights), kind_of(weights.name)
     found = _number(sources, targets, where)
-    return Edges(found.sources, found.targets, values, None, found.names, say, kind)
+    columns = tuple(frame.columns) if given else None
+    return Edges(found.sources, found.targets, values, None, found.names, say, kind, columns)
 
 
 def check_types(types: dict[str, Any], where: str, *, loose: bool = False) -> None:

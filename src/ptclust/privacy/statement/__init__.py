@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 from uuid import uuid4
 
+from ptclust._traces import shown_half_built
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
 from ptclust.privacy._numbers import float_up
@@ -19,7 +20,7 @@ from ptclust.privacy.statement import _words as words
 
 __all__ = ["SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _ROUNDING = 1e-9  # by how much the shares may exceed the total, relatively: they are doubles
 
@@ -67,6 +68,7 @@ class MechanismUse:
         return type(self).from_dict, (self.to_dict(),)
 
 
+@shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class PrivacyStatement:
     """The guarantee of one release: parameters, mechanisms, assumptions and limits.
@@ -88,6 +90,13 @@ class PrivacyStatement:
         Where the noise came from. A seed is never part of a statement.
     calibration, requested_epsilon
         The noise scales of the proofs, or of the paper for the epsilon that was asked for.
+    kind : {"distance", "similarity"}
+        What the weights are: of distances a small one means close, of similarities a large.
+    merge : {"min", "max", "sum"}, optional
+        How rows between the same two nodes became one weight; the sensitivity is that of the
+        merged weights.
+    clip : (low, high), optional
+        Public bounds that the weights were moved into.
     privacy_unit, neighbours, protected, not_protected, composition_rule, composition, caveats
         What the guarantee is about, in words; the defaults follow from the other fields.
     post_processing : sequence of str, optional
@@ -125,6 +134,9 @@ class PrivacyStatement:
     rho: float | None = None
     calibration: Literal["sound", "published"] = "sound"
     requested_epsilon: float | None = None
+    kind: Literal["distance", "similarity"] = "distance"
+    merge: Literal["min", "max", "sum"] | None = None
+    clip: tuple[float, float] | None = None
     privacy_unit: str = words.PRIVACY_UNIT
     neighbours: str = ""
     protected: tuple[str, ...] = words.PROTECTED
@@ -178,6 +190,11 @@ class PrivacyStatement:
             _convert(self, check.positive, "requested_epsilon")
         elif self.requested_epsilon is not None:
             raise InputError("requested_epsilon belongs to calibration='published' only")
+        check.choice("kind", self.kind, ("distance", "similarity"))
+        if self.merge is not None:
+            check.choice("merge", self.merge, ("min", "max", "sum"))
+        if self.clip is not None:
+            _convert(self, check.interval, "clip")
         if self.numerical_slack > self.epsilon:
             raise InputError("numerical_slack is part of epsilon and cannot exceed it")
 
@@ -212,7 +229,6 @@ class PrivacyStatement:
             delta=float_up(spent.delta),
             rho=None if zcdp is None else float_up(zcdp.amount),
             sensitivity=bounds.to_dict(),
-            neighbours=bounds.describe(),
             calibration="sound" if requested is None else "published",
             requested_epsilon=None if requested is None else float(requested.epsilon),
             **fields,
@@ -228,16 +244,24 @@ class PrivacyStatement:
         """The guarantee in plain language."""
         return words.sentence(self)
 
+    @property
+    def taken_on_trust(self) -> tuple[str, ...]:
+        """What nobody can check by looking at the release."""
+        return words.TAKEN_ON_TRUST
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ``private`` and ``sentence`` as plain objects ready for JSON."""
+        """Return all fields and what follows from them as plain objects ready for JSON."""
         content = {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
-        return content | {"private": self.private, "sentence": self.sentence}
+        derived = {"private": self.private, "sentence": self.sentence}
+        return content | derived | {"taken_on_trust": list(self.taken_on_trust)}
 
     @classmethod
     def from_dict(cls, data: object) -> PrivacyStatement:
-        """Read what ``to_dict`` wrote, but for the sentence; InputError names a wrong field."""
-        given = check.exactly("the statement", data, [*_field_names(cls), "private", "sentence"])
+        """Read what ``to_dict`` wrote, but for derived words; InputError names a wrong field."""
+        derived = ("private", "sentence", "taken_on_trust")
+        given = check.exactly("the statement", _upgraded(data), [*_field_names(cls), *derived])
         check.text("sentence", given.pop("sentence"))
+        check.texts("taken_on_trust", given.pop("taken_on_trust"))
         private = given.pop("private")
         given["mechanisms"] = _read_mechanisms(given["mechanisms"])
         check.exactly("sensitivity", given["sensitivity"], ("l1", "l2", "linf"))
@@ -263,6 +287,14 @@ class PrivacyStatement:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)
+
+
+def _upgraded(data: object) -> object:
+    """Return a statement of schema 1, from before kinds and merges were stated, as one of today."""
+    if not isinstance(data, Mapping) or data.get("schema_version") != 1:
+        return data
+    added: dict[str, Any] = {"kind": "distance", "merge": None, "clip": None, "taken_on_trust": []}
+    return {**added, **data, "schema_version": SCHEMA_VERSION}
 
 
 def _as_sensitivity(field: str, value: object) -> Mapping[str, float | None]:

@@ -65,6 +65,16 @@ def not_negative(field: str, value: object) -> float:
     return result
 
 
+def interval(field: str, value: object) -> tuple[float, float]:
+    """Return two finite numbers, the smaller first."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise InputError(f"{field} must be two numbers")
+    low, high = (number(field, bound) for bound in value)
+    if not low < high:
+        raise InputError(f"{field} must be two numbers, the smaller first")
+    return low, high
+
+
 def numbers(field: str, value: object) -> Mapping[str, int | float]:
     """Return a read-only mapping from words to finite numbers; whole numbers stay whole."""
     given = mapping(field, value)

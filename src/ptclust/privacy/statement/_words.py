@@ -30,8 +30,17 @@ NOT_PROTECTED = (
     "the topology: which nodes and edges there are, how many of them, and their connected "
     "components",
     "the names of the nodes",
-    "the parameters given to ptclust: epsilon, delta, sensitivity and all other options",
+    "the parameters given to ptclust: epsilon, delta, sensitivity and all other options, also if "
+    "they were chosen by looking at the weights",
+    "that there was a release, when, and how long it took, for whoever could watch",
+    "what holds whether or not any one unit is in the data, such as the clusters themselves",
 )
+TAKEN_ON_TRUST = (
+    "that one privacy unit moves the weights by no more than the declared sensitivity",
+    "that topology and names may be known, and no option was chosen by looking at the weights",
+    "that the noise was drawn as stated, and what else was published of the same people",
+)
+_MERGED = {"min": "their minimum", "max": "their maximum", "sum": "their sum"}
 _RANDOMNESS = {
     "secure": "secure: a ChaCha20 stream keyed by the operating system, and OpenDP's samplers.",
     "reproducible": "reproducible: from a seed given as random_state, for experiments only.",
@@ -62,11 +71,31 @@ def defaults(statement: PrivacyStatement) -> dict[str, str]:
         slack = "Covers rounding in the sampler of the tree; it is included in epsilon."
     return {
         "privacy_unit": PRIVACY_UNIT,
-        "neighbours": Sensitivity(**statement.sensitivity).describe(),
+        "neighbours": Sensitivity(**statement.sensitivity).describe() + _of_merged(statement),
         "composition_rule": rule,
         "composition": composition,
         "numerical_slack_words": slack,
     }
+
+
+def _of_merged(statement: PrivacyStatement) -> str:
+    if statement.merge is None:
+        return ""
+    return f"; a weight is that of all rows between two nodes together, {_MERGED[statement.merge]}"
+
+
+def _weights(statement: PrivacyStatement) -> str:
+    kinds = {
+        "distance": "distances: small means close",
+        "similarity": "similarities: large means close",
+    }
+    merged = statement.merge
+    parts = [kinds[statement.kind]]
+    if merged is not None:
+        parts.append(f"rows between the same two nodes were merged to {_MERGED[merged]}")
+    if statement.clip is not None:
+        parts.append("clipped to the public bounds {:g} and {:g}".format(*statement.clip))
+    return "; ".join(parts)
 
 
 def sentence(statement: PrivacyStatement) -> str:
@@ -116,6 +145,7 @@ def page(statement: PrivacyStatement) -> str:
         "Guarantee": [guarantee],
         "Calibration": [statement.calibration],
         "Privacy unit": [statement.privacy_unit],
+        "Weights": [_weights(statement)],
         "Sensitivity": [str(Sensitivity(**statement.sensitivity))],
         "Neighbours": [statement.neighbours],
         "Protected": statement.protected,
@@ -126,6 +156,7 @@ def page(statement: PrivacyStatement) -> str:
         "Randomness": [_RANDOMNESS[statement.randomness]],
         "Rounding": [f"{slack} of epsilon. {statement.numerical_slack_words}"],
         "Caveats": statement.caveats,
+        "Not checkable": statement.taken_on_trust,
         "Made": [f"{statement.created} by {statement.library} {statement.library_version}"],
         "Id": [f"{statement.id} (statement schema {statement.schema_version})"],
     }
@@ -232,6 +263,7 @@ def _registry_values(statement: PrivacyStatement) -> dict[str, Any]:
         "composition": f"{statement.composition_rule}. {statement.composition}",
         "post_processing": _bullets(statement.post_processing) or "None.",
         "additional_information": _bullets([made, *statement.caveats]),
+        "preprocessing_and_hyperparameter_tuning": f"Weights are {_weights(statement)}.",
     }
 
 

@@ -1,0 +1,79 @@
+"""Whether a release spends what its statement claims, as far as its values show."""
+
+from __future__ import annotations
+
+from ptclust.errors import InputError, warn_of_privacy
+from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import MechanismUse, PrivacyStatement
+from ptclust.release.release import Release
+
+_ROUNDING = 1e-9  # relative: the numbers of a statement are doubles
+
+
+def check_claim(release: Release) -> None:
+    """Compute anew what a release spends; InputError says where its statement claims less.
+
+    What no file can show is listed in ``statement.taken_on_trust``. Where a mechanism cannot tell
+    what it spent, a PrivacyWarning says so.
+    """
+    statement, published = release.statement, release.published
+    _check_totals(statement, drawn=release.topology.n_edges > 0)
+    if not statement.mechanisms:
+        return
+    mechanism = MECHANISMS[published.mechanism]
+    if published.noise.n_values != release.topology.n_edges:
+        raise InputError(
+            f"the noise is for {published.noise.n_values} values, and {release.topology.n_edges} "
+            "are published"
+        )
+    sensitivity = Sensitivity(**statement.sensitivity)
+    shown = mechanism.recalibrate(published, sensitivity, statement.mechanisms)
+    if shown is None:
+        warn_of_privacy(
+            f"what {published.mechanism!r} spends cannot be computed from a release: the epsilon "
+            "of its statement is taken on trust"
+        )
+        return
+    expected = mechanism.uses(shown)
+    if len(expected) != len(statement.mechanisms):
+        raise InputError(
+            f"{published.mechanism!r} is {len(expected)} mechanisms, and the statement has "
+            f"{len(statement.mechanisms)}"
+        )
+    for i, (claimed, true) in enumerate(zip(statement.mechanisms, expected, strict=True)):
+        _check_use(f"mechanisms[{i}]", claimed, true)
+
+
+def _check_totals(statement: PrivacyStatement, *, drawn: bool) -> None:
+    """Check that the shares are the whole, and that epsilon follows from rho and delta."""
+    if drawn and not statement.mechanisms:
+        raise InputError("weights are published, and the statement has no mechanism that did it")
+    unit, total = (
+        ("epsilon", statement.epsilon) if statement.rho is None else ("rho", statement.rho)
+    )
+    spent = sum(use.share for use in statement.mechanisms)
+    if statement.mechanisms and spent < total * (1 - _ROUNDING):
+        raise InputError(
+            f"the mechanisms spend {unit} {spent:.10g} of {total:.10g}: some are missing"
+        )
+    if statement.rho is not None:
+        affords = Budget.approximate(statement.epsilon, statement.delta).to_zcdp().amount
+        if statement.rho > float(affords) * (1 + _ROUNDING):
+            raise InputError(
+                f"epsilon {statement.epsilon:.10g} and delta {statement.delta:.10g} allow a rho of "
+                f"{float(affords):.10g}, and {statement.rho:.10g} is stated"
+            )
+
+
+def _check_use(where: str, claimed: MechanismUse, true: MechanismUse) -> None:
+    for name in ("name", "purpose", "share_of", "noise", "scale", "parameters"):
+        stated, shown = getattr(claimed, name), getattr(true, name)
+        if stated != shown:
+            raise InputError(f"{where}: {name} is {stated!r}, and the release shows {shown!r}")
+    if claimed.share < true.share * (1 - _ROUNDING):
+        raise InputError(
+            f"{where} claims to spend {claimed.share_of} {claimed.share:.10g}, and its noise "
+            f"spends {true.share:.10g}"
+        )
