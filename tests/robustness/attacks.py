@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import pickle
+import re
 import struct
 import zipfile
 import zlib
@@ -421,10 +422,10 @@ def _releases() -> dict[str, bytes]:
         ),
         "very deep": b"[" * 1_000_000,
         "very deep inside": whole.replace(b'"format"', b'"x": ' + b'{"a":' * 100_000 + b'"format"'),
-        "a number of a million digits": whole.replace(
-            b'"version": 1', b'"version": ' + b"1" * 10**6
+        "a number of a million digits": re.sub(
+            rb'("version": )\d+', rb"\g<1>" + b"1" * 10**6, whole, count=1
         ),
-        "a field twice": whole.replace(b'"version": 1', b'"version": 1, "version": 1'),
+        "a field twice": re.sub(rb'("version": \d+)', rb"\g<1>, \g<1>", whole, count=1),
         "NaN": whole.replace(b'"dbcvi": ', b'"dbcvi": NaN, "x": '),
         "Infinity": whole.replace(b'"dbcvi": ', b'"dbcvi": 1e999, "x": '),
         "a wrong digest": whole.replace(b"sha256:", b"sha256:0"),

@@ -103,8 +103,24 @@ class TestTheRunner:
     def test_a_run_of_a_worker(self):
         tally = runner.fuzz("release", 20)
         assert (tally.files, tally.refused, tally.unhandled) == (20, 20, [])
+        assert 50 < tally.peak_mib < runner.MOST_MIB
+        assert 0 < tally.seconds < runner.PATIENCE
         tally.add({"number": 3, "problem": "died"})
         assert "| 1         |" in runner.table([tally])
+
+    @pytest.mark.parametrize("much", [{"peak_mib": 1025.0}, {"seconds": 61.0}])
+    def test_too_much_memory_or_time(self, much):
+        tally = runner.Tally("csv")
+        tally.add({"number": 3, "problem": "", "errors": [], "peak_mib": 9.0, "seconds": 0.1})
+        assert not tally.unhandled
+        tally.add({"number": 4, "problem": "", "errors": ["FileError"], **much})
+        assert "csv #4: took" in tally.unhandled[0]
+
+    def test_the_folder_of_harmful_files(self, monkeypatch):
+        monkeypatch.setattr(runner, "bombs", lambda kind: {"whole": seeds("csv")[0]})
+        monkeypatch.setattr(runner, "attacks", lambda kind: {"empty": b""})
+        tally = runner.fuzz("csv", 4)
+        assert (tally.accepted, tally.refused) == (2, 2)
 
 
 class TestWhatWasFound:
@@ -117,7 +133,7 @@ class TestWhatWasFound:
             "a,b,1\n0.12345,b,1\nb,0.12345,2",
             "a;0.12345,a;0.12345,1",
         ):
-            path.write_text(line + "\n")
+            path.write_text(f"source,target,cost\n{line}\n")
             with pytest.raises(GraphError, match="<number>") as caught:
                 read_graph(path)
             assert "12345" not in str(caught.value)
@@ -126,8 +142,9 @@ class TestWhatWasFound:
         path = tmp_path / "g.csv"
         for head in ("", "\n", "\ufeff"):
             path.write_text(head + "x^2,b,0.5\nc,x^2,0.2\n", encoding="utf-8")
-            assert read_graph(path).names.tolist() == ["x^2", "b", "c"]
-            assert read_topology(path).names.tolist() == ["x^2", "b", "c"]
+            graph = read_graph(path, header=False, kind="distance")
+            assert set(graph.names) == {"x^2", "b", "c"}
+            assert read_topology(path, header=False) == graph.topology
 
     def test_topology_of_a_damaged_gzip_file(self, tmp_path):
         path = tmp_path / "g.csv.gz"
@@ -149,11 +166,11 @@ class TestWhatWasFound:
         monkeypatch.setattr("ptclust.graph.readers.csv._scan", exhausted)
         path = put(tmp_path, "csv", seeds("csv")[0])
         with pytest.raises(FileError, match="more memory than there is"):
-            read(path)
+            read(path, **({"kind": "distance"} if read is read_graph else {}))
 
     def test_a_name_with_digits_is_still_shown(self, tmp_path):
         path = tmp_path / "g.csv"
-        path.write_text("10.1.0.2,10.1.0.2,0.5\n")
+        path.write_text("source,target,cost\n10.1.0.2,10.1.0.2,0.5\n")
         with pytest.raises(GraphError, match=r"joins node '10\.1\.0\.2' to itself"):
             read_graph(path)
 
@@ -161,7 +178,13 @@ class TestWhatWasFound:
         path = tmp_path / "g.mtx"
         path.write_text("%%MatrixMarket matrix coordinate 0.12345 general\n2 2 1\n1 2 1\n")
         with pytest.raises(WeightError, match="of type unknown"):
-            read_graph(path)
+            read_graph(path, kind="distance")
+
+    def test_a_page_outside_of_a_parquet_file(self, tmp_path, capfd):
+        path = put(tmp_path, "parquet", attacks("parquet")["pages outside of the file"])
+        with pytest.raises(FileError, match="damaged"):
+            read_topology(path)
+        assert capfd.readouterr() == ("", "")  # polars panics, and says so
 
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed")
