@@ -159,7 +159,7 @@ def _archives() -> tuple[bytes, ...]:
 
 def _releases() -> tuple[bytes, ...]:
     graph = Graph(SOURCES, TARGETS, WEIGHTS, names=NAMES)
-    options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6)}
+    options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6), "privacy_unit": "one edge"}
     choices = {"kruskal": {"delta": 1e-6}, "laplace": {}, "pamst": {"min_cluster_size": 2}}
     fitted = [
         PTClust(mechanism=mechanism, **options, **more).fit(graph)

@@ -225,6 +225,8 @@ def work(kind: str, harmful: Path, seed: int, first: int, end: int) -> None:
     """Read files, those of low numbers from a folder, and tell of each in a line of JSON."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as native:
         path = Path(folder) / f"file{KINDS[kind].ending}"
+        for other in KINDS:  # made before memory and time are measured
+            seeds(other)
         for content in seeds(kind):  # compiles and imports all there is
             path.write_bytes(content)
             errors, problem = attempt(kind, path)
