@@ -9,6 +9,7 @@ import json
 import re
 import struct
 import zipfile
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,7 +257,7 @@ def _values(document: dict[str, Any], rng: Random) -> list[Any]:
     return [
         None, True, False, 0, 1, -1, 10**12, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308,
         float("nan"), float("inf"), "", "x", "\x00", "\ud800", "A" * 10_000, [], {}, [None], [[]],
-        {"": None}, deep, "secure", "pure", "sha256:", other[0][other[1]],
+        {"": None}, deep, "secure", "pure", "sha256:", deepcopy(other[0][other[1]]),
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -115,6 +116,24 @@ class TestTheRunner:
         assert not tally.unhandled
         tally.add({"number": 4, "problem": "", "errors": ["FileError"], **much})
         assert "csv #4: took" in tally.unhandled[0]
+
+    def test_words_on_stderr(self, tmp_path):
+        stderr = tmp_path / "stderr"
+        code = (
+            "import os; from pathlib import Path; from tests.robustness import fuzz\n"
+            "def attempt(kind, path):\n"
+            "    said = attempt.calls = attempt.calls + 1\n"
+            f"    os.write(2, b'panic' if said == {len(seeds('csv')) + 2} else b'')\n"
+            "    return [], ''\n"
+            "attempt.calls, fuzz.attempt = 0, attempt\n"
+            "fuzz.work('csv', Path('none'), 1, 100, 103)\n"
+        )
+        with stderr.open("w+b") as errors:
+            command = [sys.executable, "-c", code]
+            done = subprocess.run(command, cwd=ROOT, stderr=errors,
+                                  stdout=subprocess.PIPE, text=True, check=True)  # fmt: skip
+        reports = [json.loads(line) for line in done.stdout.split("\n") if line]
+        assert [report["problem"] for report in reports] == ["", "on stderr: panic", ""]
 
     def test_the_folder_of_harmful_files(self, monkeypatch):
         monkeypatch.setattr(runner, "bombs", lambda kind: {"whole": seeds("csv")[0]})
