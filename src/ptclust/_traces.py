@@ -5,6 +5,8 @@ debugging (sentry, rich, cgitb, pytest, ``traceback.TracebackException(capture_l
 them, raw weights included. So a function that sees private weights and may be called from outside
 is decorated with `leaves_no_trace`: whatever is raised in it or below it, Ctrl-C included, arrives
 at the caller with the variables of all these functions forgotten.
+
+Who debugs this package and wants them back sets ``ptclust._traces._clear = lambda *_: None``.
 """
 
 from __future__ import annotations

@@ -65,7 +65,9 @@ def cluster(
             paid = values
 
         try:
-            release = publish_file(graph.file(), request, keep=keep, progress=progress)
+            release = publish_file(
+                graph.file(), request, keep=keep, announce=say, progress=progress
+            )
         except BaseException:
             if paid is not None:
                 if output == results.STDOUT:

@@ -108,7 +108,9 @@ def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> 
     from ptclust.errors import BudgetError
     from ptclust.planning.plan import make_plan
 
-    plan, payment = make_plan(file.read_topology(), request.plan), request.payment
+    topology, payment = file.read_topology(), request.payment
+    file.check_topology(topology, request)
+    plan = make_plan(topology, request.plan)
     refusal, after = None, None
     try:
         after = payment.preview(plan.chosen.spent)

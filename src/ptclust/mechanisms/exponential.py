@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from ptclust._types import Array
-from ptclust.errors import UsageError
+from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms._urn_kernel import GRID
 from ptclust.mechanisms.lattice import add_noise, counting
@@ -211,7 +211,9 @@ class SpanningTreeMechanism(Mechanism):
         """
         on_weights = spent_by(published.noise, sensitivity)
         exponent = stated[0].parameters.get("exponent") if stated else None
-        if on_weights is None or not exponent:
+        if not exponent:
+            raise InputError(f"the statement lacks the exponent by which {self.name!r} drew a tree")
+        if on_weights is None:
             return None
         n_steps, pure = published.tree.n_edges, on_weights.rho is None
         spread = sensitivity.mean_spread(n_steps) if pure else sensitivity.spread

@@ -155,7 +155,8 @@ class Mechanism(ABC):
         """Return the calibration that published values show, and what it truly spends.
 
         With it the claim of a release is checked when it is loaded. ``stated`` are the uses of the
-        statement, for parameters that the values do not show. None if it cannot be told.
+        statement, for parameters that the values do not show; InputError if they lack one. None if
+        it cannot be told.
         """
         return None
 

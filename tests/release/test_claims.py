@@ -1,0 +1,206 @@
+"""A loaded release spends what its statement claims, or it is refused."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from ptclust import Graph, PTClust, Release, Sensitivity
+from ptclust.errors import FileError, PrivacyWarning
+from ptclust.mechanisms import MECHANISMS, Kruskal
+from ptclust.release import format as file_format
+from ptclust.release.release import Release as AnyRelease
+
+SENSITIVITIES = {
+    "l1": Sensitivity(l1=1.0),
+    "linf": Sensitivity(linf=0.01),
+    "l2 and linf": Sensitivity(l2=0.5, linf=0.1),
+}
+
+
+def graph(n=9):
+    first, second = np.triu_indices(n, 1)
+    weights = np.random.default_rng(0).uniform(0, 5, len(first))
+    return Graph(first, second, weights, kind="similarity")
+
+
+def release(mechanism, delta=0.0, norm="l1", **options):
+    settings = {"epsilon": 1.5, "delta": delta, "sensitivity": SENSITIVITIES[norm], **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return PTClust(mechanism=mechanism, **settings).fit(graph()).release_
+
+
+@pytest.mark.parametrize("norm", SENSITIVITIES)
+@pytest.mark.parametrize(
+    ("mechanism", "delta", "options"),
+    [
+        *((name, 1e-6, {}) for name in MECHANISMS.names),
+        *((name, 0.0, {}) for name in MECHANISMS.names if name != "gaussian"),
+        ("kruskal", 0.0, {"split": 0.2}),
+        ("pamst", 1e-6, {"split": 0.9}),
+        ("pamst", 0.0, {"calibration": "published"}),
+    ],
+)
+def test_what_is_true_is_loaded(mechanism, delta, options, norm, tmp_path):
+    made = release(mechanism, delta, norm, **options)
+    made.save(tmp_path / "release.json")
+    assert Release.load(tmp_path / "release.json").statement == made.statement
+
+
+@pytest.mark.parametrize("n_nodes", [0, 1, 2])
+@pytest.mark.parametrize("mechanism", MECHANISMS.names)
+def test_the_smallest_graphs(mechanism, n_nodes, tmp_path):
+    pairs = np.triu_indices(n_nodes, 1)
+    small = Graph(*pairs, np.ones(len(pairs[0])), n_nodes=n_nodes)
+    options = {"epsilon": 1, "delta": 1e-6, "sensitivity": Sensitivity(l1=0.1)}
+    PTClust(**options, mechanism=mechanism).fit(small).release_.save(tmp_path / "release.json")
+    assert Release.load(tmp_path / "release.json").n_nodes == n_nodes
+
+
+def loaded_after(made, change, tmp_path):
+    """Change a file as somebody would who computes its digest anew, and load it."""
+    path = tmp_path / "changed.json"
+    document = json.loads(file_format.encode(made))
+    change(document)
+    document["digest"] = file_format._digest(document)
+    path.write_text(json.dumps(document))
+    return Release.load(path)
+
+
+def in_statement(**fields):
+    return lambda document: document["statement"].update(fields)
+
+
+def in_use(number, **fields):
+    return lambda document: document["statement"]["mechanisms"][number].update(fields)
+
+
+def half_the_epsilon(document):
+    statement = document["statement"]
+    statement["epsilon"] /= 2
+    for use in statement["mechanisms"]:
+        use["share"] /= 2
+
+
+def half_the_noise(document):
+    document["noise"]["scale"] /= 2
+    document["statement"]["mechanisms"][-1]["scale"] /= 2
+
+
+def without_the_tree(document):
+    statement = document["statement"]
+    del statement["mechanisms"][0]
+    statement["mechanisms"][0]["share"] = statement["epsilon"]
+
+
+def stronger_draw(document):
+    tree = document["statement"]["mechanisms"][0]
+    tree["parameters"]["exponent"] *= 2
+    tree["scale"] /= 2
+
+
+def smaller_sensitivity(document):
+    document["statement"]["sensitivity"]["l1"] *= 2  # what moves more needs more noise
+
+
+def one_use_less_of_the_budget(document):
+    document["statement"]["mechanisms"][0]["share"] /= 2
+
+
+class TestWhatIsFalseIsRefused:
+    CHANGES: ClassVar[dict[str, tuple[str, float, Any, str]]] = {
+        "epsilon": ("laplace", 0.0, half_the_epsilon, "its noise spends 1.5"),
+        "noise": ("laplace", 0.0, half_the_noise, "its noise spends 3"),
+        "noise of a tree": ("kruskal", 0.0, half_the_noise, "its noise spends"),
+        "gaussian noise": ("gaussian", 1e-6, half_the_noise, "its noise spends"),
+        "noise, not stated": (
+            "laplace",
+            0.0,
+            lambda document: document["noise"].update(scale=document["noise"]["scale"] / 2),
+            r"scale is .*, and the release shows",
+        ),
+        "sensitivity": ("laplace", 0.0, smaller_sensitivity, "its noise spends 3"),
+        "sensitivity of a tree": ("kruskal", 1e-6, smaller_sensitivity, "its noise spends"),
+        "no mechanism": ("laplace", 0.0, in_statement(mechanisms=[]), "has no mechanism that did"),
+        "no tree": ("kruskal", 0.0, without_the_tree, "lacks the exponent"),
+        "exponent": ("kruskal", 0.0, stronger_draw, "its noise spends"),
+        "exponent, zCDP": ("pamst", 1e-6, stronger_draw, "its noise spends"),
+        "steps": (
+            "kruskal",
+            0.0,
+            lambda document: document["statement"]["mechanisms"][0]["parameters"].update(n_steps=1),
+            "parameters is",
+        ),
+        "shares": ("kruskal", 0.0, one_use_less_of_the_budget, "some are missing"),
+        "name": ("laplace", 0.0, in_use(0, name="Magic"), "name is 'Magic'"),
+        "purpose": ("laplace", 0.0, in_use(0, purpose="nothing"), "purpose is 'nothing'"),
+        "epsilon of rho": ("gaussian", 1e-6, in_statement(epsilon=0.5), "allow a rho of"),
+        "delta of rho": ("gaussian", 1e-6, in_statement(delta=1e-9), "allow a rho of"),
+        "kind": ("laplace", 0.0, in_statement(kind="distance"), "about a distance"),
+    }
+
+    @pytest.mark.parametrize("what", CHANGES)
+    def test_refused(self, what, tmp_path):
+        mechanism, delta, change, message = self.CHANGES[what]
+        made = release(mechanism, delta)
+        with pytest.raises(FileError, match=message):
+            loaded_after(made, change, tmp_path)
+
+    def test_unchanged(self, tmp_path):
+        made = release("kruskal")
+        assert isinstance(loaded_after(made, lambda _: None, tmp_path), AnyRelease)
+
+    def test_claiming_more_than_is_spent_is_allowed(self, tmp_path):
+        def twice(document):
+            half = document["statement"]["mechanisms"][0]["share"]
+            document["statement"]["mechanisms"][0]["share"] = 2 * half
+            document["statement"]["epsilon"] += half
+
+        loaded = loaded_after(release("kruskal"), twice, tmp_path)
+        assert loaded.statement.epsilon > 1.5
+
+
+class Silent(Kruskal):
+    """A mechanism from outside that does not tell what its values show."""
+
+    name = "silent"
+
+    def recalibrate(self, *_):
+        return None
+
+
+def test_what_cannot_be_checked_is_said(tmp_path):
+    MECHANISMS.register(Silent())
+    try:
+        made = release("silent")
+        with pytest.warns(PrivacyWarning, match="'silent' spends cannot be computed"):
+            loaded_after(made, lambda _: None, tmp_path)
+    finally:
+        MECHANISMS.unregister("silent")
+    assert "sensitivity" in " ".join(made.statement.taken_on_trust)
+    assert "Not checkable" in made.statement.to_text()
+
+
+def test_files_of_version_1_are_read(tmp_path):
+    """From before kinds were stated: they are distances."""
+    first, second = np.triu_indices(5, 1)
+    made = (
+        PTClust(epsilon=1, sensitivity=Sensitivity(l1=0.1), mechanism="laplace")
+        .fit(Graph(first, second, np.ones(10)))
+        .release_
+    )
+
+    def older(document):
+        document["version"] = document["statement"]["schema_version"] = 1
+        del document["kind"]
+        for name in ("kind", "merge", "clip", "taken_on_trust"):
+            del document["statement"][name]
+
+    loaded = loaded_after(made, older, tmp_path)
+    assert (loaded.kind, loaded.statement.merge) == ("distance", None)
+    assert loaded.labels.tolist() == made.labels.tolist()
