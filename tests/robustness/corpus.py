@@ -6,7 +6,7 @@ import gzip
 import io
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,26 +28,43 @@ MARKERS = (
 )  # fmt: skip
 WEIGHTS = [float(marker) for marker in MARKERS]
 
-#: What is fuzzed, and the ending that tells the reader its format.
-ENDINGS = {
-    "csv": ".csv",
-    "csv.gz": ".csv.gz",
-    "tsv": ".tsv",
-    "parquet": ".parquet",
-    "graphml": ".graphml",
-    "mtx": ".mtx",
-    "npz": ".npz",
-    "release": ".json",
+
+class Reading(NamedTuple):
+    """How files are read: the ending that tells the format, the options of read_graph."""
+
+    ending: str
+    options: dict[str, Any] = {"kind": "distance"}
+    from_input: bool = False  # from standard input rather than from a file
+
+
+#: What is fuzzed.
+KINDS = {
+    "csv": Reading(".csv"),
+    "csv.gz": Reading(".csv.gz"),
+    "csv without header": Reading(".csv", {"kind": "similarity", "header": False}),
+    "tsv": Reading(".tsv", {}),
+    "txt": Reading(".txt"),
+    "txt by blanks": Reading(".txt", {"kind": "distance", "separator": "space"}),
+    "standard input": Reading(".csv", {"kind": "distance", "separator": ";"}, from_input=True),
+    "parquet": Reading(".parquet"),
+    "graphml": Reading(".graphml"),
+    "mtx": Reading(".mtx"),
+    "npz": Reading(".npz"),
+    "release": Reading(".json"),
 }
 
 
 @cache
 def seeds(kind: str) -> tuple[bytes, ...]:
-    """Return the valid files of a format."""
+    """Return the valid files of a kind."""
     makers = {
-        "csv": lambda: _tables(","),
+        "csv": lambda: _tables(",") + _tables(";")[:1],
         "csv.gz": lambda: tuple(gzip.compress(text, mtime=0) for text in _tables(",")),
-        "tsv": lambda: _tables("\t"),
+        "csv without header": lambda: tuple(text.partition(b"\n")[2] for text in _tables(",")[:3]),
+        "tsv": lambda: tuple(text.replace(b"weight", b"Cost") for text in _tables("\t")),
+        "txt": lambda: _tables("\t")[:2] + _tables(";")[1:] + _tables(" ")[:1],
+        "txt by blanks": lambda: _tables(" ") + _tables("  \t")[1:2],
+        "standard input": lambda: _tables(";") + tuple(map(gzip.compress, _tables(";")[:1])),
         "parquet": _parquets,
         "graphml": _graphmls,
         "mtx": _matrices,
@@ -66,8 +83,8 @@ def _tables(separator: str) -> tuple[bytes, ...]:
     head, shuffled = ("source", "target", "weight"), ("weight", "note", "target", "source")
     rows: list[Any] = [
         [head, *named],
-        numbered,
-        [head, *quoted] if separator == "," else [head, *numbered],
+        [("from", "to", "weight"), *numbered],
+        [head, *quoted],
         [shuffled, *((w, "x", b, a) for a, b, w in named)],
     ]
     return tuple("\n".join(separator.join(row) for row in table).encode() + b"\n" for table in rows)
@@ -105,7 +122,7 @@ def _graphmls() -> tuple[bytes, ...]:
         for a, b, weight in zip(SOURCES, TARGETS, MARKERS)
     )
     nodes = b"".join(b'<node id="%d"/>' % node for node in range(6))
-    key = b'<key id="w" for="edge" attr.name="weight"><default>0.123456789</default></key>'
+    key = b'<key id="w" for="edge" attr.name="trips"><default>0.123456789</default></key>'
     small = b"<graphml>" + key + b"<graph>" + nodes + bare + b"</graph></graphml>"
     return plain, numbered, small, gzip.compress(small, mtime=0)
 
@@ -142,7 +159,7 @@ def _archives() -> tuple[bytes, ...]:
 
 def _releases() -> tuple[bytes, ...]:
     graph = Graph(SOURCES, TARGETS, WEIGHTS, names=NAMES)
-    options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6)}
+    options = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=1e-6), "privacy_unit": "one edge"}
     choices = {"kruskal": {"delta": 1e-6}, "laplace": {}, "pamst": {"min_cluster_size": 2}}
     fitted = [
         PTClust(mechanism=mechanism, **options, **more).fit(graph)

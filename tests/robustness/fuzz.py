@@ -1,9 +1,10 @@
 """Read thousands of spoiled files of every format, each call watched: `make fuzz`.
 
-A worker process a format reads the files under a limit of memory, and tells its parent of each.
-Only an error of ptclust, or success, may come out: no other exception, no warning, no word on
-stderr, no digits of a weight in the text of an error. A worker that dies or falls silent is
-replaced, and the file it was at counts as unhandled.
+A worker process a format reads the files under a limit of memory, and tells its parent of each,
+with the time and the memory that it took. Only an error of ptclust, or success, may come out: no
+other exception, no warning, no word on stderr, no digits of a weight in the text of an error, and
+neither more than a minute nor more than 1 GiB. A worker that dies or falls silent is replaced, and
+the file it was at counts as unhandled.
 
     python -m tests.robustness.fuzz --count 12000 --seed 0
 """
@@ -20,6 +21,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -29,15 +31,17 @@ from random import Random
 from typing import IO, Any
 
 from tests.robustness.attacks import attacks, bombs
-from tests.robustness.corpus import ENDINGS, MARKERS, seeds
+from tests.robustness.corpus import KINDS, MARKERS, seeds
 from tests.robustness.mutations import mutated
 
 #: Address space that a worker may take beyond what it has once everything is imported.
 MEMORY = 2 << 30
-#: Seconds of processor time that one file may take; the bombs take a few, the others milliseconds.
+#: Resident memory that one file may take, in MiB, with all that is imported.
+MOST_MIB = 1024
+#: Seconds that one file may take; the bombs take a few, the others milliseconds.
 PATIENCE = 60.0
 #: So many files are made to do harm, the rest are spoiled at random.
-HARMFUL = 25
+HARMFUL = 40
 
 _TICK = 2.0
 
@@ -55,13 +59,18 @@ class Tally:
     accepted: int = 0
     unhandled: list[str] = field(default_factory=list)
     peak_mib: float = 0.0
+    seconds: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: dict[str, Any]) -> None:
         self.files += 1
-        self.peak_mib = max(self.peak_mib, report.get("peak_mib", 0.0))
-        if report["problem"]:
-            self.unhandled.append(f"{self.kind} #{report['number']}: {report['problem']}")
+        peak, seconds = report.get("peak_mib", 0.0), report.get("seconds", 0.0)
+        self.peak_mib, self.seconds = max(self.peak_mib, peak), max(self.seconds, seconds)
+        problem = report["problem"]
+        if not problem and (peak > MOST_MIB or seconds > PATIENCE):
+            problem = f"took {peak:.0f} MiB and {seconds:.1f} s"
+        if problem:
+            self.unhandled.append(f"{self.kind} #{report['number']}: {problem}")
         elif report["errors"]:
             self.refused += 1
             self.errors.update(report["errors"])
@@ -74,7 +83,27 @@ def calls(kind: str) -> list[Any]:
     from ptclust import Release, read_graph
     from ptclust.graph import read_topology
 
-    return [Release.load] if kind == "release" else [read_graph, read_topology]
+    if kind == "release":
+        return [Release.load]
+    ending, options, from_input = KINDS[kind]
+    without_kind = {name: option for name, option in options.items() if name != "kind"}
+
+    def reading(read: Any, options: dict[str, Any]) -> Any:
+        def call(path: Path) -> None:
+            if not from_input:
+                read(path, **options)
+                return
+            before = sys.stdin
+            with path.open() as sys.stdin:
+                try:
+                    read("-", format=ending[1:], **options)
+                finally:
+                    sys.stdin = before
+
+        call.__name__ = read.__name__
+        return call
+
+    return [reading(read_graph, options), reading(read_topology, without_kind)]
 
 
 def attempt(kind: str, path: Path) -> tuple[list[str], str]:
@@ -113,33 +142,34 @@ def everything_said(error: BaseException | None) -> str:
 
 
 def content_of(kind: str, seed: int, number: int) -> bytes:
-    """Return the file of this number, the same whoever asks; the first ones are made to do harm."""
-    if number < HARMFUL:
-        harmful = [*bombs(kind).values(), *attacks(kind).values()]
-        return harmful[number % len(harmful)]
+    """Return the spoiled file of this number, the same whoever asks."""
     return mutated(kind, Random(f"{kind} {seed} {number}"))
 
 
 def fuzz(kind: str, count: int, seed: int = 0, first: int = 0) -> Tally:
-    """Read ``count`` spoiled files in worker processes."""
+    """Read ``count`` files in worker processes; the first ones are made to do harm."""
     tally, number, end = Tally(kind), first, first + count
-    while number < end:
-        with _Worker(kind, seed, number, end) as worker:
-            for report in worker.reports():
-                tally.add(report)
-                number = report["number"] + 1
-            if number < end:
-                tally.add({"number": number, "problem": worker.obituary()})
-                number += 1
+    with tempfile.TemporaryDirectory() as folder:
+        harmful = [*bombs(kind).values(), *attacks(kind).values()] if first < HARMFUL else []
+        for i in range(first, min(end, HARMFUL)):
+            (Path(folder) / str(i)).write_bytes(harmful[i % len(harmful)])
+        while number < end:
+            with _Worker(kind, seed, number, end, folder) as worker:
+                for report in worker.reports():
+                    tally.add(report)
+                    number = report["number"] + 1
+                if number < end:
+                    tally.add({"number": number, "problem": worker.obituary()})
+                    number += 1
     return tally
 
 
 class _Worker:
     """A process that reads files, from one number to another."""
 
-    def __init__(self, kind: str, seed: int, first: int, end: int) -> None:
+    def __init__(self, kind: str, seed: int, first: int, end: int, harmful: str) -> None:
         command = [sys.executable, "-m", __name__ if __name__ != "__main__" else _NAME, "--worker"]
-        arguments = [kind, str(seed), str(first), str(end)]
+        arguments = [kind, harmful, str(seed), str(first), str(end)]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
             [*command, *arguments],
@@ -191,37 +221,36 @@ class _Worker:
 _NAME = "tests.robustness.fuzz"
 
 
-def work(kind: str, seed: int, first: int, end: int) -> None:
-    """Read files and tell of each in a line of JSON."""
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as native:
-        path = Path(folder) / f"file{ENDINGS[kind]}"
-        content_of(
-            kind, seed, first
-        )  # what is made once is made before memory is limited and measured
+def work(kind: str, harmful: Path, seed: int, first: int, end: int) -> None:
+    """Read files, those of low numbers from a folder, and tell of each in a line of JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"file{KINDS[kind].ending}"
+        for other in KINDS:  # made before memory and time are measured
+            seeds(other)
         for content in seeds(kind):  # compiles and imports all there is
             path.write_bytes(content)
             errors, problem = attempt(kind, path)
             if errors or problem:
                 raise SystemExit(f"a valid {kind} file is refused: {errors} {problem}")
-        os.dup2(native.fileno(), 2)
         limit_memory(MEMORY)
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak
-        start = peak_mib()
         sys.stdout.write("\n")  # ready
         sys.stdout.flush()
         for number in range(first, end):
-            path.write_bytes(content_of(kind, seed, number))
+            file = harmful / str(number)
+            path.write_bytes(file.read_bytes() if file.exists() else content_of(kind, seed, number))
+            Path("/proc/self/clear_refs").write_text("5")  # forget the peak
+            start, said = time.perf_counter(), os.fstat(2).st_size  # stderr is a file, see _Worker
             errors, problem = attempt(kind, path)
-            if native.seek(0, os.SEEK_END):
-                native.seek(0)
-                problem = problem or f"on stderr: {native.read().decode('utf-8', 'replace')}"
-                native.seek(0)
-                native.truncate()
+            seconds = time.perf_counter() - start
+            if (now := os.fstat(2).st_size) > said:
+                text = os.pread(2, now - said, said).decode("utf-8", "replace")
+                problem = problem or f"on stderr: {text}"
             report = {
                 "number": number,
                 "errors": errors,
                 "problem": problem[:3000],
-                "peak_mib": peak_mib() - start,
+                "peak_mib": peak_mib(),
+                "seconds": seconds,
             }
             sys.stdout.write(json.dumps(report) + "\n")
             sys.stdout.flush()
@@ -252,25 +281,16 @@ def limit_memory(beyond: int) -> None:
 
 def table(tallies: list[Tally]) -> str:
     """Return the results as a table of Markdown."""
-    rows = [("format", "files", "refused", "accepted", "unhandled", "memory, MiB")]
-    rows += [
-        (
-            t.kind,
-            f"{t.files:,}",
-            f"{t.refused:,}",
-            f"{t.accepted:,}",
-            f"{len(t.unhandled):,}",
-            f"{t.peak_mib:.0f}",
-        )
-        for t in tallies
-    ]
-    sums = [
-        sum(numbers)
-        for numbers in zip(*((t.files, t.refused, t.accepted, len(t.unhandled)) for t in tallies))
-    ]
-    rows.append(
-        ("all", *(f"{number:,}" for number in sums), f"{max(t.peak_mib for t in tallies):.0f}")
+    rows = [("format", "files", "refused", "accepted", "unhandled", "memory, MiB", "longest, s")]
+    for t in tallies:
+        counts = t.files, t.refused, t.accepted, len(t.unhandled)
+        rows.append((t.kind, *(f"{n:,}" for n in counts), f"{t.peak_mib:.0f}", f"{t.seconds:.1f}"))
+    files, refused, accepted = (
+        sum(getattr(t, name) for t in tallies) for name in ("files", "refused", "accepted")
     )
+    counts = files, refused, accepted, sum(len(t.unhandled) for t in tallies)
+    peak, seconds = max(t.peak_mib for t in tallies), max(t.seconds for t in tallies)
+    rows.append(("all", *(f"{n:,}" for n in counts), f"{peak:.0f}", f"{seconds:.1f}"))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
@@ -287,14 +307,14 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=12_000, help="files in all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", choices=ENDINGS, action="append", help="only this format")
-    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--kind", choices=KINDS, action="append", help="only this format")
+    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker:
-        kind, *numbers = asked.worker
-        work(kind, *map(int, numbers))
+        kind, harmful, *numbers = asked.worker
+        work(kind, Path(harmful), *map(int, numbers))
         return
-    kinds = asked.kind or list(ENDINGS)
+    kinds = asked.kind or list(KINDS)
     tallies = []
     for kind in kinds:
         tallies.append(fuzz(kind, -(-asked.count // len(kinds)), asked.seed))

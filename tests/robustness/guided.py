@@ -19,7 +19,7 @@ def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["ptclust"]):
-        from tests.robustness.corpus import ENDINGS, seeds
+        from tests.robustness.corpus import KINDS, seeds
         from tests.robustness.fuzz import attempt
         from tests.robustness.mutations import spoiled
 
@@ -29,7 +29,7 @@ def main() -> None:
         corpus.mkdir()
         for number, content in enumerate(seeds(kind)):
             (corpus / str(number)).write_bytes(content)
-        path = Path(folder) / f"file{ENDINGS[kind]}"
+        path = Path(folder) / f"file{KINDS[kind].ending}"
 
         def one_input(content: bytes) -> None:
             path.write_bytes(content)

@@ -9,13 +9,14 @@ import json
 import re
 import struct
 import zipfile
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from ptclust.release.format import _digest
-from tests.robustness.corpus import ENDINGS, MARKERS, NAMES, SOURCES, TARGETS, WEIGHTS, seeds
+from tests.robustness.corpus import KINDS, MARKERS, NAMES, SOURCES, TARGETS, WEIGHTS, seeds
 
 if TYPE_CHECKING:
     from random import Random
@@ -103,7 +104,7 @@ def _duplicate(content: bytes, kind: str, rng: Random) -> bytes:
 
 def _splice(content: bytes, kind: str, rng: Random) -> bytes:
     """Go on in the middle of another file, of the same or of another format."""
-    other = rng.choice(seeds(rng.choice((kind, rng.choice(tuple(ENDINGS))))))
+    other = rng.choice(seeds(rng.choice((kind, rng.choice(tuple(KINDS))))))
     return content[: rng.randrange(len(content) + 1)] + other[rng.randrange(len(other)) :]
 
 
@@ -256,7 +257,7 @@ def _values(document: dict[str, Any], rng: Random) -> list[Any]:
     return [
         None, True, False, 0, 1, -1, 10**12, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308,
         float("nan"), float("inf"), "", "x", "\x00", "\ud800", "A" * 10_000, [], {}, [None], [[]],
-        {"": None}, deep, "secure", "pure", "sha256:", other[0][other[1]],
+        {"": None}, deep, "secure", "pure", "sha256:", deepcopy(other[0][other[1]]),
     ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ _EXPANSION = 100
 FEW_BLANK_LINES = 100_000
 #: Bytes that any file may expand to: compressed text, which takes several times more once it is
 #: read, and columns of values, which do not.
-FEW_OF_TEXT = 16 << 20
+FEW_OF_TEXT = 8 << 20
 FEW_OF_VALUES = 128 << 20
 
 

@@ -264,8 +264,9 @@ def _text(file: File, separator: str) -> Generator[str, None, None]:
         if not blanks:
             yield from text
         while block := "".join(text.readlines(_CHUNK)).lstrip(" \t"):
-            single = re.sub(r" ?\n ?", "\n", re.sub(r"[ \t]+", " ", block))
-            yield from (f"{line}\n" for line in single.removesuffix("\n").split("\n"))
+            single = re.sub(r"[ \t]{2,}|\t", " ", block)
+            single = single.replace(" \n", "\n").replace("\n ", "\n").removesuffix("\n")
+            yield from (f"{line}\n" for line in single.split("\n"))
 
 
 def _records(file: File, separator: str) -> Generator[tuple[int, list[str]], None, None]:

@@ -81,7 +81,7 @@ class File:
         file = self.open()
         is_gzip = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        return io.BufferedReader(_Expanding(self, file)) if is_gzip else file
+        return io.BufferedReader(_Expanding(self, file), _CHUNK) if is_gzip else file
 
     def __str__(self) -> str:
         return self.name

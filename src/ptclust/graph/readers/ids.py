@@ -120,7 +120,7 @@ def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
     """Return the number of every key, and the position at which each number first appears."""
     dtype = index_dtype(len(keys))
     codes = np.empty(len(keys), dtype=dtype)
-    secret = np.array([secrets.randbits(64), secrets.randbits(64) | 1], dtype=np.uint64)
+    secret = _secret()
     size = 1 << 16
     while True:
         firsts = np.empty(size // 2, dtype=np.int64)
@@ -130,6 +130,10 @@ def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
         if n_distinct >= 0:
             return codes, firsts[:n_distinct].copy()
         size *= 8
+
+
+def _secret() -> _Keys:
+    return np.array([secrets.randbits(64), secrets.randbits(64) | 1], dtype=np.uint64)
 
 
 def _interleaved(sources: Array, targets: Array) -> Array:

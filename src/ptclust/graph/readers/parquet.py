@@ -121,6 +121,8 @@ def _decoded_pages(content: _Content, chunk: dict[int, Any]) -> int:
     width, copies = (16, 4) if chunk[_TYPE] in _BYTE_ARRAYS else (8, 1)
     at = _natural(chunk.get(_DICTIONARY, chunk[_DATA]))
     end = at + _natural(chunk[_COMPRESSED])
+    if end > len(content):  # polars would panic
+        raise ValueError
     size = n_values = 0
     while at < end and n_values < chunk[_N_VALUES]:
         page = _Thrift(content, at)
