@@ -109,7 +109,8 @@ def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
     with tempfile.TemporaryDirectory() as folder:
         edges = Path(folder) / "edges.csv"
         _write_graph(edges)
-        arguments = ["cluster", str(edges), *options]
+        said = ["--privacy-unit", "one trip", "--topology", "public"]
+        arguments = ["cluster", str(edges), *said, *options]
         # Modules are imported, and kernels loaded, by a run that is not followed.
         _run([*arguments, "--output", f"{folder}/first.json"])
         calls: dict[tuple[Function | None, Function], None] = {}
@@ -189,4 +190,4 @@ def _write_graph(path: Path, n_nodes: int = 60) -> None:
     lines = [
         f"{i},{(i + step) % n_nodes},{chance.random()}" for i in range(n_nodes) for step in (1, 7)
     ]
-    path.write_text("source,target,weight\n" + "\n".join(lines) + "\n")
+    path.write_text("source,target,distance\n" + "\n".join(lines) + "\n")

@@ -14,7 +14,8 @@ import pytest
 
 from ptclust import Release
 
-EDGES = "source,target,weight\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
+HEADER = "source,target,distance\n"
+EDGES = HEADER + "a,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
 LABELS = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
 SECRET = "0.123456789"
 
@@ -55,7 +56,7 @@ class TestDbmstclu:
     def test_columns_merge_and_similarities(self, run):
         Path("edges.tsv").write_text("from\tto\tsimilarity\n1\t2\t9\n2\t1\t8\n2\t3\t1\n3\t4\t9\n")
         options = ["--source", "from", "--target", "to", "--weight", "similarity"]
-        options += ["--merge", "max", "--similarity-cap", "10", "--max-clusters", "2"]
+        options += ["--merge", "max", "--max-clusters", "2"]
         code, out, _ = run("dbmstclu", "edges.tsv", *options)
         assert (code, out) == (0, "node,label\n1,0\n2,0\n3,1\n4,1\n")
 
@@ -64,7 +65,7 @@ class TestDbmstclu:
         assert run("dbmstclu", "edges.csv")[1].splitlines()[7:] == ["x,2", "y,3", "z,4"]
 
     def test_small_clusters_become_noise(self, run):
-        Path("edges.csv").write_text("a,b,0.9\nb,c,0.1\nc,d,0.1\nd,e,0.1\n")
+        Path("edges.csv").write_text(HEADER + "a,b,0.9\nb,c,0.1\nc,d,0.1\nd,e,0.1\n")
         out = run("dbmstclu", "edges.csv", "--min-cluster-size", "2")[1]
         assert out == "node,label\na,-1\nb,0\nc,0\nd,0\ne,0\n"
 
@@ -74,7 +75,7 @@ def parquet(**columns):
 
 
 def truncated_parquet(path):
-    parquet(source=list(range(99)), target=list(range(1, 100)), weight=[0.5] * 99)(path)
+    parquet(source=list(range(99)), target=list(range(1, 100)), distance=[0.5] * 99)(path)
     path.write_bytes(path.read_bytes()[:-60])
 
 
@@ -82,35 +83,49 @@ def text(content):
     return lambda path: path.write_text(content)
 
 
+def table(rows):
+    return text(HEADER + rows)
+
+
 BAD_FILES = {
     # what: (file name, how it is made, words of the message)
-    "NaN weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,nan\n"), ["line 2", "finite"]),
-    "infinite weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,-inf\n"), ["line 2", "finite"]),
-    "empty weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,\n"), ["line 2", "weight"]),
+    "NaN weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,nan\n"), ["line 3", "finite"]),
+    "infinite weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,-inf\n"), ["line 3", "finite"]),
+    "empty weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,\n"), ["line 3", "weight"]),
     "NaN in Parquet": (
         "e.parquet",
-        parquet(source=[1, 2], target=[2, 3], weight=[0.5, float("nan")]),
+        parquet(source=[1, 2], target=[2, 3], distance=[0.5, float("nan")]),
         ["row", "finite"],
     ),
     "non-numeric weight": (
         "e.csv",
-        text(f"source,target,weight\na,b,{SECRET}\nb,c,{SECRET}x\n"),
+        table(f"a,b,{SECRET}\nb,c,{SECRET}x\n"),
         ["line 3", "number"],
     ),
-    "self-loop": ("e.csv", text(f"a,b,{SECRET}\nb,b,0.5\n"), ["line 2", "'b'", "itself"]),
+    "self-loop": ("e.csv", table(f"a,b,{SECRET}\nb,b,0.5\n"), ["line 3", "'b'", "itself"]),
     "duplicate edge": (
         "e.csv",
-        text(f"a,b,{SECRET}\nb,c,0.5\nb,a,0.5\n"),
-        ["lines 1 and 3", "'a'", "'b'", "merge"],
+        table(f"a,b,{SECRET}\nb,c,0.5\nb,a,0.5\n"),
+        ["lines 2 and 4", "'a'", "'b'", "merge"],
     ),
     "missing column": (
         "e.csv",
         text(f"source,target,w\na,b,{SECRET}\n"),
         ["'cost'", "'source', 'target', 'w'"],
     ),
+    "no header": (
+        "e.csv",
+        text(f"a,b,{SECRET}\nb,c,0.5\n"),
+        ["which column is the source and which the target", "--no-header", "'a', 'b', '<number>'"],
+    ),
+    "visits": (
+        "e.csv",
+        text("person,place,day\nada,park,3\n"),
+        ["--source, --target, --weight", "its columns are: 'person', 'place', 'day'"],
+    ),
     "two columns": ("e.csv", text("a,b\nb,c\n"), ["column"]),
     "empty file": ("e.csv", text(""), ["empty"]),
-    "header only": ("e.csv", text("source,target,weight\n"), ["no edges"]),
+    "header only": ("e.csv", table(""), ["no edges"]),
     "truncated Parquet": ("e.parquet", truncated_parquet, ["e.parquet", "Parquet"]),
     "text called Parquet": ("e.parquet", text("a,b,0.5\n"), ["e.parquet", "Parquet"]),
     "binary called CSV": ("e.csv", lambda p: p.write_bytes(bytes(range(256)) * 9), ["e.csv"]),
@@ -122,13 +137,8 @@ BAD_FILES = {
     "a directory": ("e.csv", lambda p: p.mkdir(), ["directory"]),
     "no such file": ("e.csv", lambda p: None, ["e.csv", "no"]),
     "unknown format": ("e.xlsx", text("x"), ["parquet", "csv"]),
-    "zero weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,0\n"), ["edge 1", "'b' - 'c'", "constant"]),
-    "negative weight": ("e.csv", text(f"a,b,{SECRET}\nb,c,-2\n"), ["edge 1", "constant"]),
-    "similarity above the cap": (
-        "e.csv",
-        text(f"a,b,{SECRET}\nb,c,12.5\n"),
-        ["similarity_cap", "line 2"],
-    ),
+    "zero weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,0\n"), ["edge 1", "'b' - 'c'", "constant"]),
+    "negative weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,-2\n"), ["edge 1", "constant"]),
     "GraphML that is not XML": ("e.graphml", text("<graphml><node"), ["e.graphml"]),
     "GraphML with entities": (
         "e.graphml",
@@ -140,7 +150,8 @@ BAD_FILES = {
 }
 EXTRA = {
     "missing column": ["--weight", "cost"],
-    "similarity above the cap": ["--similarity-cap", "10"],
+    "MatrixMarket without numbers": ["--kind", "distance"],
+    "npz that is none": ["--kind", "distance"],
 }
 
 
@@ -197,7 +208,7 @@ GOOD_FILES = {
 def test_small_graphs(run, what):
     name, make, labels = GOOD_FILES[what]
     make(Path(name))
-    assert run("dbmstclu", name)[:2] == (0, labels)
+    assert run("dbmstclu", name, "--kind", "distance")[:2] == (0, labels)
 
 
 class TestUsage:
@@ -207,16 +218,12 @@ class TestUsage:
             ["dbmstclu"],
             ["dbmstclu", "e.csv", "--max-clusters", "0"],
             ["dbmstclu", "e.csv", "--merge", "mean"],
-            ["dbmstclu", "e.csv", "--similarity-cap", "much"],
+            ["dbmstclu", "e.csv", "--kind", "counts"],
             ["cluster-me"],
         ],
     )
     def test_wrong_usage_is_2(self, run, arguments):
         assert run(*arguments)[0] == 2
-
-    def test_similarity_cap_must_be_finite(self, run):
-        Path("edges.csv").write_text(EDGES)
-        assert run("dbmstclu", "edges.csv", "--similarity-cap", "inf")[0] == 2
 
     def test_a_picture_of_unknown_format_is_refused_before_any_work(self, run):
         code, _, err = run("dbmstclu", "missing.csv", "--plot", "tree.docx")
@@ -300,12 +307,13 @@ def edges():
     a, b = np.triu_indices(40, 1)
     within = a // 20 == b // 20
     weights = np.where(within, random.uniform(0.1, 0.3, len(a)), random.uniform(0.9, 1, len(a)))
-    pl.DataFrame({"source": a, "target": b, "weight": weights}).write_parquet("edges.parquet")
+    pl.DataFrame({"source": a, "target": b, "distance": weights}).write_parquet("edges.parquet")
     pl.DataFrame({"source": a, "target": b}).write_csv("topology.csv")
     return weights
 
 
 BUDGET = ["--epsilon", "1", "--delta", "1e-6", "--linf", "1e-5"]
+UNIT = ["--privacy-unit", "one patient"]
 
 
 class TestPlan:
@@ -338,9 +346,7 @@ class TestPlan:
 class TestCluster:
     def test_publishes_a_release_and_says_what_it_promises(self, run, edges):
         options = ["-o", "release.json", "--labels", "labels.csv", "--plot", "tree.png"]
-        code, out, err = run(
-            "cluster", "edges.parquet", *BUDGET, *options, "--privacy-unit", "one patient"
-        )
+        code, out, err = run("cluster", "edges.parquet", *BUDGET, *UNIT, *options)
         assert (code, out) == (0, "")
         assert "epsilon = 1, delta = 1e-06" in err
         assert "Running again spends the budget again" in err
@@ -352,20 +358,20 @@ class TestCluster:
         assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
 
     def test_never_overwrites_a_release(self, run, edges):
-        assert run("cluster", "edges.parquet", *BUDGET, "-o", "release.json")[0] == 0
+        assert run("cluster", "edges.parquet", *BUDGET, *UNIT, "-o", "release.json")[0] == 0
         before = Path("release.json").read_bytes()
-        code, _, err = run("cluster", "edges.parquet", *BUDGET, "-o", "release.json")
+        code, _, err = run("cluster", "edges.parquet", *BUDGET, *UNIT, "-o", "release.json")
         assert code == 3
         assert "spends the budget again" in err
         assert Path("release.json").read_bytes() == before
 
     def test_dry_run_is_the_plan(self, run, edges, tmp_path):
-        dry = run("cluster", "edges.parquet", *BUDGET, "--dry-run")
+        dry = run("cluster", "edges.parquet", *BUDGET, *UNIT, "--dry-run")
         assert dry[:2] == run("plan", "topology.csv", *BUDGET)[:2]
         assert {p.name for p in tmp_path.iterdir()} == {"edges.parquet", "topology.csv"}
 
     def test_json_is_the_statement(self, run, edges):
-        out = run("cluster", "edges.parquet", *BUDGET, "-o", "r.json", "--json")[1]
+        out = run("cluster", "edges.parquet", *BUDGET, *UNIT, "-o", "r.json", "--json")[1]
         assert json.loads(out) == Release.load("r.json").statement.to_dict()
 
     def test_a_seed_makes_it_not_private(self, run, edges):
@@ -409,11 +415,6 @@ class TestCluster:
             2,
             "pamst",
         ),
-        "out of range": (
-            ["--epsilon", "1", "--linf", "1", "--clip", "0", "0.5"],
-            3,
-            "clip",
-        ),
         "range reversed": (["--epsilon", "1", "--linf", "1", "--clip", "1", "0"], 2, "smaller"),
     }
 
@@ -424,7 +425,7 @@ class TestCluster:
 
         monkeypatch.setattr("ptclust.privacy.randomness.RandomStream.of", no_noise)
         options, expected, word = self.BAD[what]
-        code, out, err = run("cluster", "edges.parquet", *options, "-o", "release.json")
+        code, out, err = run("cluster", "edges.parquet", *options, *UNIT, "-o", "release.json")
         assert (code, out) == (expected, ""), err
         assert word in err
         assert not any(str(weight) in err for weight in edges.tolist())
