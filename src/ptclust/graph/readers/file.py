@@ -78,10 +78,9 @@ class File:
 
     def open_plain(self) -> BinaryIO:
         """Open a text file, decompressed if need be as far as `check_expansion` allows."""
-        file = self.open()
-        is_gzip = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        return io.BufferedReader(_Expanding(self, file)) if is_gzip else file
+        with self.open() as file:
+            is_gzip = file.read(2) == b"\x1f\x8b"
+        return io.BufferedReader(_Expanding(self, self.open())) if is_gzip else self.open()
 
     def __str__(self) -> str:
         return self.name
