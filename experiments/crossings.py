@@ -3,7 +3,7 @@
 A package is the first component below ``ptclust``: ``ptclust.privacy`` is one, and so is every
 module at the top, such as ``pipeline`` or ``errors``. The call events of a whole run on a small
 graph are followed in order. The caller of a function is the nearest frame of ptclust beneath it, so
-that calls through other libraries count.
+that calls through other libraries count, and those through the guard of ``leaves_no_trace``.
 
 A *crossing* is a function of one package that another package calls, counted once for every calling
 package. A *file* is visited if one of its functions is called. Left out are the bodies of modules
@@ -23,12 +23,13 @@ import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache, cached_property
+from inspect import unwrap
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ptclust
-from ptclust import cli
+from ptclust import _traces, cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -109,7 +110,8 @@ def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
     with tempfile.TemporaryDirectory() as folder:
         edges = Path(folder) / "edges.csv"
         _write_graph(edges)
-        arguments = ["cluster", str(edges), *options]
+        said = ["--privacy-unit", "one trip", "--topology", "public"]
+        arguments = ["cluster", str(edges), *said, *options]
         # Modules are imported, and kernels loaded, by a run that is not followed.
         _run([*arguments, "--output", f"{folder}/first.json"])
         calls: dict[tuple[Function | None, Function], None] = {}
@@ -137,15 +139,16 @@ def _getters() -> Iterator[Function]:
             getter = member.fget
         elif isinstance(member, cached_property):
             getter = member.func
-        if getter is not None and (found := _function(getter.__code__)):
+        if getter is not None and (found := _function(unwrap(getter).__code__)):
             yield found
 
 
 @cache
 def _function(code: CodeType) -> Function | None:
-    """Return the function of ptclust that code belongs to, lambdas and comprehensions excepted."""
+    """Return the function of ptclust that code belongs to, but for lambdas and decorators."""
     path = Path(code.co_filename)
-    if code.co_name.startswith("<") or not path.is_relative_to(_PACKAGE):
+    of_package = path.is_relative_to(_PACKAGE) and path != Path(_traces.__file__)
+    if code.co_name.startswith("<") or not of_package:
         return None
     return Function(path.relative_to(_PACKAGE).as_posix(), code.co_qualname)
 
@@ -189,4 +192,4 @@ def _write_graph(path: Path, n_nodes: int = 60) -> None:
     lines = [
         f"{i},{(i + step) % n_nodes},{chance.random()}" for i in range(n_nodes) for step in (1, 7)
     ]
-    path.write_text("source,target,weight\n" + "\n".join(lines) + "\n")
+    path.write_text("source,target,distance\n" + "\n".join(lines) + "\n")

@@ -216,6 +216,7 @@ class _Run:
     def __init__(self, folder: Path, output: str) -> None:
         options = ["--epsilon", "1", "--linf", "1e-6", "--mechanism", "kruskal", "--output", output]
         options += ["--ledger", "ledger", "--dataset", _DATASET]
+        options += ["--privacy-unit", "one trip", "--topology", "public"]
         command = [sys.executable, "-c", _RUN, "cluster", "edges.csv", *options]
         self._ledger = folder / "ledger"
         self._before = self._ledger.stat().st_mtime_ns
@@ -251,7 +252,7 @@ def _write_graph(path: Path, n_nodes: int = 5000) -> None:
     lines = [
         f"{i},{(i + step) % n_nodes},{chance.random()}" for i in range(n_nodes) for step in (1, 7)
     ]
-    path.write_text("source,target,weight\n" + "\n".join(lines) + "\n")
+    path.write_text("source,target,distance\n" + "\n".join(lines) + "\n")
 
 
 def _journal(path: Path) -> bool:

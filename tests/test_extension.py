@@ -188,15 +188,16 @@ class TestWithBoth:
 
     def test_command_line(self, run):
         rows = "".join(f"{a},{b},{weight}\n" for a, b, weight in ROWS)
-        Path("edges.csv").write_text("source,target,weight\n" + rows)
+        Path("edges.csv").write_text("source,target,distance\n" + rows)
         budget = ["--epsilon", "1", "--linf", "1e-6"]
+        unit = ["--privacy-unit", "one patient", "--topology", "public"]
         code, out, _ = run("plan", "edges.csv", *budget)
         assert code == 0
         assert "  toy " in out
         document = json.loads(run("plan", "edges.csv", *budget, "--json")[1])
         assert "toy" in [each["mechanism"] for each in document["mechanisms"]]
         chosen = ["--mechanism", "toy", "--clusterer", "toy"]
-        code, _, err = run("cluster", "edges.csv", *budget, *chosen, "-o", "release.json")
+        code, _, err = run("cluster", "edges.csv", *budget, *unit, *chosen, "-o", "release.json")
         assert code == 0, err
         release = Release.load("release.json")
         assert release.labels.tolist() == LABELS
@@ -208,7 +209,7 @@ class TestWithBoth:
 
         MECHANISMS.unregister("toy")
         CLUSTERERS.unregister("toy")
-        again = ["edges.csv", *budget, "-o", "again.json"]
+        again = ["edges.csv", *budget, *unit, "-o", "again.json"]
         for command, expected, known in (
             (["plan", "edges.csv", *budget, *chosen], 2, KNOWN_MECHANISMS),
             (["cluster", *again, "--mechanism", "toy"], 2, KNOWN_MECHANISMS),

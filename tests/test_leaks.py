@@ -382,6 +382,12 @@ WRONG_CALLS: dict[str, Any] = {
     "pandas with text": lambda: Graph.from_dataframe(
         pd.DataFrame({"source": SOURCES, "target": TARGETS, "weight": with_weight(2, SPOILED)})
     ),
+    "a matrix of which some edges have a mirror": lambda: fit(
+        coo_array(
+            (np.r_[WEIGHTS, WEIGHTS[:3]], (SOURCES + TARGETS[:3], TARGETS + SOURCES[:3])),
+            shape=(8, 8),
+        )
+    ),
     "a complex matrix": lambda: fit(coo_array((WEIGHTS + 0j, (SOURCES, TARGETS)), shape=(8, 8))),
     "a matrix that is not square": lambda: fit(
         coo_array((WEIGHTS, (SOURCES, TARGETS)), shape=(8, 9))

@@ -26,9 +26,10 @@ from ptclust.errors import FileError, UsageError, warn_of_privacy
 from ptclust.graph.labels import read_labels, write_labels
 from tests.test_paid_for import Failing
 
-EDGES = "source,target,weight\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
+EDGES = "source,target,distance\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
 BUDGET = ["--epsilon", "1", "--linf", "1e-5"]
-PAID = [*BUDGET, "--ledger", "l", "--dataset", "survey"]
+UNIT = ["--privacy-unit", "one patient", "--topology", "public"]
+PAID = [*BUDGET, *UNIT, "--ledger", "l", "--dataset", "survey"]
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ class TestExistingFiles:
         monkeypatch.setattr("ptclust.pipeline.read_graph", fail)
         before = here()
         options = ["-o", "old.json", "--overwrite", "old.json"]
-        assert run("cluster", "edges.csv", *BUDGET, *options)[0] == 3
+        assert run("cluster", "edges.csv", *BUDGET, *UNIT, *options)[0] == 3
         assert here() == before
 
     def test_save_is_exclusive(self, tmp_path, monkeypatch):
@@ -370,11 +371,12 @@ class TestFormulas:
 
     def test_names_are_escaped_by_default_and_read_back(self, tmp_path):
         release, file = self.release(FORMULAS), tmp_path / "labels.csv"
+        escaped = dict(zip(FORMULAS, ESCAPED, strict=True))
         release.to_csv(file)
-        assert self.nodes(file) == ESCAPED
+        assert self.nodes(file) == [escaped[name] for name in release.names.tolist()]
         assert read_labels(file, release.topology).tolist() == release.labels.tolist()
         release.to_csv(file, escape_formulas=False)
-        assert self.nodes(file) == FORMULAS
+        assert self.nodes(file) == sorted(FORMULAS)
 
     def test_numbers_stay_numbers(self, tmp_path):
         release, file = self.release(np.array([-3, -2, 1])), tmp_path / "labels.csv"
@@ -394,13 +396,13 @@ class TestFormulas:
         assert self.nodes(tmp_path / "l.csv") == ["'=a", "=a"]
 
     def test_commands(self, run, here):
-        Path("odd.csv").write_text('source,target,weight\n=1+1,b,0.1\nb,"-2+cmd|x",0.2\n')
-        wanted = {True: ["'=1+1", "b", "'-2+cmd|x"], False: ["=1+1", "b", "-2+cmd|x"]}
+        Path("odd.csv").write_text('source,target,distance\n=1+1,b,0.1\nb,"-2+cmd|x",0.2\n')
+        wanted = {True: ["'-2+cmd|x", "'=1+1", "b"], False: ["-2+cmd|x", "=1+1", "b"]}
         for escaped in (True, False):
             option = [] if escaped else ["--no-escape-formulas"]
             number = f"{escaped:d}"
             outputs = ["-o", f"{number}.json", "--labels", f"a{number}.csv"]
-            assert run("cluster", "odd.csv", *BUDGET, *outputs, *option)[0] == 0
+            assert run("cluster", "odd.csv", *BUDGET, *UNIT, *outputs, *option)[0] == 0
             outputs = ["-o", f"x{number}.json", "--labels", f"b{number}.csv"]
             assert run("recluster", f"{number}.json", *outputs, *option)[0] == 0
             assert run("dbmstclu", "odd.csv", "-o", f"c{number}.csv", *option)[0] == 0
@@ -454,14 +456,21 @@ def shown(part: ast.expr) -> str:
 IN_OPTIONS = {
     "clusterer='x' averages over": "--clusterer x averages over",
     "name another: weight=": "name another: --weight",
-    "name source=, target= and weight= (its": "name --source, --target and --weight (its",
+    "name another column: weight=": "name another column: --weight",
+    "say header=False if the first line is an edge": "say --no-header if the first line is an edge",
+    "check its separator, separator=": "check its separator, --separator",
+    "rename it or give format=": "rename it or give --format",
+    "kind='distance' if small weights": "--kind distance if small weights",
+    "kind='similarity' if large weights": "--kind similarity if large weights",
+    "say topology='public'; if a pair": "say --topology public; if a pair",
+    "as in privacy_unit='one patient'": "as in --privacy-unit 'one patient'",
     "say how to merge their weights: merge='min', 'max' or 'sum'": (
         "say how to merge their weights: --merge min, max or sum"
     ),
     "use mechanism='pamst' and delta=0": "use --mechanism pamst and --delta 0",
-    "give clip=(1, 1) to move": "give --clip 1 1 to move",
+    "give clip= within": "give --clip within",
     "to keep it short (repetitions=)": "to keep it short (--repetitions)",
-    "Declare it (weight_range=).": "Declare it (--weight-range).",
+    "Declare it (clip=).": "Declare it (--clip).",
     "in a population average, linf=d; one": "in a population average, --linf d; one",
     "or say escape_formulas=False": "or say --no-escape-formulas",
     "or say overwrite=True if": "or say --overwrite if",
@@ -470,7 +479,6 @@ IN_OPTIONS = {
 #: Names before a sign of equality that are no options, and where they are printed.
 NO_OPTIONS = {
     "backend": "data frames",
-    "format": "a file of unknown format; there is no such option",
     "mode": "an address",
     "n_neighbors": "graphs of points",
     "return_inverse": "labels in Python",
@@ -499,6 +507,7 @@ class TestOptions:
         ("text", "wanted"),
         [
             ("kind='similarity'", "--kind similarity"),
+            ("privacy_unit='one patient'", "--privacy-unit 'one patient'"),
             ("random_state=7, epsilon=1e-3.", "--random-state 7, --epsilon 1e-3."),
             ("clip=(-1.5, 2e+3)", "--clip -1.5 2e+3"),
             ("the node 'weight=3' is not there", "the node 'weight=3' is not there"),
@@ -519,14 +528,20 @@ class TestOptions:
         assert in_options(text) == wanted
 
     def test_commands_speak_of_options(self, run, here):
-        Path("twice.csv").write_text("a,b,0.1\nb,a,0.2\n")
+        Path("twice.csv").write_text("source,target,distance\na,b,0.1\nb,a,0.2\n")
         assert "--merge min, max or sum" in run("dbmstclu", "twice.csv")[2]
-        Path("lacks.csv").write_text("source,target,weight\na,b,0.1\nb,c,\n")
+        Path("lacks.csv").write_text("source,target,distance\na,b,0.1\nb,c,\n")
         assert "name another column: --weight" in run("dbmstclu", "lacks.csv")[2]
-        options = [*BUDGET, "-o", "r.json", "--weight-range", "0", "0.5"]
-        err = run("cluster", "edges.csv", *options)[2]
-        assert "give --clip 0 0.5 to move" in err
-        err = run("cluster", "edges.csv", "--epsilon", "1", "-o", "r.json")[2]
+        Path("visits.csv").write_text("person,place,day\nada,park,3\n")
+        assert "say so: --source, --target, --weight; its" in run("dbmstclu", "visits.csv")[2]
+        Path("counts.csv").write_text("source,target,weight\na,b,3\n")
+        err = run("dbmstclu", "counts.csv")[2]
+        assert "give --kind distance if small weights mean close, --kind similarity if" in err
+        err = run("plan", "edges.csv", *BUDGET, "--clip", "0", "1e300")[2]
+        assert "give --clip within" in err
+        made = [*BUDGET, *UNIT[:2], "-o", "r.json"]
+        assert "say --topology public" in run("cluster", "edges.csv", *made)[2]
+        err = run("cluster", "edges.csv", "--epsilon", "1", *UNIT, "-o", "r.json")[2]
         assert "--linf d" in err
         err = run("cluster", "edges.csv", *PAID, "-o", "r.json", "--random-state", "1")[2]
         assert "leave out --random-state" in err
@@ -534,7 +549,7 @@ class TestOptions:
 
     def test_warnings_are_one_line(self, run, here, monkeypatch, capsys):
         options = ["--mechanism", "pamst", "--calibration", "published", "-o", "r.json"]
-        code, _, err = run("cluster", "edges.csv", *BUDGET, *options)
+        code, _, err = run("cluster", "edges.csv", *BUDGET, *UNIT, *options)
         assert code == 0
         (line,) = [line for line in err.splitlines() if line.startswith("ptclust: warning: ")]
         assert "they truly spend epsilon" in line
@@ -567,7 +582,8 @@ def release_of(noise: str, names=None, n: int = 60) -> Release:
     weights = np.random.default_rng(0).uniform(0.1, 1, n)
     graph = Graph(range(n), [*range(1, n), 0], weights, names=names)
     linf = {"small": 1e-9, "large": 10.0}[noise]
-    return PTClust(epsilon=1, sensitivity=Sensitivity(linf=linf)).fit(graph).release_
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=linf), privacy_unit="one patient")
+    return model.fit(graph).release_
 
 
 def labelled(release: Release, labels: list[int], **fields: int) -> Release:
@@ -640,13 +656,13 @@ class TestAdvice:
     def test_commands_print_it_in_options(self, run):
         labelled(release_of("large"), [0] * 60).save("one.json")
         rows = "".join(f"{i},{i + 1},{0.1 + i % 3 / 10}\n" for i in range(60))
-        Path("edges.csv").write_text(rows)
+        Path("edges.csv").write_text(f"source,target,distance\n{rows}")
         release_of("large").save("r.json")
         code, out, err = run("recluster", "r.json", "-o", "x.json", "--min-cluster-size", "61")
         assert (code, out) == (0, "")
         assert "At no cost: recluster this release by --clusterer" in err
         assert "--min-cluster-size 1" in err
-        options = ["--epsilon", "1", "--linf", "10", "--min-cluster-size", "62"]
+        options = ["--epsilon", "1", "--linf", "10", "--min-cluster-size", "62", *UNIT]
         code, out, err = run("cluster", "edges.csv", *options, "-o", "-")
         assert code == 0
         assert "61 of 61 connected nodes are alone or unclustered" in err

@@ -56,12 +56,13 @@ def graph() -> Graph:
 def edges() -> None:
     """Write the graph, and a ledger that covers one release, to the current directory."""
     rows = "".join(f"{i},{i + 1},{weight}\n" for i, weight in enumerate(WEIGHTS))
-    Path("edges.csv").write_text("source,target,weight\n" + rows)
+    Path("edges.csv").write_text("source,target,distance\n" + rows)
     Ledger.create("ledger.db").add_dataset("survey", Budget.pure(1))
 
 
 def cluster(linf: str, *options: str) -> list[str]:
     paid = ["--epsilon", "1", "--linf", linf, "--ledger", "ledger.db", "--dataset", "survey"]
+    paid += ["--privacy-unit", "one patient", "--topology", "public"]
     return ["cluster", "edges.csv", *paid, "-o", "release.json", "--labels", "l.csv", *options]
 
 

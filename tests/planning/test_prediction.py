@@ -629,7 +629,7 @@ class TestCommandLine:
         assert {point["clusterer"] for point in prediction["curves"][0]["points"]} == {"dbmstclu"}
 
     def test_a_tiny_graph(self, run):
-        Path("tiny.csv").write_text("a,b\nb,c\n")
+        Path("tiny.csv").write_text("source,target\na,b\nb,c\n")
         code, out, err = run("plan", "tiny.csv", *BUDGET, "--predict", "--sizes", "2")
         assert (code, out) == (InputError.exit_code, "")
         assert "nothing to predict where connected parts have at most 3 nodes" in err

@@ -613,7 +613,7 @@ def test_graphml(tmp_path, names):
     found = [graph.edges[a, b] for a, b in pairwise(called)]
     assert [edge["weight"] for edge in found] == release.tree.weights.tolist()
     assert [edge["edge_id"] for edge in found] == release.tree.edge_ids.tolist()
-    read = ptclust.read_graph(path)
+    read = ptclust.read_graph(path, kind="distance")
     assert read.topology == release.tree.topology
     np.testing.assert_array_equal(read.weights, release.tree.weights)
 

@@ -15,7 +15,7 @@ from ptclust.graph.labels import read_labels
 from ptclust.theory import recovery_promise
 from ptclust.theory.check import check_clusters
 
-EDGES = "source,target,weight\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
+EDGES = "source,target,distance\na,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
 TRUTH = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
 MULTISCALE = [0.5, 0.5, 0.5, 0.6, 0.01, 0.01, 0.01, 0.02, 0.01, 0.01, 0.01]
 

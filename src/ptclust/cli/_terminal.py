@@ -20,6 +20,7 @@ _WORD = r"'(?:[^'\\]|\\.)*'"
 _VALUE = (
     rf"{_WORD}(?:(?:, | or ){_WORD})*|\([^()]*\)|True|False|-?\d[\d.]*(?:e[-+]?\d+)?|[a-z](?!\.?\w)"
 )
+_ONE_WORD = re.compile(r"'([^'\s]+)'")  # several words stay in quotes, one value
 _QUOTED_OR_ARGUMENT = re.compile(
     rf"(?<!\w){_WORD}|(?<![\w./-])(?P<name>\w+)(?:=(?:(?P<value>{_VALUE})|(?!\w))|(?![\w=]|[./-]\w))"
 )
@@ -102,7 +103,8 @@ def in_options(text: str, options: Options | None = None) -> str:
         on, off = known[name]
         if value in (None, "True", "False"):
             return off if value == "False" else on
-        plain = value[1:-1].replace(",", "") if value[0] == "(" else value.replace("'", "")
+        in_order = value[0] == "("
+        plain = value[1:-1].replace(",", "") if in_order else _ONE_WORD.sub(r"\1", value)
         return f"{on} {plain}"
 
     return _QUOTED_OR_ARGUMENT.sub(option, text)

@@ -189,7 +189,7 @@ def _form(
     if form in _TEXTS:
         return form, Dialect.of(form, separator, header)
     if separator is not None or not header:
-        option = "separator=" if separator is not None else "header="
+        option = "separator=" if separator is not None else "header=False"
         raise UsageError(f"{option} is for text tables, not for a {form} file; leave it out")
     return form, Dialect("")
 
