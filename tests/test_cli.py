@@ -707,7 +707,9 @@ class TestSimilarities:
         code, _, err = run("cluster", *self.FLOW, *options, "-o", "release.json")
         assert code == 0, err
         said = err.splitlines()[0]
-        assert "similarity (large means close), rows of the same two nodes merged by sum" in said
+        assert (
+            "similarity (large means close); rows of the same two nodes are merged by sum" in said
+        )
         assert Path("labels.csv").read_text() == TOWNS
         release = Release.load("release.json")
         assert release.kind == release.statement.kind == "similarity"
