@@ -125,6 +125,11 @@ BAD_FILES = {
         text(f"a,b,{SECRET}\nb,c,0.5\n"),
         ["which column is the source and which the target", "--no-header", "'a', 'b', '<number>'"],
     ),
+    "similarities far apart": (
+        "e.csv",
+        text("source,target,similarity\na,b,1e308\nb,c,-1e308\n"),
+        ["too far apart"],
+    ),
     "visits": (
         "e.csv",
         text("person,place,day\nada,park,3\n"),
@@ -508,8 +513,9 @@ class TestQuestions:
         assert run("plan", "trips.csv", "--merge", "sum", *BUDGET)[0] == 0
 
     @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-    def test_the_privacy_unit(self, run, edges, unspent, dry):
-        code, out, err = run("cluster", "edges.parquet", *PAID, *dry)
+    @pytest.mark.parametrize("unit", [[], ["--privacy-unit", ""], ["--privacy-unit", " "]])
+    def test_the_privacy_unit(self, run, edges, unspent, unit, dry):
+        code, out, err = run("cluster", "edges.parquet", *PAID, *unit, *dry)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert "whom the release protects" in err
         assert "--privacy-unit 'one patient'" in err

@@ -22,7 +22,7 @@ from ptclust._files import reserved, same_file
 from ptclust.cli import app, main
 from ptclust.cli._terminal import in_options, options_of
 from ptclust.clustering import CLUSTERERS, Clustering
-from ptclust.errors import FileError, UsageError, warn_of_privacy
+from ptclust.errors import FileError, PrivacyWarning, UsageError, warn_of_privacy
 from ptclust.graph.labels import read_labels, write_labels
 from tests.test_paid_for import Failing
 
@@ -671,3 +671,9 @@ class TestAdvice:
     def test_fit_does_not_warn(self, recwarn):
         release_of("large")
         assert not recwarn.list
+
+    @pytest.mark.parametrize("unit", [None, "", " "])
+    def test_fit_warns_if_nobody_is_protected(self, unit):
+        model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-5), privacy_unit=unit)
+        with pytest.warns(PrivacyWarning, match="cannot say whom it protects"):
+            model.fit(path_graph())

@@ -223,7 +223,7 @@ class ReleaseOptions(PlanOptions):
         from ptclust.ledger import Payment
         from ptclust.pipeline import ReleaseRequest
 
-        if self.privacy_unit is None and self.random_state is None:
+        if not (self.privacy_unit or "").strip() and self.random_state is None:
             raise UsageError(
                 "say whom the release protects, for its statement: --privacy-unit 'one patient', "
                 "or whatever moves the weights by no more than --l1, --l2, --linf"

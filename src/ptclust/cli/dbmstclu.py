@@ -28,7 +28,7 @@ def dbmstclu(
 ) -> None:
     """Cluster a graph by DBMSTClu, [bold]without privacy[/bold].
 
-    Weights are dissimilarities. The number of clusters is found, not given.
+    The number of clusters is found, not given.
     """
     from ptclust.cli._results import STDOUT, held_outputs, summary, write_json
     from ptclust.cli._terminal import progress_display, say

@@ -317,6 +317,8 @@ class Graph(WeightedGraph):
         if self.kind == "distance" or not self.n_edges:
             return self
         largest, smallest = float(self.weights.max()), float(self.weights.min())
+        if not math.isfinite(2 * (largest - smallest)):
+            raise WeightError("similarities lie too far apart to be subtracted; divide all by 10")
         least = (largest - smallest) / self.n_edges or 1.0
         return self._with(largest - self.weights + least, "distance")
 
