@@ -359,7 +359,7 @@ def _sums(weights: Floats, starts: Ints) -> Floats:
 
     A sum beyond all floats is the largest float, for an error would depend on the weights.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would depend on the weights
         sums = np.add.reduceat(weights, starts)
         whole = np.array_equal(weights, np.rint(weights))
         if whole and np.abs(weights).sum() <= _LARGEST_EXACT:  # no partial sum is rounded

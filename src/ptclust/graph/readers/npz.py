@@ -96,7 +96,9 @@ def _mean(a: Array, b: Array) -> Array:
     if np.array_equal(a, b):
         return a
     with np.errstate(invalid="ignore"):  # infinities, refused later
-        return np.where(a == b, a, a / 2 + b / 2)
+        # in doubles: as a float32 it would be rounded by as much as half of what they differ by
+        halves = (np.divide(each, 2, dtype=np.float64) for each in (a, b))
+        return np.where(a == b, a, np.add(*halves))
 
 
 class _ObjectsError(Exception):
