@@ -801,8 +801,10 @@ def private_values(error: BaseException | None) -> list[str]:
 
 
 @pytest.mark.parametrize("mechanism", ["kruskal", "pamst", "laplace"])
-def test_callbacks_that_fail_leave_nothing_behind(mechanism):
+def test_callbacks_that_fail_leave_nothing_behind(mechanism, request):
     """Ctrl-C while progress is shown, and a disk that is full."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     made = plan(private_graph().topology, **NOISY, mechanism=mechanism)
     reported: list[str] = []
     carry_out(made, progress=reported.append)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +14,7 @@ import scipy.sparse
 
 from ptclust import Graph, PTClust, Sensitivity, read_graph
 from ptclust.clustering import CLUSTERERS
+from ptclust.errors import GraphError
 from ptclust.graph import read_topology
 from ptclust.mechanisms import MECHANISMS
 from tests.lazy import lazy
@@ -242,6 +248,16 @@ def test_parallel_rows_merge_to_the_same_bits_in_any_order(source, how, tmp_path
         assert other.weights.tolist() == first.weights.tolist()
 
 
+@dataclass(frozen=True)
+class Same:
+    """A name that reads as all others of its kind."""
+
+    name: str
+
+    def __str__(self):
+        return "Same"
+
+
 class TestLabelsGoBack:
     """In the order of the caller's nodes, where the caller has one."""
 
@@ -287,6 +303,44 @@ class TestLabelsGoBack:
 
 
 class TestNamesOfAnyKind:
+    @pytest.mark.parametrize(
+        "same",
+        [
+            [2, 2.0, np.int64(2), np.float32(2), Fraction(2), Decimal(2)],
+            [1, True, np.True_, 1.0],
+            [0.0, -0.0, 0, False],
+            [0.5, Fraction(1, 2), Decimal("0.5")],
+            [(1, "a"), (1.0, "a"), (True, "a")],
+        ],
+    )
+    def test_equal_names_have_one_spelling(self, same):
+        """Which of two equal names came first is of the order of rows."""
+        shown = set()
+        for first, second in permutations(same, 2):
+            frame = pd.DataFrame({"source": [first, second], "target": ["x", "y"]}, dtype=object)
+            graph = Graph.from_dataframe(frame.assign(distance=[1, 2]), weight="distance")
+            shown.add(repr(graph.names.tolist()))
+            graph = nx.Graph()
+            graph.add_edge(first, "x", weight=1)
+            graph.add_edge(second, "y", weight=2)
+            shown.add(repr(Graph.from_networkx(graph).names.tolist()))
+        assert len(shown) == 1
+
+    @pytest.mark.parametrize(
+        ("names", "said"),
+        [
+            ([float("nan"), 1], "called NaN"),
+            ([np.float32("nan"), 1], "called NaN"),
+            ([(object(),), (object(),)], "no text of their own"),
+            ([print, len, lambda: None], "no text of their own"),
+            ([Same("a"), Same("b")], "two nodes have names that read 'Same'"),
+        ],
+    )
+    def test_names_that_tell_nothing_apart_are_refused(self, names, said):
+        n = len(names)
+        with pytest.raises(GraphError, match=said):
+            Graph(range(n - 1), range(1, n), range(n - 1), names=names)
+
     def test_numbers_come_before_texts_and_those_before_others(self):
         names = [(2, "b"), "b", 10, 2.5, "B", (1, "z"), -3, frozenset({1})]
         n = len(names)
@@ -295,7 +349,5 @@ class TestNamesOfAnyKind:
         assert graph.names.tolist() == expected
 
     def test_names_without_a_text_of_their_own_are_refused(self):
-        from ptclust.errors import GraphError
-
         with pytest.raises(GraphError, match="object have no text of their own"):
             Graph([0], [1], [0.5], names=[object(), object()])

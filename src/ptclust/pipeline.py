@@ -167,7 +167,7 @@ def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
     """Yield what to think about before spending."""
     secure = request.random_state is None  # otherwise nothing is promised
     yield from plan.warnings if secure else plan.noise_warnings
-    if secure and not (request.privacy_unit or "").strip():
+    if secure and not str(request.privacy_unit or "").strip():
         yield (
             "the statement cannot say whom it protects: say what one privacy unit is, whose whole "
             "contribution the sensitivity bounds, as in privacy_unit='one patient'"

@@ -228,6 +228,26 @@ class TestScipy:
         summed = Graph.from_scipy(matrix, merge="sum")
         assert summed.weights.tolist() == [4.0 + change, 6.0]
 
+    def test_integers_are_exact(self):
+        """Beyond 2^53 a float would be off by more than one unit can move a weight."""
+        for more in (0, 1, 2):
+            ends = ([0, 1], [1, 0])
+            entries = np.array([2**60 + more, -(2**60)])
+            matrix = scipy.sparse.coo_array((entries, ends), shape=(2, 2))
+            assert Graph.from_scipy(matrix).weights.tolist() == [more / 2]
+            assert Graph.from_scipy(matrix, merge="sum").weights.tolist() == [more]
+            for weights in (entries, entries.tolist(), entries.astype(object)):
+                assert Graph([0, 0], [1, 1], weights, merge="sum").weights.tolist() == [more]
+        large = np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)
+        assert Graph([0, 0], [1, 1], large, merge="sum").weights.tolist() == [2.0**65]
+
+    def test_the_mean_of_mirrored_entries_is_stated(self):
+        matrix = scipy.sparse.coo_array(([1.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
+        assert Graph.from_scipy(matrix).merge == "mean"
+        assert Graph.from_scipy(matrix, merge="max").merge == "max"
+        once = scipy.sparse.coo_array(([1.0], ([0], [1])), shape=(2, 2))
+        assert Graph.from_scipy(once).merge is None
+
     def test_stored_zeros_are_edges(self):
         matrix = scipy.sparse.coo_array(([0.0, 0.0, 1.0], ([0, 1, 2], [1, 0, 1])), shape=(3, 3))
         assert_refused(lambda: Graph.from_scipy(matrix), GraphError, "both join 0 and 1")
@@ -270,7 +290,8 @@ class TestDataframe:
             ([7, 3, 3, 0], int),
             (["b", "a", "a", "c"], str),
             ([1.5, 0.5, 0.5, 2.5], float),
-            ([True, False], bool),
+            ([True, False], int),
+            ([2.0, 1.0, 1.0, 3.0], int),
         ],
     )
     def test_ids(self, make, ids, kind):

@@ -727,3 +727,20 @@ def pairs(topology: Any) -> set[frozenset[Any]]:
     names = topology.names.tolist()
     ends = zip(topology.sources, topology.targets)
     return {frozenset([names[a], names[b]]) for a, b in ends}
+
+
+def test_how_a_symmetric_matrix_was_written_does_not_matter(tmp_path):
+    """scipy writes one triangle if the values are symmetric, and both if they are not."""
+    found = []
+    for more in (0.0, 1.0):
+        matrix = np.array([[0, 5 + more, 3], [5, 0, 2], [3, 2, 0]])
+        scipy.io.mmwrite(tmp_path / "flow.mtx", scipy.sparse.coo_array(matrix))
+        read = [
+            read_graph(tmp_path / "flow.mtx", kind="similarity", merge=merge).weights.tolist()
+            for merge in (None, "sum", "max")
+        ]
+        found.append(read)
+        topologies = (read_topology(tmp_path / "flow.mtx", merge=merge) for merge in (None, "sum"))
+        assert len({repr(topology) for topology in topologies}) == 1
+    assert found[0] == [[5.0, 3.0, 2.0], [10.0, 6.0, 4.0], [5.0, 3.0, 2.0]]
+    assert found[1] == [[5.5, 3.0, 2.0], [11.0, 6.0, 4.0], [6.0, 3.0, 2.0]]

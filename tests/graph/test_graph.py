@@ -249,6 +249,22 @@ class TestMerge:
         assert graph.names.tolist() == list("abcde")
 
 
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [10**400, 1],
+        ["0.5", "1"],
+        np.array(["0.5", "1"]),
+        np.array(["0.5", 1], dtype=object),
+        np.array([1, 2], dtype="m8[s]"),
+        np.ma.array([0.5, 99.0], mask=[False, True]),
+    ],
+)
+def test_weights_that_are_no_numbers(weights):
+    with pytest.raises(WeightError, match=r"not an?"):
+        Graph([0, 1], [1, 2], weights)
+
+
 def test_similarities_stay_as_given():
     graph = Graph([0, 1, 1], [1, 0, 2], [9, 5, 10], kind="similarity", merge="sum")
     assert graph.weights.tolist() == [14.0, 10.0]

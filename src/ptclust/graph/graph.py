@@ -52,6 +52,7 @@ class Edges(NamedTuple):
     say: Say = edge_number
     kind: Kind | None = None  # if the source itself says it
     columns: tuple[str, ...] | None = None  # of a table: source, target and weight
+    merged: Literal["mean"] | None = None  # how entries of a matrix became one edge already
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
@@ -105,7 +106,7 @@ class Graph(WeightedGraph):
 
     weights: Floats
     kind: Kind
-    merge: How
+    merge: How | Literal["mean"]
     node_of: Array
     columns: tuple[str, ...] | None = None
     topology_of_data: bool = False
@@ -151,7 +152,8 @@ class Graph(WeightedGraph):
         if merge is not None:
             topology, values = _merged(topology, values, merge)
         WeightedGraph.__init__(self, topology)
-        self.weights, self.kind, self.merge = frozen(values), kind, merge
+        self.weights, self.kind = frozen(values.astype(np.float64, copy=False)), kind
+        self.merge = merge or edges.merged
         self.columns = edges.columns
 
     @classmethod
@@ -265,7 +267,7 @@ class Graph(WeightedGraph):
             return cls._of(_complete(points, metric), None, "distance")
         # Two points may be neighbours both ways, with distances that differ by rounding.
         graph = cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
-        graph.topology_of_data = True
+        graph.topology_of_data, graph.merge = True, None
         return graph
 
     def to_networkx(self) -> Any:
@@ -346,7 +348,7 @@ class Graph(WeightedGraph):
         raise TypeError(f"{refused}; pass the file it came from, or its topology, which is public")
 
 
-def _merged(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, Floats]:
+def _merged(topology: Topology, weights: Array, how: Merge) -> tuple[Topology, Array]:
     """Give every pair of nodes one weight, the minimum, maximum or sum of its edges."""
     starts = np.flatnonzero(~topology._is_repeated())
     if len(starts) == topology.n_edges:
@@ -354,17 +356,23 @@ def _merged(topology: Topology, weights: Floats, how: Merge) -> tuple[Topology, 
     return topology.restricted_to(starts), _MERGES[how](weights, starts)
 
 
-def _sums(weights: Floats, starts: Ints) -> Floats:
+def _sums(weights: Array, starts: Ints) -> Array:
     """Return the exact sum of every run, rounded once: in any order of its rows it is the same.
 
     A sum beyond all floats is the largest float, for an error would depend on the weights.
     """
+    ends = np.append(starts[1:], len(weights))
+    if weights.dtype.kind in "iu":
+        largest = max(abs(int(weights.min())), abs(int(weights.max())))
+        if largest * int((ends - starts).max()) < 2**63:
+            return np.add.reduceat(weights.astype(np.int64), starts)
+        listed, runs = weights.tolist(), zip(starts.tolist(), ends.tolist(), strict=True)
+        return np.array([float(sum(listed[start:end])) for start, end in runs])
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would depend on the weights
         sums = np.add.reduceat(weights, starts)
         whole = np.array_equal(weights, np.rint(weights))
         if whole and np.abs(weights).sum() <= _LARGEST_EXACT:  # no partial sum is rounded
             return sums
-    ends = np.append(starts[1:], len(weights))
     for run in np.flatnonzero(ends - starts > 2):  # a sum of two is rounded once
         sums[run] = _sum(weights[starts[run] : ends[run]].tolist())
     return np.clip(sums, -sys.float_info.max, sys.float_info.max)
@@ -378,7 +386,7 @@ def _sum(values: list[float]) -> float:
         return float(max(min(exact, _LARGEST_FLOAT), -_LARGEST_FLOAT))
 
 
-_MERGES: dict[str, Callable[[Floats, Ints], Floats]] = {
+_MERGES: dict[str, Callable[[Array, Ints], Array]] = {
     "min": np.minimum.reduceat,
     "max": np.maximum.reduceat,
     "sum": _sums,

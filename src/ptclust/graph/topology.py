@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from decimal import Decimal
 from functools import cached_property
-from math import isnan
+from itertools import pairwise
+from math import isinf, isnan
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +25,7 @@ Kind = Literal["distance", "similarity"]  # of weights: small, or large, means c
 # Turns edge numbers into words: [3] into "edge 3", or into "line 5 of edges.csv".
 Say = Callable[[Iterable[int]], str]
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _FRACTION = re.compile(r"\.\d{3}")
 
 
@@ -301,8 +305,8 @@ def _as_endpoints(values: ArrayLike, what: str) -> Array:
 
 
 def _as_names(names: Iterable[Any]) -> Array:
-    is_array = isinstance(names, np.ndarray) and names.ndim == 1
-    array = np.array(names) if is_array else as_objects(names)
+    is_plain = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind in "iuU"
+    array = np.array(names) if is_plain else as_objects(map(plain_name, names))
     try:
         distinct = len(set(array.tolist()))
     except TypeError as error:
@@ -327,23 +331,45 @@ def _number_by_name(names: Array | None, n_nodes: int) -> tuple[Array, Array | N
 def _order_of_objects(names: list[Any]) -> Array:
     """Return the order of names of any kind: numbers, then texts, then all others by their text."""
 
-    def key(node: int) -> tuple[int, Any, str]:
-        name = names[node]
-        if isinstance(name, (int, float)) and not isnan(name):
+    def key(name: Any) -> tuple[int, Any, str]:
+        if isinstance(name, (int, float)):
             return 0, name, ""
         if isinstance(name, str):
             return 1, 0, name
-        kind: Any = type(name)
-        if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        kind, text = type(name).__name__, str(name)
+        if _ADDRESS.search(text):  # which follows the order in which things were made
             raise GraphError(
-                f"node names of type {kind.__name__} have no text of their own, by which to order "
-                "and publish them; use numbers, strings or tuples of them"
+                f"node names of type {kind} have no text of their own, by which to order and "
+                "publish them; use numbers, strings or tuples of them"
             )
-        return 2, 0, f"{kind.__name__} {name}"
+        return 2, 0, f"{kind} {text}"
 
-    texts = all(type(name) is str for name in names)
-    by_name = names.__getitem__ if texts else key
-    return np.array(sorted(range(len(names)), key=by_name), dtype=np.int64)
+    keys = names if all(type(name) is str for name in names) else list(map(key, names))
+    order = sorted(range(len(names)), key=keys.__getitem__)
+    for one, other in pairwise(order):
+        if keys[one] == keys[other]:
+            raise GraphError(f"two nodes have names that read {shown(str(names[one]))}; rename one")
+    return np.array(order, dtype=np.int64)
+
+
+def plain_name(name: Any) -> Any:
+    """Return the one spelling of a name: equal names of other types may stand in any order.
+
+    >>> plain_name(np.int64(2)), plain_name(2.0), plain_name(True), plain_name((1.0, "a"))
+    (2, 2, 1, (1, 'a'))
+    """
+    if isinstance(name, np.generic):
+        name = name.item()
+    if type(name) is tuple:
+        return tuple(map(plain_name, name))
+    if not isinstance(name, (Real, Decimal)):
+        return name
+    if isnan(name):
+        raise GraphError("a node is called NaN, which is not even equal to itself; rename it")
+    number: Any = name
+    if not isinf(number) and int(number) == number:
+        return int(number)
+    return float(number) if float(number) == number else name
 
 
 def _edge_order(low: Array, high: Array, n_nodes: int) -> Array:
@@ -385,13 +411,18 @@ def _count_nodes(sources: Array, targets: Array, n_nodes: int | None, names: Arr
     return int(n_nodes)
 
 
-def as_weights(weights: ArrayLike, say: Say) -> Floats:
-    """Return the weights as a fresh one-dimensional array of floats, NaN and all."""
+def as_weights(weights: ArrayLike, say: Say) -> Array:
+    """Return the weights as a fresh one-dimensional array of floats, NaN and all, or of integers.
+
+    Integers stay what they are, to be added up exactly.
+    """
     if isinstance(weights, np.ndarray) and np.iscomplexobj(weights):
         raise WeightError("the weights must be real numbers, not complex ones")
-    values = None
-    with suppress(TypeError, ValueError):
-        values = np.array(weights, dtype=np.float64)
+    if np.ma.isMaskedArray(weights):
+        weights = np.ma.filled(np.ma.asarray(weights, dtype=np.float64), np.nan)
+    values: Array | None = None
+    with suppress(TypeError, ValueError, OverflowError):
+        values = _as_numbers(np.array(weights))
     # Raised out here, without a context: the messages of numpy quote values.
     if values is None:
         raise WeightError(f"{_first_not_a_number(weights, say)}; weights are numbers, one per edge")
@@ -400,14 +431,29 @@ def as_weights(weights: ArrayLike, say: Say) -> Floats:
     return values
 
 
+def _as_numbers(values: Array) -> Array:
+    """Return integers or floats; texts, which numpy would read, and times are none."""
+    if values.dtype == object:
+        kinds = set(map(type, values.flat))
+        if kinds == {int}:
+            values = np.array(values.tolist())  # integers of 64 bits, if they are that
+        elif any(issubclass(kind, (str, bytes)) for kind in kinds):
+            raise TypeError
+    if values.dtype.kind in "USmM":
+        raise TypeError
+    return values if values.dtype.kind in "iu" else values.astype(np.float64)
+
+
 def _first_not_a_number(weights: Any, say: Say) -> str:
     # np.ndim would fail, and quote, where one of a list is a list itself.
     is_row = isinstance(weights, (list, tuple)) or getattr(weights, "ndim", 0) == 1
     items: Iterable[Any] = weights if is_row else ()
     for edge, value in enumerate(items):
         try:
-            float(value)
-        except (TypeError, ValueError):
+            good = not isinstance(value, (str, bytes)) and isinstance(float(value), float)
+        except (TypeError, ValueError, OverflowError):
+            good = False
+        if not good:
             return f"the weight of {say([edge])} is not a number"
     return "the weights are not an array of real numbers"
 

@@ -137,7 +137,8 @@ class _Reader:
         def say(edges: Iterable[int]) -> str:
             return numbered("line", f" of {self.file}")(self.lines[edge] for edge in edges)
 
-        return Edges(sources, targets, weights, None, names, say, kind)
+        columns = None if self.weights is None else ("source", "target", self.weights.name)
+        return Edges(sources, targets, weights, None, names, say, kind, columns)
 
     def _doctype(self, *_: object) -> None:
         found = f"has a document type declaration (line {self.parser.CurrentLineNumber})"

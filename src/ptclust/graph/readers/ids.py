@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ptclust._kernel import inlined, kernel
 from ptclust._types import Array, Ints
-from ptclust.graph.topology import as_objects, index_dtype
+from ptclust.graph.topology import as_objects, index_dtype, plain_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,7 +76,7 @@ def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -
     """Give numbers to ids of any hashable kind, one by one."""
     numbers: dict[Hashable, int] = {}
     codes = [
-        numbers.setdefault(name, len(numbers))
+        numbers.setdefault(plain_name(name), len(numbers))
         for pair in zip(sources, targets, strict=True)
         for name in pair
     ]

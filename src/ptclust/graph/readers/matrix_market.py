@@ -46,10 +46,14 @@ def read_matrix_market(file: File, *, merging: bool, ends_only: bool = False) ->
     check_declared(max(size[:2]), len(entries), file)
     values = np.zeros(len(entries)) if ends_only else entries["value"]
     found = entries["row"] - 1, entries["column"] - 1, values
-    # Of a symmetric matrix only one triangle is stored.
-    once = merging or symmetry == "symmetric"
-    say = numbered("edge", f" of {file}")
-    return edges_of_entries(*found, size[:2], str(file), say, merging=once)
+    say, merged = numbered("edge", f" of {file}"), merging
+    if symmetry == "symmetric":  # only one triangle is stored, if the other has the same values
+        merged = True
+        if merging:  # values must not decide how often an entry counts
+            rows, columns, _ = found
+            off = np.flatnonzero(rows != columns)
+            found = np.r_[rows, columns[off]], np.r_[columns, rows[off]], np.r_[values, values[off]]
+    return edges_of_entries(*found, size[:2], str(file), say, merging=merged)
 
 
 def _read_banner(file: File, line: bytes, *, ends_only: bool) -> tuple[str, str]:

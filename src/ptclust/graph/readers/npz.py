@@ -10,7 +10,7 @@ import math
 import warnings
 import zipfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -61,11 +61,13 @@ def edges_of_entries(
     not, each entry is an edge.
     """
     _check_square(shape, where)
-    if not merging and (pairs := _mirrored(rows, columns)) is not None:
+    merged: Literal["mean"] | None = None
+    if not merging and len(rows) and (pairs := _mirrored(rows, columns)) is not None:
+        merged = "mean"
         diagonal = np.flatnonzero(rows == columns)
         above, below = (np.concatenate([diagonal, side]) for side in pairs)
         rows, columns, values = rows[above], columns[above], _mean(values[above], values[below])
-    return Edges(rows, columns, values, shape[0], None, say)
+    return Edges(rows, columns, values, shape[0], None, say, merged=merged)
 
 
 def _check_format(form: str, where: str) -> None:
@@ -95,10 +97,14 @@ def _mean(a: Array, b: Array) -> Array:
     """Return the mean of each pair of values, which is exact if they are equal."""
     if np.array_equal(a, b):
         return a
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":  # exact, and rounded once
+        wholes: Array = (a >> 1) + (b >> 1) + (a & b & 1)
+        halves: Array = 0.5 * ((a ^ b) & 1)
+        return wholes.astype(np.float64) + halves
     with np.errstate(invalid="ignore"):  # infinities, refused later
         # in doubles: as a float32 it would be rounded by as much as half of what they differ by
-        halves = (np.divide(each, 2, dtype=np.float64) for each in (a, b))
-        return np.where(a == b, a, np.add(*halves))
+        both = (np.divide(each, 2, dtype=np.float64) for each in (a, b))
+        return np.where(a == b, a, np.add(*both))
 
 
 class _ObjectsError(Exception):
