@@ -18,7 +18,7 @@ import pytest
 
 import ptclust
 from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity, Topology
-from ptclust._files import reserved, same_file
+from ptclust._files import reserved, same_file, written_at_once
 from ptclust.cli import app, main
 from ptclust.cli._terminal import in_options, options_of
 from ptclust.clustering import CLUSTERERS, Clustering
@@ -228,6 +228,44 @@ class TestReservation:
         assert charges == ()
         assert Release.load("r.json").statement.id == Ledger.open("l").history()[0].statement_id
         assert not Path("x.json").exists()
+
+    @pytest.mark.parametrize("length", [245, 256])
+    @pytest.mark.parametrize("option", ["-o", "--labels", "--plot"])
+    def test_long_names_are_written_or_refused_before_the_charge(self, run, here, option, length):
+        suffix = {"-o": ".json", "--labels": ".csv", "--plot": ".png"}[option]
+        name = "x" * (length - len(suffix)) + suffix
+        before = here()
+        more = [] if option == "-o" else ["-o", "r.json"]
+        code, _, err = run(*COMMANDS["cluster"][0], *more, option, name)
+        if length <= 255:
+            assert code == 0, err
+            assert here()[name]
+            assert all(charge.released for charge in Ledger.open("l").history())
+        else:
+            assert (code, err.count("\n")) == (3, 1), err
+            assert "cannot be written: File name too long; give another name" in err
+            assert here() == before
+
+    def test_a_long_suffix_is_no_format(self, tmp_path):
+        path = tmp_path / f"a.{'b' * 250}"
+        with written_at_once(path) as temporary:
+            temporary.write_text("done")
+        assert path.read_text() == "done"
+
+    def test_an_error_is_not_hidden_by_another(self, tmp_path):
+        folder = tmp_path / "gone"
+        folder.mkdir()
+
+        def fail(temporary: Path) -> None:
+            temporary.unlink()
+            (folder / "a").unlink()
+            folder.rmdir()
+            folder.write_text("no directory")
+            raise OSError("first")
+
+        names = reserved(folder / "a", "no"), written_at_once(folder / "b")
+        with pytest.raises(FileError, match="first"), names[0], names[1] as temporary:
+            fail(temporary)
 
     @pytest.mark.parametrize("problem", [FileError("no"), KeyboardInterrupt(), MemoryError()])
     def test_names_go_again_if_nothing_is_written(self, tmp_path, problem):
