@@ -199,6 +199,66 @@ class TestExistingFiles:
 LABELS = ["--labels", "c.csv"]
 
 
+class TestWords:
+    @pytest.mark.parametrize(("count", "words"), [(0, "0 clusters"), (1, "1 cluster")])
+    def test_one_cluster(self, run, here, monkeypatch, count, words):
+        monkeypatch.setattr(Release, "n_clusters", count)
+        err = run(*COMMANDS["cluster"][0], "-o", "one.json")[2]
+        assert f"{words} of 6 nodes in one.json" in err
+        err = run("recluster", "one.json", "-o", "again.json")[2]
+        assert f"{words} of 6 nodes by " in err
+
+    def test_what_is_not_private_spends_nothing(self, run, here):
+        options = [*BUDGET, "--topology", "public", "--random-state", "1", "-o", "r.json"]
+        code, _, err = run("cluster", "edges.csv", *options)
+        assert code == 0, err
+        assert "spends the budget" not in err
+
+    @pytest.mark.parametrize(("kind", "said"), [("distance", False), ("similarity", True)])
+    def test_a_kind_that_the_column_contradicts_is_said(self, run, here, kind, said):
+        err = run(*COMMANDS["cluster"][0], "--kind", kind, "-o", "r.json")[2]
+        assert ("means close), although the column is called 'distance'" in err) == said
+
+
+class TestNamesAsGiven:
+    """Only what was named is replaced."""
+
+    def test_a_link_is_not_what_it_leads_to(self, run, here):
+        Path("precious.txt").write_text("precious")
+        Path("link.json").symlink_to("precious.txt")
+        options = ["-o", "link.json", "--overwrite", "precious.txt"]
+        code, _, err = run(*COMMANDS["cluster"][0], *options)
+        assert code == 2
+        assert "--overwrite precious.txt names no output of this command" in err
+        assert Path("link.json").is_symlink()
+        assert Ledger.open("l").history() == ()
+        code, _, err = run(*COMMANDS["recluster"][0], "-o", "link.json", "--overwrite", "link.json")
+        assert code == 0, err
+        assert not Path("link.json").is_symlink()
+        assert Path("precious.txt").read_text() == "precious"
+
+    def test_the_folder_may_be_a_link(self, run, here):
+        Path("folder").mkdir()
+        Path("also").symlink_to("folder")
+        Path("folder/a.json").write_text("old")
+        options = ["-o", "also/a.json", "--overwrite", "folder/a.json"]
+        assert run(*COMMANDS["recluster"][0], *options)[0] == 0
+
+    @pytest.mark.parametrize("command", ["cluster", "dbmstclu"])
+    def test_no_output_is_standard_input(self, here, tmp_path, command):
+        before = here()
+        more = PAID if command == "cluster" else []
+        options = ["-", *more, "-o", "edges.csv", "--overwrite", "edges.csv"]
+        with (tmp_path / "edges.csv").open() as edges:
+            done = subprocess.run(
+                [sys.executable, "-m", "ptclust", command, *options],
+                stdin=edges, capture_output=True, text=True, cwd=tmp_path,
+            )  # fmt: skip
+        assert done.returncode == 2
+        assert "--output edges.csv and the graph - are one file" in done.stderr
+        assert here() == before
+
+
 class TestReservation:
     """A name is taken before anything is charged."""
 
@@ -366,6 +426,34 @@ class TestStandardOutput:
         said = "ptclust: standard output could not be written: No space left on device\n"
         assert (done.returncode, done.stderr) == (3, said)
 
+    @pytest.mark.parametrize("ledger", [True, False])
+    def test_a_release_that_is_lost_is_said(self, here, tmp_path, ledger):
+        arguments = ["edges.csv", *(PAID if ledger else BUDGET + UNIT), "-o", "-"]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "ptclust", "cluster", *arguments],
+                stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            )  # fmt: skip
+        assert done.returncode == 3
+        assert "The release is lost and its budget is spent" in done.stderr
+        assert ("dataset 'survey' was charged" in done.stderr) == ledger
+        assert "Traceback" not in done.stderr
+        assert [charge.released for charge in Ledger.open("l").history()] == [False] * ledger
+
+    def test_what_was_streamed_is_confirmed(self, run, here):
+        assert run(*COMMANDS["cluster"][0], "-o", "-")[0] == 0
+        assert [charge.released for charge in Ledger.open("l").history()] == [True]
+
+    def test_a_release_that_no_file_takes_is_lost(self, run, here, monkeypatch):
+        def full(*_: object, **__: object) -> None:
+            raise FileError("no space")
+
+        monkeypatch.setattr(Release, "save", full)
+        code, _, err = run(*COMMANDS["cluster"][0], "-o", "r.json")
+        assert code == 3
+        assert "The release is lost and its budget is spent: dataset 'survey' was charged" in err
+        assert [charge.released for charge in Ledger.open("l").history()] == [False]
+
 
 class TestDemo:
     def test_every_run_adds_its_files_and_replaces_none(self, run, tmp_path):
@@ -406,6 +494,25 @@ class TestFormulas:
         graph = Graph(range(len(names) - 1), range(1, len(names)), names=names,
                       weights=[0.1] * (len(names) - 1))  # fmt: skip
         return PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-9)).fit(graph).release_
+
+    def test_names_that_cannot_be_written_cost_nothing(self, run, here):
+        Path("same.csv").write_text("source,target,distance\n=a,'=a,0.1\n'=a,c,0.1\n")
+        arguments = ["cluster", "same.csv", *PAID, "-o", "r.json", "--labels", "r.csv"]
+        before = here()
+        code, _, err = run(*arguments)
+        assert code == 3
+        assert "the same once formulas are escaped" in err
+        assert here() == before
+        assert run(*arguments, "--no-escape-formulas")[0] == 0
+
+    def test_names_of_any_type_are_escaped_but_for_numbers(self, tmp_path):
+        class Name:
+            def __str__(self) -> str:
+                return "=cmd()"
+
+        names = np.array([Name(), -1, -2.5, np.int64(-3), "-4"], dtype=object)
+        write_labels(names, np.arange(5), tmp_path / "l.csv")
+        assert self.nodes(tmp_path / "l.csv") == ["'=cmd()", "-1", "-2.5", "-3", "'-4"]
 
     def test_names_are_escaped_by_default_and_read_back(self, tmp_path):
         release, file = self.release(FORMULAS), tmp_path / "labels.csv"

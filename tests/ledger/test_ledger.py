@@ -726,3 +726,15 @@ def test_a_long_name(tmp_path, length):
         with pytest.raises(FileError, match="File name too long"):
             Ledger.create(path)
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [["--dataset", " d"], ["--dataset", "d", "--rho", "0"]])
+def test_nothing_is_left_behind_by_an_account_that_cannot_be(run, tmp_path, options):
+    total = [] if "--rho" in options else ["--epsilon", "1"]
+    assert run("ledger", "init", "new.ledger", *options, *total)[0] == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_init_says_how_to_charge(run):
+    err = run("ledger", "init", "my ledger", "--dataset", "a survey", "--epsilon", "1")[2]
+    assert "charge it by: cluster --ledger 'my ledger' --dataset 'a survey'" in err
