@@ -220,6 +220,43 @@ class TestWords:
         assert ("means close), although the column is called 'distance'" in err) == said
 
 
+CLUSTER = ["cluster", "edges.csv", *UNIT, "-o", "r.json"]
+LINF = [*CLUSTER, "--linf", "1e-5"]
+IN_SHELL = [
+    ([*CLUSTER, "--epsilon", "1"], "A sensitivity needs at least one bound. Declare what"),
+    (["ledger", "init", "n", "--dataset", "d", "--rho", "0"], "0.02 is about epsilon = 0.9 at"),
+    (["ledger", "init", "n", "--dataset", "d", "--epsilon", "abc"], "finite number, not 'abc'. "),
+    (["ledger", "status", "none"], "create one first, as by `ptclust ledger init`"),
+    ([*LINF, "--epsilon", "-1/3"], "epsilon must be greater than 0, but is -1/3. "),
+    ([*LINF, "--epsilon", "nan"], "epsilon must be a finite number, not nan. "),
+    ([*LINF, "--epsilon", "1", "--delta", "3/2"], "in 0 <= delta < 1, but is 3/2. "),
+    ([*LINF, "--epsilon", "1", "--clip", "1", "0"], "--clip 1.0 0.0 is no pair of finite bounds"),
+    (
+        [*LINF, "--epsilon", "1", "--calibration", "published", "--split", "0.3"],
+        "leave --split out",
+    ),
+    ([*LINF, "--epsilon", "1", "--ledger", "l"], "give both --ledger and --dataset (one in"),
+    (
+        [*LINF, "--epsilon", "1", "--clusterer", "levels", "--shift", "1"],
+        "--shift and --scale are for --clusterer dbmstclu",
+    ),
+    (
+        [*LINF, "--epsilon", "1", "--mechanism", "gaussian"],
+        "give a positive --delta, or --mechanism laplace",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), IN_SHELL)
+def test_messages_are_for_the_shell(run, here, arguments, said):
+    before = here()
+    code, _, err = run(*arguments)
+    assert code in (2, 3)
+    assert said in err
+    assert not re.search(r"\w\(\)|Fraction|of type|Budget|Ledger\.", err)
+    assert here() == before
+
+
 class TestNamesAsGiven:
     """Only what was named is replaced."""
 

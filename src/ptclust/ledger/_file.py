@@ -147,7 +147,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[Connection]:
     """
     # Only SQLite opens the file: closing a second descriptor would drop the locks of this process.
     if not path.is_file():
-        raise FileError(f"there is no ledger {path}; make one: ptclust ledger init, Ledger.create")
+        raise FileError(f"there is no ledger {path}; create one first, as by `ptclust ledger init`")
     try:
         with closing(_connect(path, "rw")) as connection:
             _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
