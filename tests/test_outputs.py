@@ -18,7 +18,7 @@ import pytest
 
 import ptclust
 from ptclust import Budget, Graph, Ledger, PTClust, Release, Sensitivity, Topology
-from ptclust._files import reserved, same_file
+from ptclust._files import reserved, same_file, written_at_once
 from ptclust.cli import app, main
 from ptclust.cli._terminal import in_options, options_of
 from ptclust.clustering import CLUSTERERS, Clustering
@@ -199,6 +199,103 @@ class TestExistingFiles:
 LABELS = ["--labels", "c.csv"]
 
 
+class TestWords:
+    @pytest.mark.parametrize(("count", "words"), [(0, "0 clusters"), (1, "1 cluster")])
+    def test_one_cluster(self, run, here, monkeypatch, count, words):
+        monkeypatch.setattr(Release, "n_clusters", count)
+        err = run(*COMMANDS["cluster"][0], "-o", "one.json")[2]
+        assert f"{words} of 6 nodes in one.json" in err
+        err = run("recluster", "one.json", "-o", "again.json")[2]
+        assert f"{words} of 6 nodes by " in err
+
+    def test_what_is_not_private_spends_nothing(self, run, here):
+        options = [*BUDGET, "--topology", "public", "--random-state", "1", "-o", "r.json"]
+        code, _, err = run("cluster", "edges.csv", *options)
+        assert code == 0, err
+        assert "spends the budget" not in err
+
+    @pytest.mark.parametrize(("kind", "said"), [("distance", False), ("similarity", True)])
+    def test_a_kind_that_the_column_contradicts_is_said(self, run, here, kind, said):
+        err = run(*COMMANDS["cluster"][0], "--kind", kind, "-o", "r.json")[2]
+        assert ("means close), although the column is called 'distance'" in err) == said
+
+
+CLUSTER = ["cluster", "edges.csv", *UNIT, "-o", "r.json"]
+LINF = [*CLUSTER, "--linf", "1e-5"]
+IN_SHELL = [
+    ([*CLUSTER, "--epsilon", "1"], "A sensitivity needs at least one bound. Declare what"),
+    (["ledger", "init", "n", "--dataset", "d", "--rho", "0"], "0.02 is about epsilon = 0.9 at"),
+    (["ledger", "init", "n", "--dataset", "d", "--epsilon", "abc"], "finite number, not 'abc'. "),
+    (["ledger", "status", "none"], "create one first, as by `ptclust ledger init`"),
+    ([*LINF, "--epsilon", "-1/3"], "epsilon must be greater than 0, but is -1/3. "),
+    ([*LINF, "--epsilon", "nan"], "epsilon must be a finite number, not nan. "),
+    ([*LINF, "--epsilon", "1", "--delta", "3/2"], "in 0 <= delta < 1, but is 3/2. "),
+    ([*LINF, "--epsilon", "1", "--clip", "1", "0"], "--clip 1.0 0.0 is no pair of finite bounds"),
+    (
+        [*LINF, "--epsilon", "1", "--calibration", "published", "--split", "0.3"],
+        "leave --split out",
+    ),
+    ([*LINF, "--epsilon", "1", "--ledger", "l"], "give both --ledger and --dataset (one in"),
+    (
+        [*LINF, "--epsilon", "1", "--clusterer", "levels", "--shift", "1"],
+        "--shift and --scale are for --clusterer dbmstclu",
+    ),
+    (
+        [*LINF, "--epsilon", "1", "--mechanism", "gaussian"],
+        "give a positive --delta, or --mechanism laplace",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), IN_SHELL)
+def test_messages_are_for_the_shell(run, here, arguments, said):
+    before = here()
+    code, _, err = run(*arguments)
+    assert code in (2, 3)
+    assert said in err
+    assert not re.search(r"\w\(\)|Fraction|of type|Budget|Ledger\.", err)
+    assert here() == before
+
+
+class TestNamesAsGiven:
+    """Only what was named is replaced."""
+
+    def test_a_link_is_not_what_it_leads_to(self, run, here):
+        Path("precious.txt").write_text("precious")
+        Path("link.json").symlink_to("precious.txt")
+        options = ["-o", "link.json", "--overwrite", "precious.txt"]
+        code, _, err = run(*COMMANDS["cluster"][0], *options)
+        assert code == 2
+        assert "--overwrite precious.txt names no output of this command" in err
+        assert Path("link.json").is_symlink()
+        assert Ledger.open("l").history() == ()
+        code, _, err = run(*COMMANDS["recluster"][0], "-o", "link.json", "--overwrite", "link.json")
+        assert code == 0, err
+        assert not Path("link.json").is_symlink()
+        assert Path("precious.txt").read_text() == "precious"
+
+    def test_the_folder_may_be_a_link(self, run, here):
+        Path("folder").mkdir()
+        Path("also").symlink_to("folder")
+        Path("folder/a.json").write_text("old")
+        options = ["-o", "also/a.json", "--overwrite", "folder/a.json"]
+        assert run(*COMMANDS["recluster"][0], *options)[0] == 0
+
+    @pytest.mark.parametrize("command", ["cluster", "dbmstclu"])
+    def test_no_output_is_standard_input(self, here, tmp_path, command):
+        before = here()
+        more = PAID if command == "cluster" else []
+        options = ["-", *more, "-o", "edges.csv", "--overwrite", "edges.csv"]
+        with (tmp_path / "edges.csv").open() as edges:
+            done = subprocess.run(
+                [sys.executable, "-m", "ptclust", command, *options],
+                stdin=edges, capture_output=True, text=True, cwd=tmp_path,
+            )  # fmt: skip
+        assert done.returncode == 2
+        assert "--output edges.csv and the graph - are one file" in done.stderr
+        assert here() == before
+
+
 class TestReservation:
     """A name is taken before anything is charged."""
 
@@ -228,6 +325,44 @@ class TestReservation:
         assert charges == ()
         assert Release.load("r.json").statement.id == Ledger.open("l").history()[0].statement_id
         assert not Path("x.json").exists()
+
+    @pytest.mark.parametrize("length", [245, 256])
+    @pytest.mark.parametrize("option", ["-o", "--labels", "--plot"])
+    def test_long_names_are_written_or_refused_before_the_charge(self, run, here, option, length):
+        suffix = {"-o": ".json", "--labels": ".csv", "--plot": ".png"}[option]
+        name = "x" * (length - len(suffix)) + suffix
+        before = here()
+        more = [] if option == "-o" else ["-o", "r.json"]
+        code, _, err = run(*COMMANDS["cluster"][0], *more, option, name)
+        if length <= 255:
+            assert code == 0, err
+            assert here()[name]
+            assert all(charge.released for charge in Ledger.open("l").history())
+        else:
+            assert (code, err.count("\n")) == (3, 1), err
+            assert "cannot be written: File name too long; give another name" in err
+            assert here() == before
+
+    def test_a_long_suffix_is_no_format(self, tmp_path):
+        path = tmp_path / f"a.{'b' * 250}"
+        with written_at_once(path) as temporary:
+            temporary.write_text("done")
+        assert path.read_text() == "done"
+
+    def test_an_error_is_not_hidden_by_another(self, tmp_path):
+        folder = tmp_path / "gone"
+        folder.mkdir()
+
+        def fail(temporary: Path) -> None:
+            temporary.unlink()
+            (folder / "a").unlink()
+            folder.rmdir()
+            folder.write_text("no directory")
+            raise OSError("first")
+
+        names = reserved(folder / "a", "no"), written_at_once(folder / "b")
+        with pytest.raises(FileError, match="first"), names[0], names[1] as temporary:
+            fail(temporary)
 
     @pytest.mark.parametrize("problem", [FileError("no"), KeyboardInterrupt(), MemoryError()])
     def test_names_go_again_if_nothing_is_written(self, tmp_path, problem):
@@ -328,6 +463,34 @@ class TestStandardOutput:
         said = "ptclust: standard output could not be written: No space left on device\n"
         assert (done.returncode, done.stderr) == (3, said)
 
+    @pytest.mark.parametrize("ledger", [True, False])
+    def test_a_release_that_is_lost_is_said(self, here, tmp_path, ledger):
+        arguments = ["edges.csv", *(PAID if ledger else BUDGET + UNIT), "-o", "-"]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "ptclust", "cluster", *arguments],
+                stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            )  # fmt: skip
+        assert done.returncode == 3
+        assert "The release is lost and its budget is spent" in done.stderr
+        assert ("dataset 'survey' was charged" in done.stderr) == ledger
+        assert "Traceback" not in done.stderr
+        assert [charge.released for charge in Ledger.open("l").history()] == [False] * ledger
+
+    def test_what_was_streamed_is_confirmed(self, run, here):
+        assert run(*COMMANDS["cluster"][0], "-o", "-")[0] == 0
+        assert [charge.released for charge in Ledger.open("l").history()] == [True]
+
+    def test_a_release_that_no_file_takes_is_lost(self, run, here, monkeypatch):
+        def full(*_: object, **__: object) -> None:
+            raise FileError("no space")
+
+        monkeypatch.setattr(Release, "save", full)
+        code, _, err = run(*COMMANDS["cluster"][0], "-o", "r.json")
+        assert code == 3
+        assert "The release is lost and its budget is spent: dataset 'survey' was charged" in err
+        assert [charge.released for charge in Ledger.open("l").history()] == [False]
+
 
 class TestDemo:
     def test_every_run_adds_its_files_and_replaces_none(self, run, tmp_path):
@@ -368,6 +531,25 @@ class TestFormulas:
         graph = Graph(range(len(names) - 1), range(1, len(names)), names=names,
                       weights=[0.1] * (len(names) - 1))  # fmt: skip
         return PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-9)).fit(graph).release_
+
+    def test_names_that_cannot_be_written_cost_nothing(self, run, here):
+        Path("same.csv").write_text("source,target,distance\n=a,'=a,0.1\n'=a,c,0.1\n")
+        arguments = ["cluster", "same.csv", *PAID, "-o", "r.json", "--labels", "r.csv"]
+        before = here()
+        code, _, err = run(*arguments)
+        assert code == 3
+        assert "the same once formulas are escaped" in err
+        assert here() == before
+        assert run(*arguments, "--no-escape-formulas")[0] == 0
+
+    def test_names_of_any_type_are_escaped_but_for_numbers(self, tmp_path):
+        class Name:
+            def __str__(self) -> str:
+                return "=cmd()"
+
+        names = np.array([Name(), -1, -2.5, np.int64(-3), "-4"], dtype=object)
+        write_labels(names, np.arange(5), tmp_path / "l.csv")
+        assert self.nodes(tmp_path / "l.csv") == ["'=cmd()", "-1", "-2.5", "-3", "'-4"]
 
     def test_names_are_escaped_by_default_and_read_back(self, tmp_path):
         release, file = self.release(FORMULAS), tmp_path / "labels.csv"

@@ -6,22 +6,37 @@ import os
 import secrets
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ptclust.errors import FileError
 
+_LONGEST_SUFFIX = 16  # no format has one as long
+
 
 def check_writable(path: Path) -> None:
     """Raise FileError now, before long work, if ``path`` cannot be written later."""
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         raise FileError(f"{path} is a directory; give the name of a file to write")
+    for name in (path, temporary_name(path)):
+        try:
+            os.lstat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # the usual case, and what is said of directories below
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise FileError(f"{path} cannot be written: {reason}; give another name") from None
     if path.exists() and not path.is_file():
         raise FileError(f"{path} is no regular file; give the name of a file to write")
     if not path.parent.is_dir():
         raise FileError(f"the directory {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):
         raise FileError(f"no permission to write in the directory {path.parent}")
+
+
+def temporary_name(path: Path) -> Path:
+    """Return a new name beside ``path``, with its suffix, that is no longer for a long name."""
+    return path.with_name(f".{secrets.token_hex(8)}{path.suffix[:_LONGEST_SUFFIX]}")
 
 
 def make_directory(path: Path) -> None:
@@ -68,8 +83,9 @@ def reserved(path: Path, remedy: str) -> Iterator[None]:
             raise FileError(f"{path} could not be written: {error.strerror or error}") from error
         yield
     finally:
-        if mine and path.is_file() and path.stat().st_size == 0:
-            path.unlink()
+        with suppress(OSError):  # what was written, or the error that is raised, matters more
+            if mine and path.is_file() and path.stat().st_size == 0:
+                path.unlink()
 
 
 @contextmanager
@@ -80,7 +96,7 @@ def written_at_once(path: Path) -> Iterator[Path]:
     """
     check_writable(path)
     # Named before it is made: whenever an interruption comes, it is known what to remove.
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
+    temporary = temporary_name(path)
     try:
         temporary.touch(exist_ok=False)
         yield temporary
@@ -90,4 +106,5 @@ def written_at_once(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise FileError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it was moved, or never made
+            temporary.unlink()

@@ -18,6 +18,7 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
+from ptclust.graph.readers.columns import kind_of
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
@@ -72,13 +73,15 @@ def publish(
     *,
     plan: Plan | None = None,
     keep: Callable[[Release], None] = lambda _: None,
+    confirm: bool = True,
     progress: Progress = _silent,
 ) -> Release:
     """Draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
 
     ``plan`` is that of ``request.plan``, if it was made before. ``keep`` is called with the release
     as soon as it is drawn, not clustered yet: it is paid for, so it is kept before anything else
-    can fail. When it returns, the payment is confirmed.
+    can fail. When it returns, the payment is confirmed; without ``confirm`` that is left to the
+    caller, who hands the release over later.
 
     Notes
     -----
@@ -106,7 +109,8 @@ def publish(
         published = plan.mechanism.draw(clipped, plan.chosen, stream, progress=progress)
     release = Release(published=published, statement=statement)
     keep(release)
-    request.payment.confirm(statement.id)
+    if confirm:
+        request.payment.confirm(statement.id)
     progress("Clustering what was released")
     return release.clustered(request.clustering)
 
@@ -117,27 +121,32 @@ def publish_file(
     request: ReleaseRequest,
     *,
     keep: Callable[[Release], None],
+    confirm: bool = True,
     announce: Callable[[str], None] = _silent,
+    check: Callable[[Topology], None] = lambda _: None,
     progress: Progress = _silent,
 ) -> Release:
     """Read a graph from a file and publish its clusters; see `publish`.
 
     ``announce`` is called, before anything is spent, with what was taken from the file and what of
-    it will be published as it is.
+    it will be published as it is; ``check``, with the topology, may refuse it.
     """
     progress(f"Reading {file.name}")
     graph = file.read()
     announce(_disclosure(file, graph))
     file.check_topology(graph.topology, request)
-    return publish(graph, request, keep=keep, progress=progress)
+    check(graph.topology)
+    return publish(graph, request, keep=keep, confirm=confirm, progress=progress)
 
 
 def _disclosure(file: GraphFile, graph: Graph) -> str:
     """Return what was taken from a file, and what of it will be public."""
-    columns = ""
+    columns = although = ""
     if graph.columns is not None:
         source, target, weight = (repr(name) for name in graph.columns)
         columns = f" of the columns {source}, {target} and {weight}"
+        if kind_of(graph.columns[-1]) not in (None, graph.kind):
+            although = f", although the column is called {weight}"
     close = "small" if graph.kind == "distance" else "large"
     merged = ""
     if graph.merge is not None:
@@ -145,8 +154,8 @@ def _disclosure(file: GraphFile, graph: Graph) -> str:
         merged += "weights that the sensitivity must bound"
     return (
         f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
-        f"means close){merged}. Published as they are: {graph.n_nodes:,} names of nodes and which "
-        f"{graph.n_edges:,} pairs of them are joined. Private: the weights."
+        f"means close){although}{merged}. Published as they are: {graph.n_nodes:,} names "
+        f"of nodes and which {graph.n_edges:,} pairs of them are joined. Private: the weights."
     )
 
 

@@ -309,7 +309,7 @@ class TestOptions:
     def test_other_clusterers_have_none(self):
         for name in ("levels", "contraction"):
             with pytest.raises(
-                UsageError, match=f"shift and scale are for clusterer='dbmstclu', .* by '{name}'"
+                UsageError, match=f"shift= and scale= are for clusterer='dbmstclu', .* by '{name}'"
             ):
                 with_options(CLUSTERERS[name], shift=0.5)
 

@@ -713,3 +713,28 @@ def test_killed_before_any_statement_of_a_charge_the_ledger_is_as_before(ledger)
         statement += 1
     assert statement > 8
     assert ledger.verify() == n_entries + 1
+
+
+@pytest.mark.parametrize("length", [230, 247, 248, 256])
+def test_a_long_name(tmp_path, length):
+    """SQLite's journal beside the ledger has a longer name."""
+    path = tmp_path / ("x" * length)
+    if length <= 247:
+        Ledger.create(path).add_dataset("survey", Budget.pure(1))
+        assert Ledger.open(path).status()[0].dataset == "survey"
+    else:
+        with pytest.raises(FileError, match="File name too long"):
+            Ledger.create(path)
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [["--dataset", " d"], ["--dataset", "d", "--rho", "0"]])
+def test_nothing_is_left_behind_by_an_account_that_cannot_be(run, tmp_path, options):
+    total = [] if "--rho" in options else ["--epsilon", "1"]
+    assert run("ledger", "init", "new.ledger", *options, *total)[0] == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_init_says_how_to_charge(run):
+    err = run("ledger", "init", "my ledger", "--dataset", "a survey", "--epsilon", "1")[2]
+    assert "charge it by: cluster --ledger 'my ledger' --dataset 'a survey'" in err

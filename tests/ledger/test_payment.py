@@ -135,7 +135,7 @@ class TestRefusing:
 
     def test_what_can_never_be_charged(self, ledger):
         for arguments in ((ledger, None), (None, "survey")):
-            with pytest.raises(UsageError, match="both ledger and dataset"):
+            with pytest.raises(UsageError, match="both ledger= and dataset="):
                 Payment.by(*arguments)
         with pytest.raises(UsageError, match="not private"):
             Payment.by(ledger, "survey", 7)

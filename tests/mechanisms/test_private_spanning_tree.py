@@ -245,7 +245,7 @@ GOOD: dict[str, Any] = {"epsilon": 1.0, "sensitivity": Sensitivity(linf=MU)}
         ({"mechanism": "prim"}, "kruskal, pamst, gaussian, laplace"),
         ({"mechanism": None}, "kruskal, pamst, gaussian, laplace"),
         ({"mechanism": "auto"}, "kruskal, pamst, gaussian, laplace"),
-        ({"mechanism": "gaussian"}, "delta > 0"),
+        ({"mechanism": "gaussian"}, "a positive delta="),
         *(({"epsilon": value}, "epsilon") for value in (0, -1, math.nan, math.inf, 5e-324, None)),
         *(({"delta": value}, "delta") for value in (1, -0.1, math.nan)),
         *(({"sensitivity": value}, "Sensitivity(linf=") for value in (None, 0.1)),

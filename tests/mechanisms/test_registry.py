@@ -146,7 +146,7 @@ class TestWhatEachSays:
         if "pure" in mechanism.variants:
             assert mechanism.calibrate(topology, sensitivity, Budget.pure(1)).spent.kind == "pure"
         else:
-            with pytest.raises(UsageError, match="delta > 0"):
+            with pytest.raises(UsageError, match="a positive delta="):
                 mechanism.calibrate(topology, sensitivity, Budget.pure(1))
         mechanism.calibrate(topology, sensitivity, Budget.approximate(1, 1e-6))
 

@@ -331,8 +331,8 @@ WRONG = [
     *(({"sensitivity": value}, "Sensitivity") for value in (None, 0.1, {"linf": 1})),
     *(({"mechanism": value}, "kruskal, pamst, gaussian, laplace") for value in ("prim", None, 1)),
     *(({"calibration": value}, "'sound' or 'published'") for value in ("tight", None)),
-    ({"mechanism": "gaussian"}, "delta > 0"),
-    ({"mechanism": "gaussian", "delta": 0.0}, "use 'laplace'"),
+    ({"mechanism": "gaussian"}, "a positive delta="),
+    ({"mechanism": "gaussian", "delta": 0.0}, "or mechanism='laplace'"),
     *(
         ({"clip": value}, "smaller first")
         for value in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (1,), 5, "ab", ())

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ptclust.errors import UsageError
 from ptclust.privacy import Budget
+from ptclust.privacy._numbers import shown
 
 amounts = st.floats(1e-9, 1e9) | st.fractions(Fraction(1, 10**9), 10**9)
 
@@ -74,7 +75,7 @@ def test_what_is_no_budget_is_refused_with_the_value(value: Any) -> None:
     for make, name in ((Budget.pure, "epsilon"), (Budget.zcdp, "rho")):
         with pytest.raises(UsageError, match=name) as refused:
             make(value)
-        assert repr(value) in str(refused.value)
+        assert shown(value) in str(refused.value)
         assert "Smaller means more private" in str(refused.value)
     with pytest.raises(UsageError, match="epsilon"):
         Budget.approximate(value, 1e-6)

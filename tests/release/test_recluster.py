@@ -163,7 +163,7 @@ def test_an_unknown_clusterer():
 
 def test_constants_are_for_dbmstclu():
     release = release_of("gaussian")
-    with pytest.raises(UsageError, match="shift and scale are for clusterer='dbmstclu'"):
+    with pytest.raises(UsageError, match="shift= and scale= are for clusterer='dbmstclu'"):
         release.recluster("contraction", shift=0.5)
     assert release.recluster("dbmstclu", shift=0.5).clustering.shift == 0.5
 

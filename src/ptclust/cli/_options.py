@@ -76,7 +76,9 @@ EscapeFormulas = Annotated[
     typer.Option(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
 ]
 LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw the clustered tree to this PNG or SVG file.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
+]
 _CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."
 _DELTA = "0 for a pure guarantee; a tiny positive value for far less noise."
 _MECHANISM = "Mechanism by name (`plan` lists all); auto takes what shows most."

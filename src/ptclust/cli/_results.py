@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ptclust.release import Release
 
 
-STDOUT = Path("-")
+STDIN = STDOUT = Path("-")
 
 
 @contextmanager
@@ -47,23 +47,37 @@ def held_outputs(
     written = {option: path for option, path in given.items() if path != STDOUT}
     known = written | {what: path for what, path in reads.items() if path is not None}
     for (option, path), (other, there) in combinations(known.items(), 2):
-        if option in written and same_file(path, there):
+        same = _is_stdin(path) if there == STDIN else same_file(path, there)
+        if option in written and same:
             raise UsageError(f"{option} {path} and {other} {there} are one file: give another name")
-    replaced = {os.path.realpath(path): path for path in overwrite or ()}
-    for real, path in replaced.items():
-        if real not in map(os.path.realpath, written.values()):
+    replaced = {_entry(path): path for path in overwrite or ()}
+    for entry, path in replaced.items():
+        if entry not in map(_entry, written.values()):
             raise UsageError(f"--overwrite {path} names no output of this command; leave it out")
     if (plot := given.get("--plot")) is not None:
         check_format(plot)
     with ExitStack() as names:
         for path in written.values():
-            if os.path.realpath(path) in replaced:
+            if _entry(path) in replaced:
                 check_writable(path)
             else:
                 option = f"--overwrite {shlex.quote(str(path))}"
                 either = f"{remedy}give another name, or {option} if that file is not wanted"
                 names.enter_context(reserved(path, either))
         yield
+
+
+def _entry(path: Path) -> str:
+    """Return the place of a name in its directory: a link is not the file that it leads to."""
+    return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+
+
+def _is_stdin(path: Path) -> bool:
+    """Return whether standard input is read from this file."""
+    try:
+        return os.path.samestat(os.fstat(0), path.stat())
+    except OSError:  # there is no such file yet, or no standard input
+        return False
 
 
 def write_release(release: Release, output: Path) -> None:
@@ -103,6 +117,15 @@ def show_advice(release: Release) -> None:
         say(in_options(line))
 
 
+def found(release: Release) -> str:
+    """Return how many clusters there are, in words."""
+    return f"{_clusters(release.n_clusters)} of {release.n_nodes:,} nodes"
+
+
+def _clusters(number: int) -> str:
+    return "1 cluster" if number == 1 else f"{number:,} clusters"
+
+
 def place(output: Path) -> str:
     """Return where an output is, in words."""
     return "standard output" if output == STDOUT else str(output)
@@ -136,8 +159,8 @@ def summary(result: TreeClustering) -> str:
     """Return one line for the person at the terminal."""
     clustering = result.clustering
     left = f", {clustering.n_unclustered:,} nodes unclustered" if clustering.n_unclustered else ""
-    clusters = "1 cluster" if clustering.n_clusters == 1 else f"{clustering.n_clusters:,} clusters"
     return (
-        f"{clusters}{left} in {result.tree.n_nodes:,} nodes and {result.n_edges:,} edges; "
-        f"DBCVI {clustering.dbcvi:.4f}. Not private: labels and index come from the raw weights."
+        f"{_clusters(clustering.n_clusters)}{left} in {result.tree.n_nodes:,} nodes and "
+        f"{result.n_edges:,} edges; DBCVI {clustering.dbcvi:.4f}. Not private: labels and index "
+        "come from the raw weights."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,10 @@ import typer
 from ptclust.cli import _options as o
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ptclust.graph import Topology
+    from ptclust.pipeline import ReleaseRequest
     from ptclust.release import Release
 
 
@@ -40,6 +45,7 @@ def cluster(
     from ptclust.cli._terminal import progress_display, say
     from ptclust.cli.ledger import show_account, show_dry_run
     from ptclust.errors import UsageError
+    from ptclust.graph.labels import written_names
     from ptclust.pipeline import publish_file
 
     if dry_run:
@@ -51,39 +57,80 @@ def cluster(
     reads = {"the graph": graph.edges}
     if (book := options.ledger) is not None:
         reads |= {"--ledger": book, "its journal": Path(f"{os.path.realpath(book)}-journal")}
-    place, again = results.place(output), "running again spends the budget again: "
+    place, remedy = results.place(output), "running again spends the budget again: "
     with (
-        results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=again),
+        results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
         progress_display() as progress,
     ):
         request, paid = options.release_request(), None
+        streamed = output == results.STDOUT  # which is written once, when all is known
 
         def keep(values: Release) -> None:
             nonlocal paid
-            if output != results.STDOUT:
-                results.write_release(values, output)
+            if not streamed:
+                with _lost_on_error(request):
+                    results.write_release(values, output)
             paid = values
+
+        def stream(values: Release) -> None:
+            with _lost_on_error(request):
+                results.write_release(values, output)
+            request.payment.confirm(values.statement.id)
+
+        def check(topology: Topology) -> None:
+            if labels is not None:
+                written_names(topology.names, escape_formulas=escape_formulas)
 
         try:
             release = publish_file(
-                graph.file(), request, keep=keep, announce=say, progress=progress
+                graph.file(),
+                request,
+                keep=keep,
+                confirm=not streamed,
+                announce=say,
+                check=check,
+                progress=progress,
             )
+            if not streamed:
+                results.write_release(release, output)
         except BaseException:
             if paid is not None:
-                if output == results.STDOUT:
-                    results.write_release(paid, output)
-                file = "FILE" if output == results.STDOUT else output
+                if streamed:
+                    stream(paid)
+                file = "FILE" if streamed else output
                 say(
                     f"The published values are paid for and in {place}, not clustered. Cluster "
                     f"them with `ptclust recluster {file} -o FILE`, which costs nothing."
                 )
             raise
-        results.write_release(release, output)
+        if streamed:
+            stream(release)
         results.write_views(release, labels, plot, escape_formulas=escape_formulas)
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
     say(release.statement.sentence)
-    found = f"{release.n_clusters:,} clusters of {release.n_nodes:,} nodes in {place}"
-    say(f"{found}. Running again spends the budget again; using the release costs nothing.")
+    again = "Running again spends the budget again; using the release costs nothing."
+    say(f"{results.found(release)} in {place}." + f" {again}" * release.statement.private)
     results.show_advice(release)
     show_account(request.payment)
+
+
+@contextmanager
+def _lost_on_error(request: ReleaseRequest) -> Iterator[None]:
+    """Say what a release has cost that was drawn and cannot be handed over."""
+    from ptclust.cli._terminal import say
+
+    try:
+        yield
+    except BaseException:
+        payment, spent = (
+            request.payment,
+            " and its budget is spent" * (request.random_state is None),
+        )
+        charged = ""
+        if payment.ledger is not None:
+            charged = (
+                f": dataset {payment.dataset!r} was charged; `ptclust ledger history` shows it"
+            )
+        say(f"The release is lost{spent}{charged}.")
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,14 +35,17 @@ def init(
     from ptclust.cli._terminal import say
     from ptclust.errors import UsageError
     from ptclust.ledger import Ledger
+    from ptclust.ledger.ledger import checked_account
     from ptclust.privacy.budget import Budget
 
     if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
         raise UsageError("say the total: --epsilon, --epsilon and --delta, or --rho")
     total = Budget.zcdp(rho) if rho is not None else Budget.approximate(epsilon or "", delta or 0)
+    checked_account(dataset, total)  # before a ledger is made
     book = Ledger.open(file) if file.exists() else Ledger.create(file)
     book.add_dataset(dataset, total)
-    say(f"Dataset {dataset!r} of {file} may spend {total}; charge it by: cluster --ledger {file}")
+    options = f"--ledger {shlex.quote(str(file))} --dataset {shlex.quote(dataset)}"
+    say(f"Dataset {dataset!r} of {file} may spend {total}; charge it by: cluster {options}")
 
 
 @ledger.command("status")

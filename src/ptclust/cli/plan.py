@@ -33,7 +33,7 @@ def plan(
         typer.Option(min=1, help="How often each is published; by default as time allows."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the prediction to this PNG or SVG file.")
+        Path | None, typer.Option(help="Draw the prediction to this PNG, SVG or PDF file.")
     ] = None,
     overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,

@@ -24,21 +24,21 @@ def recluster(
     overwrite: o.Overwrite = None,
 ) -> None:
     """Cluster published values anew. Nothing private is read and [bold]nothing is spent[/bold]."""
-    from ptclust.cli._results import held_outputs, place, show_advice, write_release, write_views
+    from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
     from ptclust.release import Release
 
     files = {"--output": output, "--labels": labels, "--plot": plot}
     with (
-        held_outputs(files, {"the release": release}, overwrite),
+        results.held_outputs(files, {"the release": release}, overwrite),
         progress_display() as progress,
     ):
         progress(f"Reading {release.name}")
-        found = Release.load(release)
+        made = Release.load(release)
         progress("Clustering what was released")
-        found = found.recluster(clusterer, min_cluster_size=min_cluster_size)
-        write_release(found, output)
-        write_views(found, labels, plot, escape_formulas=escape_formulas)
-    clusters = f"{found.n_clusters:,} clusters of {found.n_nodes:,} nodes by {found.clusterer}"
-    say(f"{clusters} in {place(output)}. Nothing was spent.")
-    show_advice(found)
+        made = made.recluster(clusterer, min_cluster_size=min_cluster_size)
+        results.write_release(made, output)
+        results.write_views(made, labels, plot, escape_formulas=escape_formulas)
+    where = f"by {made.clusterer} in {results.place(output)}"
+    say(f"{results.found(made)} {where}. Nothing was spent.")
+    results.show_advice(made)

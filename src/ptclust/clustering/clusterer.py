@@ -180,7 +180,7 @@ def with_options(
             f"clusterer={one.name!r}" for one in CLUSTERERS if _takes_constants(one)
         )
         raise UsageError(
-            f"shift and scale are for {names}, and this release is clustered by "
+            f"shift= and scale= are for {names}, and this release is clustered by "
             f"{clusterer.name!r}; leave them out, or ask for that clusterer"
         )
     return cast("Clusterer", replace(cast("Any", clusterer), shift=shift, scale=scale))

@@ -30,13 +30,7 @@ def write_labels(
     """
     import polars as pl
 
-    nodes = list(map(str, names.tolist()))
-    if escape_formulas:
-        escaped = list(map(_escaped, names.tolist()))
-        if len(set(escaped)) < len(set(nodes)):
-            same = "two node names are the same once formulas are escaped"
-            raise FileError(f"{same}; rename one, or say escape_formulas=False")
-        nodes = escaped
+    nodes = written_names(names, escape_formulas=escape_formulas)
     table = pl.DataFrame({"node": nodes, "label": labels})
     if path is None:
         sys.stdout.write(table.write_csv())
@@ -45,8 +39,26 @@ def write_labels(
         table.write_csv(temporary)
 
 
+def written_names(names: Array, *, escape_formulas: bool) -> list[str]:
+    """Return the names of nodes as `write_labels` writes them; FileError if two become the same."""
+    nodes = list(map(str, names.tolist()))
+    if not escape_formulas:
+        return nodes
+    escaped = list(map(_escaped, names.tolist()))
+    if len(set(escaped)) < len(set(nodes)):
+        same = "two node names are the same once formulas are escaped"
+        raise FileError(f"{same}; rename one, or say escape_formulas=False")
+    return escaped
+
+
 def _escaped(name: object) -> str:
-    return f"'{name}" if isinstance(name, str) and name.startswith(_FORMULA) else str(name)
+    """Return the text of a name, which no spreadsheet carries out.
+
+    >>> _escaped("=a"), _escaped(-1), _escaped("-1")
+    ("'=a", '-1', "'-1")
+    """
+    text, number = str(name), type(name) in (int, float) or isinstance(name, np.number)
+    return f"'{text}" if text.startswith(_FORMULA) and not number else text
 
 
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:

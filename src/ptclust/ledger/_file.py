@@ -11,18 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, NamedTuple, NoReturn
 from uuid import uuid4
 
-from ptclust._files import check_writable
+from ptclust._files import check_writable, temporary_name
 from ptclust.errors import FileError
 from ptclust.ledger.amounts import Account, Amount
 from ptclust.privacy.budget import Kind
@@ -105,7 +104,8 @@ class Entry(NamedTuple):
 def create(path: Path) -> None:
     """Make an empty ledger; it appears complete or not at all, and never replaces a file."""
     check_writable(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    check_writable(Path(f"{path}-journal"))  # SQLite's, beside it
+    temporary = temporary_name(path)
     ledger = str(uuid4())
     try:
         with closing(_connect(temporary, "rwc")) as connection:
@@ -130,7 +130,8 @@ def create(path: Path) -> None:
     except (sqlite3.Error, OSError) as error:
         raise FileError(f"the ledger {path} could not be made: {error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def _first_digest(ledger: str) -> str:
@@ -146,7 +147,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[Connection]:
     """
     # Only SQLite opens the file: closing a second descriptor would drop the locks of this process.
     if not path.is_file():
-        raise FileError(f"there is no ledger {path}; make one: ptclust ledger init, Ledger.create")
+        raise FileError(f"there is no ledger {path}; create one first, as by `ptclust ledger init`")
     try:
         with closing(_connect(path, "rw")) as connection:
             _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")

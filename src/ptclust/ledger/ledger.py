@@ -102,8 +102,7 @@ class Ledger:
         of zCDP. UsageError if the name is taken, empty, too long, more than a line, holds what
         cannot be seen, or looks like a name that is there. It is kept in Unicode's form NFC.
         """
-        name = _dataset_name(dataset)
-        amount = Amount.of(_as_budget("total", total))
+        name, amount = checked_account(dataset, total)
         with file.transaction(self.path, write=True) as connection:
             for other in file.replay(connection, self.path).accounts:
                 if _look(other) == _look(name):
@@ -246,7 +245,7 @@ class Payment:
     ) -> Payment:
         """Return the payment after verifying the ledger; refuse what can never be charged."""
         if (ledger is None) != (dataset is None):
-            raise UsageError("give both ledger and dataset (one in the ledger), or neither")
+            raise UsageError("give both ledger= and dataset= (one in the ledger), or neither")
         if ledger is not None and random_state is not None:
             raise UsageError(
                 "with random_state a release can be made again and is not private, so no budget "
@@ -326,6 +325,13 @@ def _account(log: file.Log, dataset: str) -> Account:
                 return log.accounts[name]
     names = ", ".join(map(repr, log.accounts)) or "none yet"
     raise UsageError(f"the ledger has no dataset {dataset!r}; it has: {names}")
+
+
+def checked_account(dataset: object, total: object) -> tuple[str, Amount]:
+    """Return the name of a dataset and its total, as they are kept; UsageError if they cannot."""
+    name, amount = _dataset_name(dataset), Amount.of(_as_budget("total", total))
+    amount.written()
+    return name, amount
 
 
 def _dataset_name(value: object) -> str:

@@ -19,5 +19,7 @@ class Gaussian(PerturbationMechanism):
     def spend(self, budget: Budget) -> tuple[Budget, Budget]:
         """Spend the largest rho that fits in (epsilon, delta)."""
         if budget.delta == 0:
-            raise UsageError("Gaussian noise is never pure: give delta > 0, or use 'laplace'")
+            raise UsageError(
+                "Gaussian noise is never pure: give a positive delta=, or mechanism='laplace'"
+            )
         return budget, budget.to_zcdp()

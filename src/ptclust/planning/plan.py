@@ -14,7 +14,7 @@ from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringReques
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
-from ptclust.privacy._numbers import exact
+from ptclust.privacy._numbers import exact, shown
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
@@ -49,7 +49,9 @@ class PlanRequest:
             raise UsageError(f"calibration must be 'sound' or 'published', not {rule!r}")
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
-            raise UsageError("calibration='published' halves epsilon for the tree: leave split out")
+            raise UsageError(
+                "calibration='published' halves epsilon for the tree: leave split= out"
+            )
         object.__setattr__(self, "clip", check_range(self.clip))
         self._check_spacing()
 
@@ -336,7 +338,7 @@ def _as_split(split: float | Fraction | None) -> Fraction | None:
     remedy = "It is the share of the budget for the tree, such as 0.5; the rest is for the weights."
     part = exact("split", split, remedy)
     if not 0 < part < 1:
-        raise UsageError(f"split must lie between 0 and 1, but is {split!r}. {remedy}")
+        raise UsageError(f"split must lie between 0 and 1, but is {shown(split)}. {remedy}")
     return part
 
 
@@ -349,5 +351,5 @@ def check_range(bounds: Bounds | None) -> Bounds | None:
     except (TypeError, ValueError):
         low, high = 0.0, 0.0
     if not -float("inf") < low < high < float("inf"):
-        raise UsageError(f"weight bounds must be finite, the smaller first, not {bounds!r}")
+        raise UsageError(f"clip={bounds!r} is no pair of finite bounds, the smaller first")
     return low, high

@@ -33,22 +33,32 @@ def exact(name: str, value: Any, remedy: str) -> Fraction:
                     return Fraction(number)
     except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
         pass  # not a number, infinite, or NaN: the sentence below says so
-    raise UsageError(
-        f"{name} must be a finite number, not {value!r} of type {type(value).__name__}. {remedy}"
-    )
+    raise UsageError(f"{name} must be a finite number, not {shown(value)}. {remedy}")
 
 
 def exact_positive(name: str, value: Any, remedy: str) -> Fraction:
     """Return ``value`` as a positive rational that a float can approximate."""
     number, normal = exact(name, value, remedy), sys.float_info
     if number <= 0:
-        raise UsageError(f"{name} must be greater than 0, but is {value!r}. {remedy}")
+        raise UsageError(f"{name} must be greater than 0, but is {shown(value)}. {remedy}")
     if not normal.min <= number <= normal.max:
         raise UsageError(
             f"{name} must lie between {normal.min:.3g} and {normal.max:.3g}, the range of normal "
-            f"floating-point numbers, but is {value!r}. {remedy}"
+            f"floating-point numbers, but is {shown(value)}. {remedy}"
         )
     return number
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: a number as one writes it, anything else as Python does.
+
+    >>> shown(Fraction(-1, 3)), shown(float("nan")), shown("abc"), shown(True)
+    ('-1/3', 'nan', "'abc'", 'True')
+    """
+    try:
+        return str(value) if isinstance(value, Real | Decimal) else repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def float_up(number: Fraction | int) -> float:

@@ -9,7 +9,15 @@ from typing import Any, Literal, get_args
 
 from ptclust._traces import shown_half_built
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import Number, exact, exact_positive, float_down, float_up, words
+from ptclust.privacy._numbers import (
+    Number,
+    exact,
+    exact_positive,
+    float_down,
+    float_up,
+    shown,
+    words,
+)
 
 Kind = Literal["pure", "approximate", "zcdp"]
 Unit = Literal["epsilon", "rho"]
@@ -17,7 +25,7 @@ Unit = Literal["epsilon", "rho"]
 _DELTA = "The bound may fail with this probability: choose far less than 1 / (number of people)."
 _REMEDY: dict[Unit, str] = {
     "epsilon": "Smaller means more private: 1 is a common choice, 0.1 is strong.",
-    "rho": "Smaller means more private; Budget.approximate(epsilon, delta).to_zcdp() finds one.",
+    "rho": "Smaller means more private: 0.02 is about epsilon = 0.9 at delta = 1e-6.",
 }
 
 
@@ -60,12 +68,14 @@ class Budget:
         object.__setattr__(self, "_amount", amount)
         delta = exact("delta", self._delta, _DELTA)
         if not 0 <= delta < 1:
-            raise UsageError(f"delta must be in 0 <= delta < 1, but is {self._delta!r}. {_DELTA}")
+            raise UsageError(
+                f"delta must be in 0 <= delta < 1, but is {shown(self._delta)}. {_DELTA}"
+            )
         if delta > 0:
             exact_positive("delta", self._delta, _DELTA)
         if (delta > 0) != (self.kind == "approximate"):
             raise UsageError(
-                f"A budget of kind {self.kind!r} cannot have delta = {self._delta!r}; use "
+                f"A budget of kind {self.kind!r} cannot have delta = {shown(self._delta)}; use "
                 "Budget.approximate(epsilon, delta)."
             )
         object.__setattr__(self, "_delta", delta)
@@ -143,7 +153,9 @@ class Budget:
         remedy = "It is the part of the budget spent first, such as 0.5; the rest remains."
         size = exact("The share", fraction, remedy)
         if not 0 < size < 1:
-            raise UsageError(f"The share must lie between 0 and 1, but is {fraction!r}. {remedy}")
+            raise UsageError(
+                f"The share must lie between 0 and 1, but is {shown(fraction)}. {remedy}"
+            )
         part, rest = self.split(size, 1 - size)
         return part, rest
 
@@ -205,7 +217,7 @@ class Budget:
             raise UsageError(f"epsilon_at() is for zCDP; {self} has .epsilon and .delta.")
         at = exact_positive("delta", delta, _DELTA)
         if at >= 1:
-            raise UsageError(f"delta must be less than 1, but is {delta!r}. {_DELTA}")
+            raise UsageError(f"delta must be less than 1, but is {shown(delta)}. {_DELTA}")
         from ptclust.privacy._opendp import epsilon_of_zcdp
 
         return epsilon_of_zcdp(float_up(self._amount), float_down(at))

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any
 
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import float_up, root_up
+from ptclust.privacy._numbers import float_up, root_up, shown
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -64,7 +64,7 @@ class Sensitivity:
     def __post_init__(self) -> None:
         declared = self.to_dict()
         if not declared:
-            raise UsageError(f"Sensitivity() needs at least one bound. {_WHICH_NORM}")
+            raise UsageError(f"A sensitivity needs at least one bound. {_WHICH_NORM}")
         for norm, value in declared.items():
             object.__setattr__(self, norm, _checked(norm, value))
 
@@ -189,18 +189,18 @@ def check_sensitivity(sensitivity: object) -> Sensitivity:
 def _checked(norm: str, value: Any) -> float:
     """Return ``value`` as a float no smaller than it, or say why it cannot be a bound."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        kind = f"{value!r} of type {type(value).__name__}"
         raise UsageError(
-            f"The sensitivity {norm} must be a positive number, not {kind}. {_WHICH_NORM}"
+            f"The sensitivity {norm} must be a positive number, not {shown(value)}. {_WHICH_NORM}"
         )
     bound = float_up(value) if isinstance(value, int | Fraction) else float(value)
     if not 0 < bound < math.inf:
         raise UsageError(
-            f"The sensitivity {norm} must be positive and finite, but is {value!r}. {_WHICH_NORM}"
+            f"The sensitivity {norm} must be positive and finite, but is {shown(value)}. "
+            f"{_WHICH_NORM}"
         )
     if bound < sys.float_info.min:
         raise UsageError(
-            f"The sensitivity {norm} is {value!r}, below the smallest normal float "
+            f"The sensitivity {norm} is {shown(value)}, below the smallest normal float "
             f"{sys.float_info.min!r}, where digits are lost. Rescale the weights and sensitivity."
         )
     return bound
