@@ -112,6 +112,31 @@ def one_use_less_of_the_budget(document):
     document["statement"]["mechanisms"][0]["share"] /= 2
 
 
+def called_laplace(document):
+    """Hide the draw of the tree: its weights alone look like a whole graph's."""
+    statement = document["statement"]
+    del statement["mechanisms"][0]
+    document["mechanism"] = "laplace"
+    statement["mechanisms"][0]["purpose"] = "weights of the whole graph"
+    statement["epsilon"] = statement["mechanisms"][0]["share"]
+
+
+def called_kruskal(document):
+    document["mechanism"] = "kruskal"
+
+
+def another_tree(document):
+    """Span the nodes by a star, as raw weights might have been spanned."""
+    arrays = {
+        name: file_format._array(document, "graph", name, (part["dtype"],))
+        for name, part in document["graph"].items()
+    }
+    edges = np.flatnonzero(arrays["sources"] == 0)
+    star = {name: values[edges] for name, values in arrays.items()} | {"edge_ids": edges}
+    document["tree"] = {name: file_format.encode_array(part) for name, part in star.items()}
+    document["clustering"] = None
+
+
 class TestWhatIsFalseIsRefused:
     CHANGES: ClassVar[dict[str, tuple[str, float, Any, str]]] = {
         "epsilon": ("laplace", 0.0, half_the_epsilon, "its noise spends 1.5"),
@@ -141,6 +166,9 @@ class TestWhatIsFalseIsRefused:
         "purpose": ("laplace", 0.0, in_use(0, purpose="nothing"), "purpose is 'nothing'"),
         "epsilon of rho": ("gaussian", 1e-6, in_statement(epsilon=0.5), "allow a rho of"),
         "delta of rho": ("gaussian", 1e-6, in_statement(delta=1e-9), "allow a rho of"),
+        "mechanism": ("kruskal", 0.0, called_laplace, "weights of all edges, and those of a tree"),
+        "a tree's": ("laplace", 0.0, called_kruskal, "weights of a tree, and those of all edges"),
+        "tree": ("gaussian", 1e-6, another_tree, "not the minimum spanning tree of the noisy"),
         "kind": ("laplace", 0.0, in_statement(kind="distance"), "about a distance"),
     }
 

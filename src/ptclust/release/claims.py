@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptclust.errors import InputError, warn_of_privacy
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Mechanism
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse, PrivacyStatement
+from ptclust.published import Published
 from ptclust.release.release import Release
+from ptclust.trees.mst import minimum_spanning_edges
 
 _ROUNDING = 1e-9  # relative: the numbers of a statement are doubles
 
@@ -19,10 +23,11 @@ def check_claim(release: Release) -> None:
     what it spent, a PrivacyWarning says so.
     """
     statement, published = release.statement, release.published
+    mechanism = MECHANISMS[published.mechanism]
+    _check_published(published, mechanism)
     _check_totals(statement, drawn=release.topology.n_edges > 0)
     if not statement.mechanisms:
         return
-    mechanism = MECHANISMS[published.mechanism]
     if published.noise.n_values != release.topology.n_edges:
         raise InputError(
             f"the noise is for {published.noise.n_values} values, and {release.topology.n_edges} "
@@ -44,6 +49,27 @@ def check_claim(release: Release) -> None:
         )
     for i, (claimed, true) in enumerate(zip(statement.mechanisms, expected, strict=True)):
         _check_use(f"mechanisms[{i}]", claimed, true)
+
+
+def _check_published(published: Published, mechanism: Mechanism) -> None:
+    """Check that what was published is what the mechanism publishes.
+
+    The tree of a whole graph is free only as post-processing: another one may tell of raw weights.
+    """
+    if published.whole_graph != (mechanism.publishes == "graph"):
+        given = "all edges" if published.whole_graph else "a tree"
+        wanted = "all edges" if mechanism.publishes == "graph" else "a tree"
+        raise InputError(
+            f"{mechanism.name!r} publishes weights of {wanted}, and those of {given} are given"
+        )
+    if not published.whole_graph:
+        return
+    whole = published.topology
+    ends = whole.sources, whole.targets
+    if not np.array_equal(
+        minimum_spanning_edges(*ends, published.distances, whole.n_nodes), published.tree.edge_ids
+    ):
+        raise InputError("the tree is not the minimum spanning tree of the noisy weights")
 
 
 def _check_totals(statement: PrivacyStatement, *, drawn: bool) -> None:
