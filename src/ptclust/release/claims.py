@@ -37,8 +37,8 @@ def check_claim(release: Release) -> None:
             "are published"
         )
     sensitivity = Sensitivity(**statement.sensitivity)
-    if statement.calibration == "published":
-        _check_published_scales(release, mechanism, sensitivity)
+    if statement.requested_epsilon is not None:  # the calibration is "published"
+        _check_published_scales(release, sensitivity, statement.requested_epsilon)
     shown = mechanism.recalibrate(published, sensitivity, statement.mechanisms)
     if shown is None:
         warn_of_privacy(
@@ -83,20 +83,14 @@ def _check_published(published: Published, mechanism: Mechanism) -> None:
         raise InputError("the tree is not the minimum spanning tree of the noisy weights")
 
 
-def _check_published_scales(
-    release: Release, mechanism: Mechanism, sensitivity: Sensitivity
-) -> None:
+def _check_published_scales(release: Release, sensitivity: Sensitivity, epsilon: float) -> None:
     """Check that the scales are those printed for the epsilon that was requested."""
-    statement = release.statement
-    assert statement.requested_epsilon is not None  # checked with the calibration
-    requested = Budget.approximate(statement.requested_epsilon, statement.delta)
+    statement, mechanism = release.statement, MECHANISMS[release.published.mechanism]
+    requested = Budget.approximate(epsilon, statement.delta)
     printed = mechanism.calibrate_published(release.topology, sensitivity, requested)
     stated = [use.scale for use in statement.mechanisms]
     if stated != [use.scale for use in mechanism.uses(printed)]:
-        raise InputError(
-            "the scales are not those printed for a requested_epsilon of "
-            f"{statement.requested_epsilon:g}"
-        )
+        raise InputError(f"the scales are not those printed for a requested_epsilon of {epsilon:g}")
 
 
 def _check_totals(statement: PrivacyStatement, *, drawn: bool) -> None:
