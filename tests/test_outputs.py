@@ -557,7 +557,7 @@ class TestFormulas:
         release.to_csv(file)
         assert self.nodes(file) == [escaped[name] for name in release.names.tolist()]
         assert read_labels(file, release.topology).tolist() == release.labels.tolist()
-        release.to_csv(file, escape_formulas=False)
+        release.to_csv(file, escape_formulas=False, overwrite=True)
         assert self.nodes(file) == sorted(FORMULAS)
 
     def test_numbers_stay_numbers(self, tmp_path):

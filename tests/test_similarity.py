@@ -191,8 +191,8 @@ class TestWarnings:
     @pytest.mark.parametrize(
         ("changed", "said"),
         [
-            ({"delta": 2e-4}, "delta = 0.0002 is large"),
-            ({"delta": 0.04}, "delta = 0.04 is large"),
+            ({"delta": 2e-4, "mechanism": "gaussian"}, "delta = 0.0002 is large"),
+            ({"delta": 0.04, "mechanism": "gaussian"}, "delta = 0.04 is large"),
             ({"epsilon": 11}, "epsilon = 11 promises next to nothing"),
             ({"privacy_unit": None}, "say what one privacy unit is"),
         ],

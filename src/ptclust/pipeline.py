@@ -22,7 +22,7 @@ from ptclust.graph.readers.columns import kind_of
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan
+from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan, weak_promises
 from ptclust.privacy import RandomStream, Sensitivity
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
@@ -198,6 +198,8 @@ def private_spanning_tree(
     delta: float | Fraction = 0,
     sensitivity: Sensitivity,
     calibration: CalibrationRule = "sound",
+    clip: tuple[float, float] | None = None,
+    topology: Literal["public"] | None = None,
     random_state: int | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     dataset: str | None = None,
@@ -218,6 +220,10 @@ def private_spanning_tree(
     calibration : {"sound", "published"}
         ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
         keeps the promise and wastes half of the budget or more.
+    clip : pair of float, optional
+        Public bounds; weights outside are moved to the nearer one.
+    topology : {"public"}, optional
+        Says that a topology computed from the data may be known; otherwise it is refused.
     random_state : int, optional
         For experiments. Such a tree is **not private**: who knows the seed knows the noise.
     ledger, dataset : Ledger or path, and str, optional
@@ -250,10 +256,21 @@ def private_spanning_tree(
         sensitivity=sensitivity,
         mechanism=mechanism,
         calibration=calibration,
+        clip=clip,
     )
-    calibrate = chosen.calibrate if calibration == "sound" else chosen.calibrate_published
-    calibrated = calibrate(graph.topology, sensitivity, request.budget, split=ALONE)
     payment = Payment.by(ledger, dataset, random_state)
+    whole = ReleaseRequest(plan=request, topology=topology, random_state=random_state)
+    if graph.topology_of_data:
+        _check_topology(graph.topology, whole, "the topology was computed from the data")
+    of_graph: Any = (graph.topology, sensitivity, request.budget)
+    if calibration == "sound":
+        largest = max(map(abs, request.clip or (0.0,)))
+        calibrated = chosen.calibrate(*of_graph, split=ALONE, largest_weight=largest)
+    else:
+        calibrated = chosen.calibrate_published(*of_graph, split=ALONE)
+    if random_state is None:  # otherwise nothing is promised
+        for warning in weak_promises(calibrated.spent, graph.n_nodes):
+            warn_of_privacy(warning)
     charge_id = str(uuid.uuid4())
     _charge(payment, calibrated, request, charge_id, "tree alone by ")
     with RandomStream.of(random_state) as stream:

@@ -322,6 +322,7 @@ class TestTreeAlone:
         "too much": ({"epsilon": 11}, BudgetError),
     }
 
+    @pytest.mark.filterwarnings("ignore::ptclust.errors.PrivacyWarning")
     @pytest.mark.parametrize("what", WRONG)
     def test_what_can_be_refused_is_refused_before_the_charge(self, ledger, monkeypatch, what):
         def drawn(*_args):

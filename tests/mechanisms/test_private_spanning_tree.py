@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, laplace, norm
 
 from ptclust import private_spanning_tree
-from ptclust.errors import InputError, UsageError, WeightError
+from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
@@ -112,6 +112,7 @@ def test_a_seed_repeats_the_tree_and_secure_draws_differ():
         assert len({tuple(ids.tolist()) for ids in draws[1:]}) == 4
 
 
+@pytest.mark.filterwarnings("ignore::ptclust.errors.PrivacyWarning")
 class TestTheBudgetIsUsed:
     """On many triangles, where the distribution of the tree is known, with secure randomness."""
 
@@ -291,3 +292,40 @@ def test_the_published_exponent_comes_from_delta_u_of_two_mu(monkeypatch):
             private_spanning_tree(graph, **wrong, **options)
     with pytest.raises(UsageError, match="calibration"):
         private_spanning_tree(graph, **{**options, "calibration": "printed"})
+
+
+class TestBeforeItIsDrawn:
+    """A tree alone asks and warns as a release does."""
+
+    def test_a_topology_of_the_data_is_refused(self):
+        points = np.random.default_rng(0).normal(size=(30, 2))
+        graph = Graph.from_points(points, n_neighbors=3)
+        with pytest.raises(UsageError, match=r"computed from the data.*topology='public'"):
+            private_spanning_tree(graph, **GOOD)
+        assert private_spanning_tree(graph, **GOOD, topology="public").n_nodes == 30
+        with pytest.raises(UsageError, match="topology must be 'public'"):
+            private_spanning_tree(graph, **GOOD, topology="secret")
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"epsilon": 11.0}, "epsilon = 11 promises next to nothing"),
+            ({"delta": 0.01}, "delta = 0.01 is large"),
+        ],
+    )
+    def test_weak_promises_are_named(self, change, words):
+        with pytest.warns(PrivacyWarning, match=words):
+            private_spanning_tree(random_graph(), **GOOD | change)
+        private_spanning_tree(random_graph(), **GOOD | change, random_state=0)
+
+    def test_clip(self, monkeypatch):
+        seen = []
+
+        def drawn(_self, graph, _exponent, _stream):
+            seen.append(graph.weights)
+            return np.arange(3)
+
+        monkeypatch.setattr(type(MECHANISMS["kruskal"]), "draw_edges", drawn)
+        path = Graph(range(3), range(1, 4), [-5.0, 0.5, 7.0], kind="similarity")
+        private_spanning_tree(path, **GOOD, clip=(0.0, 1.0))
+        assert seen[0].tolist() == [0.0, 0.5, 1.0]

@@ -425,3 +425,19 @@ def test_auto_goes_on_without_what_the_budget_does_not_afford():
     assert [c.mechanism for c in plan(path, **tiny).calibrations] == ["laplace"]
     with pytest.raises(UsageError, match="raise the budget"):
         plan(path, mechanism="kruskal", **tiny)
+
+
+def test_warnings_are_about_what_is_truly_spent():
+    path = Topology(range(99), range(1, 100))
+    published = plan(
+        path,
+        epsilon=1,
+        sensitivity=Sensitivity(linf=0.001),
+        mechanism="pamst",
+        calibration="published",
+    )
+    assert published.chosen.spent.epsilon > 10
+    assert "promises next to nothing" in published.warnings[0]
+    pure = plan(path, epsilon=1, delta=0.5, sensitivity=Sensitivity(l1=0.001), mechanism="laplace")
+    assert pure.chosen.spent.delta == 0
+    assert pure.warnings == ()

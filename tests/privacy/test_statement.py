@@ -262,9 +262,31 @@ def test_a_reproducible_release_cannot_be_called_private():
         PrivacyStatement.from_dict(described | {"private": True})
 
 
-def test_the_sentence_is_made_from_the_fields():
-    described = pure().to_dict() | {"sentence": "Perfectly anonymous."}
-    assert PrivacyStatement.from_dict(described).sentence == pure().sentence
+@pytest.mark.parametrize(
+    "words", [{"sentence": "Perfectly anonymous."}, {"taken_on_trust": ["nothing"]}]
+)
+def test_derived_words_follow_from_the_fields(words):
+    with pytest.raises(InputError, match="is not what follows from the other fields"):
+        PrivacyStatement.from_dict(pure().to_dict() | words)
+    older = pure(library_version="0.0.1").to_dict() | words  # it had other words: they are replaced
+    read = PrivacyStatement.from_dict(older)
+    assert (read.sentence, read.taken_on_trust) == (pure().sentence, pure().taken_on_trust)
+
+
+def test_altered_words():
+    assert not pure(merge="mean").altered_words
+    assert pure(composition="It vanishes.", protected=["all"]).altered_words == [
+        "composition",
+        "protected",
+    ]
+    assert not pure(composition="It vanishes.", library_version="0.0.1").altered_words
+
+
+def test_merged_by_the_mean():
+    assert "their mean" in pure(merge="mean").neighbours
+    assert "merged to their mean" in " ".join(pure(merge="mean").to_text().split())
+    with pytest.raises(InputError, match="merge"):
+        pure(merge="median")
 
 
 # The field names of schemas/deployments-schema.yaml in opendp/deployments-registry-data, commit

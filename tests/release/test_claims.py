@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ptclust import Graph, PTClust, Release, Sensitivity
-from ptclust.errors import FileError, PrivacyWarning
+from ptclust.errors import FileError, InputError, PrivacyWarning
 from ptclust.mechanisms import MECHANISMS, Kruskal
+from ptclust.privacy.statement import PrivacyStatement
 from ptclust.release import format as file_format
 from ptclust.release.release import Release as AnyRelease
 
@@ -62,11 +63,26 @@ def test_the_smallest_graphs(mechanism, n_nodes, tmp_path):
     assert Release.load(tmp_path / "release.json").n_nodes == n_nodes
 
 
+def words_after(statement, before):
+    """Return the words that follow from the fields, but for those that were changed."""
+    said = ("neighbours", "composition_rule", "composition", "numerical_slack_words")
+    silent = {name: "" for name in said if statement[name] == before[name]}
+    try:
+        given = statement | silent | {"library_version": "0.0.0"}  # whose words are not checked
+        right = PrivacyStatement.from_dict(given).to_dict()
+    except InputError:  # it will be refused anyway
+        return {}
+    again = [*silent, *["sentence"] * (statement["sentence"] == before["sentence"])]
+    return {name: right[name] for name in again}
+
+
 def loaded_after(made, change, tmp_path):
-    """Change a file as somebody would who computes its digest anew, and load it."""
+    """Change a file as somebody would who computes words and digest anew, and load it."""
     path = tmp_path / "changed.json"
     document = json.loads(file_format.encode(made))
+    before = dict(document["statement"])
     change(document)
+    document["statement"] |= words_after(document["statement"], before)
     document["digest"] = file_format._digest(document)
     path.write_text(json.dumps(document))
     return Release.load(path)
@@ -112,6 +128,50 @@ def one_use_less_of_the_budget(document):
     document["statement"]["mechanisms"][0]["share"] /= 2
 
 
+def called_laplace(document):
+    """Hide the draw of the tree: its weights alone look like a whole graph's."""
+    statement = document["statement"]
+    del statement["mechanisms"][0]
+    document["mechanism"] = "laplace"
+    statement["mechanisms"][0]["purpose"] = "weights of the whole graph"
+    statement["epsilon"] = statement["mechanisms"][0]["share"]
+
+
+def called_kruskal(document):
+    document["mechanism"] = "kruskal"
+
+
+def another_tree(document):
+    """Span the nodes by a star, as raw weights might have been spanned."""
+    arrays = {
+        name: file_format._array(document, "graph", name, (part["dtype"],))
+        for name, part in document["graph"].items()
+    }
+    edges = np.flatnonzero(arrays["sources"] == 0)
+    star = {name: values[edges] for name, values in arrays.items()} | {"edge_ids": edges}
+    document["tree"] = {name: file_format.encode_array(part) for name, part in star.items()}
+    document["clustering"] = None
+
+
+def slightly_less(document):
+    """Lower epsilon below the shares, and the shares below the noise, each by little."""
+    statement = document["statement"]
+    statement["epsilon"] *= 1 - 1.8e-9
+    for use in statement["mechanisms"]:
+        use["share"] *= 1 - 0.9e-9
+
+
+def less_twice(document):
+    statement = document["statement"]
+    statement["epsilon"] *= 1 - 1.8e-12
+    for use in statement["mechanisms"]:
+        use["share"] *= 1 - 0.9e-12
+
+
+def called_published(document):
+    document["statement"].update(calibration="published", requested_epsilon=0.1)
+
+
 class TestWhatIsFalseIsRefused:
     CHANGES: ClassVar[dict[str, tuple[str, float, Any, str]]] = {
         "epsilon": ("laplace", 0.0, half_the_epsilon, "its noise spends 1.5"),
@@ -141,6 +201,21 @@ class TestWhatIsFalseIsRefused:
         "purpose": ("laplace", 0.0, in_use(0, purpose="nothing"), "purpose is 'nothing'"),
         "epsilon of rho": ("gaussian", 1e-6, in_statement(epsilon=0.5), "allow a rho of"),
         "delta of rho": ("gaussian", 1e-6, in_statement(delta=1e-9), "allow a rho of"),
+        "mechanism": ("kruskal", 0.0, called_laplace, "weights of all edges, and those of a tree"),
+        "a tree's": ("laplace", 0.0, called_kruskal, "weights of a tree, and those of all edges"),
+        "tree": ("gaussian", 1e-6, another_tree, "not the minimum spanning tree of the noisy"),
+        "epsilon, a little": ("laplace", 0.0, slightly_less, "more than the"),
+        "epsilon, by two roundings": ("laplace", 0.0, less_twice, "its noise spends"),
+        "rho, by two roundings": ("gaussian", 1e-6, less_twice, "allow a rho of"),
+        "slack": ("kruskal", 0.0, in_statement(numerical_slack=0.0), "the draw of the tree needs"),
+        "published": ("kruskal", 0.0, called_published, "the paper's Algorithm 3"),
+        "requested epsilon": ("pamst", 0.0, called_published, "requested_epsilon of 0.1"),
+        "sentence": (
+            "laplace",
+            0.0,
+            in_statement(sentence="Perfectly anonymous."),
+            "sentence is not what follows",
+        ),
         "kind": ("laplace", 0.0, in_statement(kind="distance"), "about a distance"),
     }
 
@@ -184,6 +259,29 @@ def test_what_cannot_be_checked_is_said(tmp_path):
         MECHANISMS.unregister("silent")
     assert "sensitivity" in " ".join(made.statement.taken_on_trust)
     assert "Not checkable" in made.statement.to_text()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("neighbours", "anything"),
+        ("composition_rule", "magic"),
+        ("composition", "Nothing adds up."),
+        ("protected", ["all there is"]),
+        ("not_protected", []),
+        ("numerical_slack_words", "None of it."),
+    ],
+)
+def test_words_of_others_are_named(field, value, tmp_path):
+    made = release("laplace")
+    with pytest.warns(PrivacyWarning, match=f"the words of {field} are not those of ptclust"):
+        loaded_after(made, in_statement(**{field: value}), tmp_path)
+
+
+def test_what_nobody_can_check_is_listed():
+    listed = " ".join(release("laplace").statement.taken_on_trust)
+    for part in ("whole one", "labels", "kind", "merge", "clip", "exponent", "secret"):
+        assert part in listed
 
 
 def test_files_of_version_1_are_read(tmp_path):

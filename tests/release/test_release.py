@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ptclust
+from ptclust import PTClust
 from ptclust.clustering import Clustering, Cuts, dbmstclu
 from ptclust.errors import FileError, InputError, WeightError
-from ptclust.graph import Topology
+from ptclust.graph import Graph, Topology
 from ptclust.privacy import Sensitivity
 from ptclust.published import Published
 from ptclust.release import Release, release_schema
@@ -597,6 +598,39 @@ def test_tables_with_any_names(tmp_path, names, wanted):
     release.to_parquet(tmp_path / "labels.parquet")
     assert pl.read_csv(tmp_path / "labels.csv")["node"].to_list() == wanted
     assert pl.read_parquet(tmp_path / "labels.parquet")["node"].to_list() == wanted
+
+
+@pytest.mark.parametrize("writer", ["save", "to_csv", "to_parquet", "to_graphml"])
+def test_no_file_is_replaced_unasked(tmp_path, writer):
+    file = tmp_path / "precious"
+    file.write_text("precious")
+    write = getattr(path_release(), writer)
+    with pytest.raises(FileError, match=r"exists already; .*overwrite=True"):
+        write(file)
+    assert file.read_text() == "precious"
+    write(file, overwrite=True)
+    assert file.read_bytes() != b"precious"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("kind", ["distance", "similarity"])
+def test_graphml_keeps_the_kind(tmp_path, kind):
+    weights = {"kind": kind, "weights": [0.1, 0.2]}
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e-9), privacy_unit="one")
+    model.fit(Graph([0, 1], [1, 2], **weights)).release_.to_graphml(tmp_path / "tree.graphml")
+    read = nx.read_graphml(tmp_path / "tree.graphml")
+    assert read.graph["kind"] == kind
+    assert Graph.from_networkx(read).kind == kind
+
+
+def test_advice_on_weights_whose_squares_overflow():
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e200), privacy_unit="one")
+    release = model.fit(Graph(range(5), range(1, 6), np.ones(5))).release_
+    labelled = replace(
+        release, clustering=replace(release.clustering, labels=np.zeros(6, dtype=int), cuts=None)
+    )
+    assert "differ by more than can be compared" in labelled.advice[0]
+    assert "inf" not in " ".join(labelled.advice)
 
 
 @pytest.mark.parametrize(

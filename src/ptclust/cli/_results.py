@@ -104,7 +104,7 @@ def write_views(
     from ptclust.report import draw_tree
 
     if labels is not None:
-        release.to_csv(labels, escape_formulas=escape_formulas)
+        release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
         draw_tree(release.tree, release.labels, path=plot)
 

@@ -122,20 +122,7 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to think about before spending."""
-        return (*self._weak_promises(), *self.noise_warnings)
-
-    def _weak_promises(self) -> Iterator[str]:
-        epsilon, delta = float(self.budget.epsilon), float(self.budget.delta)
-        if epsilon > LARGE_EPSILON:
-            yield (
-                f"epsilon = {epsilon:g} promises next to nothing: e^{epsilon:g} is the factor by "
-                f"which one unit may change any probability; stay below {LARGE_EPSILON:g}, better 1"
-            )
-        if delta > LARGE_DELTA or delta * self.n_nodes > 1:
-            yield (
-                f"delta = {delta:g} is large: with that probability all may be given away of "
-                "somebody; take far less than one over the number of people, such as 1e-6 or less"
-            )
+        return (*weak_promises(self.chosen.spent, self.n_nodes), *self.noise_warnings)
 
     @property
     def noise_warnings(self) -> tuple[str, ...]:
@@ -228,6 +215,21 @@ class Plan:
         if self.chosen.spent != self.budget:
             lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
+
+
+def weak_promises(spent: Budget, n_nodes: int) -> Iterator[str]:
+    """Yield what is weak about what a release truly spends."""
+    epsilon, delta = float(spent.epsilon), float(spent.delta)
+    if epsilon > LARGE_EPSILON:
+        yield (
+            f"epsilon = {epsilon:g} promises next to nothing: e^{epsilon:g} is the factor by "
+            f"which one unit may change any probability; stay below {LARGE_EPSILON:g}, better 1"
+        )
+    if delta > LARGE_DELTA or delta * n_nodes > 1:
+        yield (
+            f"delta = {delta:g} is large: with that probability all may be given away of "
+            "somebody; take far less than one over the number of people, such as 1e-6 or less"
+        )
 
 
 @leaves_no_trace

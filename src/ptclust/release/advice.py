@@ -45,7 +45,13 @@ def advise(release: Release) -> tuple[str, ...]:
 def _reason(release: Release) -> str:
     """Compare the noise with what there is to see."""
     noise = release.weight_noise.standard_deviation
-    spread = float(np.std(release.noisy_weights))
+    with np.errstate(over="ignore", invalid="ignore"):  # the squares of huge weights overflow
+        spread = float(np.std(release.noisy_weights))
+    if not np.isfinite(spread):
+        return (
+            f"the noise on a weight has a standard deviation of {noise:.3g}, and the released "
+            "weights differ by more than can be compared with it; count in larger units"
+        )
     numbers = (
         f"the noise on a weight has a standard deviation of {noise:.3g}, and the released weights "
         f"have one of {spread:.3g}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptclust.errors import InputError, warn_of_privacy
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Mechanism
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity
-from ptclust.privacy.statement import MechanismUse, PrivacyStatement
+from ptclust.privacy.statement import ROUNDING, MechanismUse, PrivacyStatement
+from ptclust.published import Published
 from ptclust.release.release import Release
-
-_ROUNDING = 1e-9  # relative: the numbers of a statement are doubles
+from ptclust.trees.mst import minimum_spanning_edges
 
 
 def check_claim(release: Release) -> None:
@@ -19,16 +21,24 @@ def check_claim(release: Release) -> None:
     what it spent, a PrivacyWarning says so.
     """
     statement, published = release.statement, release.published
+    mechanism = MECHANISMS[published.mechanism]
+    _check_published(published, mechanism)
     _check_totals(statement, drawn=release.topology.n_edges > 0)
+    if altered := statement.altered_words:
+        warn_of_privacy(
+            f"the words of {', '.join(altered)} are not those of ptclust: somebody else wrote them "
+            "into the statement"
+        )
     if not statement.mechanisms:
         return
-    mechanism = MECHANISMS[published.mechanism]
     if published.noise.n_values != release.topology.n_edges:
         raise InputError(
             f"the noise is for {published.noise.n_values} values, and {release.topology.n_edges} "
             "are published"
         )
     sensitivity = Sensitivity(**statement.sensitivity)
+    if statement.requested_epsilon is not None:  # the calibration is "published"
+        _check_published_scales(release, sensitivity, statement.requested_epsilon)
     shown = mechanism.recalibrate(published, sensitivity, statement.mechanisms)
     if shown is None:
         warn_of_privacy(
@@ -44,27 +54,71 @@ def check_claim(release: Release) -> None:
         )
     for i, (claimed, true) in enumerate(zip(statement.mechanisms, expected, strict=True)):
         _check_use(f"mechanisms[{i}]", claimed, true)
+    _check_afforded(statement, sum(true.share for true in expected), "its noise spends")
+    if statement.numerical_slack < shown.slack * (1 - ROUNDING):
+        raise InputError(
+            f"numerical_slack is {statement.numerical_slack:g}, and the draw of the tree needs "
+            f"{shown.slack:g}"
+        )
+
+
+def _check_published(published: Published, mechanism: Mechanism) -> None:
+    """Check that what was published is what the mechanism publishes.
+
+    The tree of a whole graph is free only as post-processing: another one may tell of raw weights.
+    """
+    if published.whole_graph != (mechanism.publishes == "graph"):
+        given = "all edges" if published.whole_graph else "a tree"
+        wanted = "all edges" if mechanism.publishes == "graph" else "a tree"
+        raise InputError(
+            f"{mechanism.name!r} publishes weights of {wanted}, and those of {given} are given"
+        )
+    if not published.whole_graph:
+        return
+    whole = published.topology
+    ends = whole.sources, whole.targets
+    if not np.array_equal(
+        minimum_spanning_edges(*ends, published.distances, whole.n_nodes), published.tree.edge_ids
+    ):
+        raise InputError("the tree is not the minimum spanning tree of the noisy weights")
+
+
+def _check_published_scales(release: Release, sensitivity: Sensitivity, epsilon: float) -> None:
+    """Check that the scales are those printed for the epsilon that was requested."""
+    statement, mechanism = release.statement, MECHANISMS[release.published.mechanism]
+    requested = Budget.approximate(epsilon, statement.delta)
+    printed = mechanism.calibrate_published(release.topology, sensitivity, requested)
+    stated = [use.scale for use in statement.mechanisms]
+    if stated != [use.scale for use in mechanism.uses(printed)]:
+        raise InputError(f"the scales are not those printed for a requested_epsilon of {epsilon:g}")
 
 
 def _check_totals(statement: PrivacyStatement, *, drawn: bool) -> None:
-    """Check that the shares are the whole, and that epsilon follows from rho and delta."""
+    """Check that the shares are the whole, and that the statement affords what it says of rho."""
     if drawn and not statement.mechanisms:
         raise InputError("weights are published, and the statement has no mechanism that did it")
     unit, total = (
         ("epsilon", statement.epsilon) if statement.rho is None else ("rho", statement.rho)
     )
     spent = sum(use.share for use in statement.mechanisms)
-    if statement.mechanisms and spent < total * (1 - _ROUNDING):
+    if statement.mechanisms and spent < total * (1 - ROUNDING):
         raise InputError(
             f"the mechanisms spend {unit} {spent:.10g} of {total:.10g}: some are missing"
         )
+    _check_afforded(statement, total, "it states")
+
+
+def _check_afforded(statement: PrivacyStatement, spent: float, who: str) -> None:
+    """Check that epsilon and delta cover what is spent, but for rounding."""
+    affords, unit = statement.epsilon, "epsilon"
     if statement.rho is not None:
-        affords = Budget.approximate(statement.epsilon, statement.delta).to_zcdp().amount
-        if statement.rho > float(affords) * (1 + _ROUNDING):
-            raise InputError(
-                f"epsilon {statement.epsilon:.10g} and delta {statement.delta:.10g} allow a rho of "
-                f"{float(affords):.10g}, and {statement.rho:.10g} is stated"
-            )
+        budget = Budget.approximate(statement.epsilon, statement.delta)
+        affords, unit = float(budget.to_zcdp().amount), "rho"
+    if spent > affords * (1 + ROUNDING):
+        raise InputError(
+            f"epsilon {statement.epsilon:.13g} and delta {statement.delta:.10g} allow a {unit} of "
+            f"{affords:.13g}, and {who} {spent:.13g}"
+        )
 
 
 def _check_use(where: str, claimed: MechanismUse, true: MechanismUse) -> None:
@@ -72,7 +126,7 @@ def _check_use(where: str, claimed: MechanismUse, true: MechanismUse) -> None:
         stated, shown = getattr(claimed, name), getattr(true, name)
         if stated != shown:
             raise InputError(f"{where}: {name} is {stated!r}, and the release shows {shown!r}")
-    if claimed.share < true.share * (1 - _ROUNDING):
+    if claimed.share < true.share * (1 - ROUNDING):
         raise InputError(
             f"{where} claims to spend {claimed.share_of} {claimed.share:.10g}, and its noise "
             f"spends {true.share:.10g}"

@@ -17,6 +17,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HEAD = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="kind" for="graph" attr.name="kind" attr.type="string"/>
   <key id="label" for="node" attr.name="label" attr.type="long"/>
   <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
   <key id="edge_id" for="edge" attr.name="edge_id" attr.type="long"/>
@@ -57,6 +58,7 @@ def write_graphml(release: Release, path: Path) -> None:
 
 def _elements(release: Release, names: list[str]) -> Iterator[str]:
     tree = release.tree
+    yield f'    <data key="kind">{release.kind}</data>\n'
     for name, label in zip(names, release.labels.tolist(), strict=True):
         yield f'    <node id={name}><data key="label">{label}</data></node>\n'
     edges = (tree.sources, tree.targets, tree.weights, tree.edge_ids)

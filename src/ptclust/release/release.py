@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -182,20 +182,12 @@ class Release:
         Names that are neither whole numbers nor text are written as text. The file appears complete
         or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """
-        from ptclust._files import reserved, written_at_once
+        from ptclust._files import written_at_once
         from ptclust.release.format import encode
 
-        file, remedy = (
-            Path(path),
-            (
-                "a release has been paid for with privacy budget: choose another name, or say "
-                "overwrite=True if that file is not wanted any more"
-            ),
-        )
-        with (
-            nullcontext() if overwrite else reserved(file, remedy),
-            written_at_once(file) as temporary,
-        ):
+        file = Path(path)
+        paid = "a release has been paid for with privacy budget: "
+        with _held(file, overwrite, paid), written_at_once(file) as temporary:
             temporary.write_bytes(encode(self))
 
     @classmethod
@@ -216,8 +208,14 @@ class Release:
         """Return a table with the columns ``node`` and ``label``."""
         return data_frame({"node": self.names, "label": self.labels}, backend)
 
-    def to_csv(self, path: str | os.PathLike[str], *, escape_formulas: bool = True) -> None:
-        """Write the columns ``node`` and ``label`` as CSV.
+    def to_csv(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        escape_formulas: bool = True,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the columns ``node`` and ``label`` as CSV; FileError if it exists, as in ``save``.
 
         Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
         return. With ``escape_formulas`` an apostrophe is written before names, if they are text,
@@ -225,19 +223,27 @@ class Release:
         """
         from ptclust.graph.labels import write_labels
 
-        write_labels(self.names, self.labels, Path(path), escape_formulas=escape_formulas)
+        file = Path(path)
+        with _held(file, overwrite):
+            write_labels(self.names, self.labels, file, escape_formulas=escape_formulas)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the columns ``node`` and ``label`` as Parquet."""
+    def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the columns ``node`` and ``label`` as Parquet; FileError if it exists."""
         from ptclust.release.exports import write_parquet
 
-        write_parquet(self, Path(path))
+        with _held(Path(path), overwrite):
+            write_parquet(self, Path(path))
 
-    def to_graphml(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree as GraphML: a ``label`` a node, ``weight`` and ``edge_id`` an edge."""
+    def to_graphml(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the tree as GraphML; FileError if it exists.
+
+        A node has a ``label``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
+        weights.
+        """
         from ptclust.release.exports import write_graphml
 
-        write_graphml(self, Path(path))
+        with _held(Path(path), overwrite):
+            write_graphml(self, Path(path))
 
     def __repr__(self) -> str:
         statement = self.statement
@@ -249,6 +255,14 @@ class Release:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Release, **vars(self)), ()
+
+
+def _held(file: Path, overwrite: bool, why: str = "") -> AbstractContextManager[None]:
+    """Hold the name of a file that is to be written, unless it may replace another."""
+    from ptclust._files import reserved
+
+    remedy = "choose another name, or say overwrite=True if that file is not wanted any more"
+    return nullcontext() if overwrite else reserved(file, why + remedy)
 
 
 def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:

@@ -18,11 +18,12 @@ from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import _checks as check
 from ptclust.privacy.statement import _words as words
 
-__all__ = ["SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
+__all__ = ["ROUNDING", "SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
 
 SCHEMA_VERSION = 2
 
-_ROUNDING = 1e-9  # by how much the shares may exceed the total, relatively: they are doubles
+#: By how much sums of shares may miss the total, relatively: they are doubles.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class PrivacyStatement:
         The noise scales of the proofs, or of the paper for the epsilon that was asked for.
     kind : {"distance", "similarity"}
         What the weights are: of distances a small one means close, of similarities a large.
-    merge : {"min", "max", "sum"}, optional
+    merge : {"min", "max", "sum", "mean"}, optional
         How rows between the same two nodes became one weight; the sensitivity is that of the
         merged weights.
     clip : (low, high), optional
@@ -135,7 +136,7 @@ class PrivacyStatement:
     calibration: Literal["sound", "published"] = "sound"
     requested_epsilon: float | None = None
     kind: Literal["distance", "similarity"] = "distance"
-    merge: Literal["min", "max", "sum"] | None = None
+    merge: Literal["min", "max", "sum", "mean"] | None = None
     clip: tuple[float, float] | None = None
     privacy_unit: str = words.PRIVACY_UNIT
     neighbours: str = ""
@@ -192,7 +193,7 @@ class PrivacyStatement:
             raise InputError("requested_epsilon belongs to calibration='published' only")
         check.choice("kind", self.kind, ("distance", "similarity"))
         if self.merge is not None:
-            check.choice("merge", self.merge, ("min", "max", "sum"))
+            check.choice("merge", self.merge, ("min", "max", "sum", "mean"))
         if self.clip is not None:
             _convert(self, check.interval, "clip")
         if self.numerical_slack > self.epsilon:
@@ -207,7 +208,7 @@ class PrivacyStatement:
                     f"{self.variant} counts {unit}"
                 )
         spent = sum(use.share for use in self.mechanisms)
-        if spent > total * (1 + _ROUNDING):
+        if spent > total * (1 + ROUNDING):
             raise InputError(
                 f"the mechanisms spend {unit} {spent:.10g} together, more than the {total:.10g} "
                 "that is claimed"
@@ -249,6 +250,16 @@ class PrivacyStatement:
         """What nobody can check by looking at the release."""
         return words.TAKEN_ON_TRUST
 
+    @property
+    def by_this_version(self) -> bool:
+        """Whether it was made by the ptclust that is running, and so in its words."""
+        return (self.library, self.library_version) == ("ptclust", __version__)
+
+    @property
+    def altered_words(self) -> list[str]:
+        """The fields whose words are neither those of this version nor the curator's to choose."""
+        return words.altered(self) if self.by_this_version else []
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and what follows from them as plain objects ready for JSON."""
         content = {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
@@ -257,11 +268,16 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, data: object) -> PrivacyStatement:
-        """Read what ``to_dict`` wrote, but for derived words; InputError names a wrong field."""
+        """Read what ``to_dict`` wrote; InputError names a wrong field.
+
+        Derived words are made anew. Those of this version must be what follows from the fields.
+        """
         derived = ("private", "sentence", "taken_on_trust")
         given = check.exactly("the statement", _upgraded(data), [*_field_names(cls), *derived])
-        check.text("sentence", given.pop("sentence"))
-        check.texts("taken_on_trust", given.pop("taken_on_trust"))
+        said = {
+            "sentence": check.text("sentence", given.pop("sentence")),
+            "taken_on_trust": check.texts("taken_on_trust", given.pop("taken_on_trust")),
+        }
         private = given.pop("private")
         given["mechanisms"] = _read_mechanisms(given["mechanisms"])
         check.exactly("sensitivity", given["sensitivity"], ("l1", "l2", "linf"))
@@ -271,6 +287,11 @@ class PrivacyStatement:
                 f"private must be {statement.private} for {statement.randomness} randomness, not "
                 f"{private!r}"
             )
+        if isinstance(data, Mapping) and data["schema_version"] != SCHEMA_VERSION:
+            del said["taken_on_trust"]  # schema 1 had none
+        for name, words_given in said.items():
+            if statement.by_this_version and words_given != getattr(statement, name):
+                raise InputError(f"{name} is not what follows from the other fields")
         return statement
 
     def to_text(self) -> str:

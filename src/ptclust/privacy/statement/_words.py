@@ -37,10 +37,17 @@ NOT_PROTECTED = (
 )
 TAKEN_ON_TRUST = (
     "that one privacy unit moves the weights by no more than the declared sensitivity",
-    "that topology and names may be known, and no option was chosen by looking at the weights",
-    "that the noise was drawn as stated, and what else was published of the same people",
+    "that the topology is the whole one and may be known, like the names",
+    "kind, merge and clip of the weights, and that no option was chosen by looking at them",
+    "that noise, and the tree by the exponent stated, were drawn as stated, in secret",
+    "the labels, which anybody may have written, and what else was published of the same people",
 )
-_MERGED = {"min": "their minimum", "max": "their maximum", "sum": "their sum"}
+_MERGED = {
+    "min": "their minimum",
+    "max": "their maximum",
+    "sum": "their sum",
+    "mean": "their mean",
+}
 _RANDOMNESS = {
     "secure": "secure: a ChaCha20 stream keyed by the operating system, and OpenDP's samplers.",
     "reproducible": "reproducible: from a seed given as random_state, for experiments only.",
@@ -76,6 +83,17 @@ def defaults(statement: PrivacyStatement) -> dict[str, str]:
         "composition": composition,
         "numerical_slack_words": slack,
     }
+
+
+def altered(statement: PrivacyStatement) -> list[str]:
+    """Return the fields of words, but for the curator's own, that do not say what ptclust says."""
+    usual: dict[str, object] = {
+        **defaults(statement),
+        "protected": PROTECTED,
+        "not_protected": NOT_PROTECTED,
+    }
+    del usual["privacy_unit"]
+    return [name for name, said in usual.items() if getattr(statement, name) != said]
 
 
 def _of_merged(statement: PrivacyStatement) -> str:
