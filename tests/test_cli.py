@@ -796,7 +796,11 @@ print({str(event.data["dispatcher"]) for _, event in compiled.buffer}, file=sys.
 
 
 @pytest.mark.parametrize(
-    "command", [["dbmstclu", "edges.csv", "--plot", "tree.png"], ["demo", "-o", "demo"]]
+    "command",
+    [
+        ["dbmstclu", "edges.csv", "--plot", "tree.png", "--overwrite", "tree.png"],
+        ["demo", "-o", "demo"],
+    ],
 )
 def test_a_second_run_compiles_nothing(tmp_path, command):
     """Every kernel a command uses comes from the cache, once it is there."""
