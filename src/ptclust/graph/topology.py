@@ -133,7 +133,7 @@ class Topology:
         names: Iterable[Any] | None = None,
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
-        ordered, _, order = self.in_canonical_order()
+        ordered, order = self._ordered(self.sources, self.targets, self._names)
         ordered._check_single(order, edge_number)
 
     def _build(
@@ -233,12 +233,20 @@ class Topology:
         a, b = self.sources, self.targets
         if names is not None:
             a, b = (number[ends].astype(ends.dtype, copy=False) for ends in (a, b))
+        found, order = self._ordered(a, b, names)
+        return found, number, order
+
+    def _ordered(self, a: Array, b: Array, names: Array | None) -> tuple[Topology, Array]:
+        """Return the topology with these ends of its edges, in order, and the edges in that order.
+
+        The smaller end of an edge comes first.
+        """
         low, high = np.minimum(a, b), np.maximum(a, b)
         order = _edge_order(low, high, self.n_nodes)
         found = object.__new__(Topology)
         found.n_nodes, found._names = self.n_nodes, names
         found.sources, found.targets = frozen(low[order]), frozen(high[order])
-        return found, number, order
+        return found, order
 
     def _check_single(self, order: Array, say: Say) -> None:
         """Refuse two edges between the same two nodes, which are neighbours in canonical order.
@@ -358,6 +366,8 @@ def plain_name(name: Any) -> Any:
     >>> plain_name(np.int64(2)), plain_name(2.0), plain_name(True), plain_name((1.0, "a"))
     (2, 2, 1, (1, 'a'))
     """
+    if type(name) is str:  # as most are
+        return name
     if isinstance(name, np.generic):
         name = name.item()
     if type(name) is tuple:

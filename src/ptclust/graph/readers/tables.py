@@ -9,9 +9,8 @@ import numpy as np
 from ptclust._types import Array, Bools
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.columns import kind_of
 from ptclust.graph.readers.ids import Numbered, number_hashables, number_integers, number_strings
-from ptclust.graph.topology import Kind, Say
+from ptclust.graph.topology import Say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,21 +19,19 @@ if TYPE_CHECKING:
 def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) -> Edges:
     """Return the edges of a frame with the columns source, target and, if not all 0, weight.
 
-    ``loose`` allows ids of any hashable type; otherwise they are integers or strings. The kind is
-    the one that the name of the weights says, if it says one.
+    ``loose`` allows ids of any hashable type; otherwise they are integers or strings.
     """
     check_types(dict(frame.schema), where, loose=loose)
     sources, targets, *given = frame.get_columns()
     for ids in (sources, targets):
         check_ids(ids.name, ids.is_null().to_numpy(), say)
     values: Array = np.zeros(len(frame))
-    kind: Kind | None = None
     for weights in given:
         check_weights(weights.is_null().to_numpy(), say)
-        values, kind = _as_numbers(weights), kind_of(weights.name)
+        values = _as_numbers(weights)
     found = _number(sources, targets, where)
     columns = tuple(frame.columns) if given else None
-    return Edges(found.sources, found.targets, values, None, found.names, say, kind, columns)
+    return Edges(found.sources, found.targets, values, None, found.names, say, columns=columns)
 
 
 def check_types(types: dict[str, Any], where: str, *, loose: bool = False) -> None:
