@@ -95,9 +95,17 @@ def test_ids_that_are_texts(table):
 
 
 def test_persons_that_are_not_a_number_are_dropped():
-    persons = [0.0, -0.0, math.nan, math.nan, math.inf, math.inf]
-    table = pl.DataFrame({"person": persons, "item": ["a", "b"] * 3})
+    """Nor are those who can be two: rounded, or with a letter that could not be read."""
+    persons = [0.0, -0.0, *[math.nan] * 2, *[math.inf] * 2, *[2.0**53] * 2]
+    table = pl.DataFrame({"person": persons, "item": ["a", "b"] * 4})
     graph = graph_from_visits(table, items=["a", "b"], max_items=2)
+    assert graph.weights.tolist() == [1.0]
+
+
+def test_persons_that_cannot_be_read_are_dropped(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_bytes(b"person,item\nx\xff,a\nx\xfe,b\n\xc3\xa9,a\n\xc3\xa9,b\n")
+    graph = graph_from_visits(path, items=["a", "b"], max_items=2)
     assert graph.weights.tolist() == [1.0]
 
 

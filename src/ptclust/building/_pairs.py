@@ -55,7 +55,9 @@ class Pairs:
         import polars as pl
 
         ids = pl.Series("id", self.names.tolist(), pl.String if self.of_text else pl.Int64)
-        return pl.DataFrame([ids.cast(dtype), pl.Series("node", np.arange(self.n_nodes))])
+        return pl.DataFrame(
+            [ids.cast(dtype), pl.Series("node", np.arange(self.n_nodes, dtype=np.int32))]
+        )
 
     def weights(self, keys: Ints, counts: Ints) -> Floats:
         """Return the weight of every pair: its count, or 0. Keys that are not counted drop out."""

@@ -99,16 +99,23 @@ class Records:
                 raise InputError(f"{self.where} has {wrong}; {use}")
 
     def with_persons(self) -> pl.LazyFrame:
-        """Return the records whose person is known: who is missing cannot be bounded."""
+        """Return the records whose person is known: who is missing cannot be bounded.
+
+        Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8.
+        """
         dtype, person = self.types["person"], pl.col("person")
-        if not (dtype.is_integer() or dtype.is_float() or dtype in _TEXTS):
+        if not (dtype.is_integer() or dtype == pl.Float64 or dtype in _TEXTS):
             bad = f"column {self.columns['person']!r} of {self.where} is of type {dtype}"
             raise InputError(f"{bad}; persons must be integers or texts: cast it")
-        if dtype.is_float():  # integers of pandas, where some are missing
-            person = pl.when(person.is_finite()).then(person + 0.0)  # -0.0 is 0.0
+        known = pl.col("person").is_not_null()
+        if dtype == pl.Float64:  # integers of pandas, where some are missing
+            known &= pl.col("person").abs() < _LARGEST_EXACT
+            person = person + 0.0  # -0.0 is 0.0
         elif dtype in _TEXTS:
             person = person.cast(pl.String)
-        return self.lazy.with_columns(person=person).filter(pl.col("person").is_not_null())
+        if not self.typed:
+            known &= ~pl.col("person").str.contains("\ufffd", literal=True)
+        return self.lazy.with_columns(person=person).filter(known)
 
     def number(self, lazy: pl.LazyFrame, role: str, pairs: Pairs) -> pl.LazyFrame:
         """Put the number of the node in place of its id, and drop what is no public node."""

@@ -151,7 +151,7 @@ def _on_pairs(records: Records, lazy: pl.LazyFrame, pairs: Pairs) -> pl.LazyFram
 
     for role in ("origin", "destination"):
         lazy = records.number(lazy, role, pairs)
-    a, b = pl.col("origin node"), pl.col("destination node")
+    a, b = (pl.col(name).cast(pl.Int64) for name in ("origin node", "destination node"))
     pair = pl.min_horizontal(a, b) * pairs.n_nodes + pl.max_horizontal(a, b)
     lazy = lazy.filter(a != b).with_columns(pair=pair).drop("origin node", "destination node")
     if pairs.all_counted:
