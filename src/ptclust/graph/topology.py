@@ -439,7 +439,7 @@ def _as_numbers(values: Array) -> Array:
             values = np.array(values.tolist())  # integers of 64 bits, if they are that
         elif any(issubclass(kind, (str, bytes)) for kind in kinds):
             raise TypeError
-    if values.dtype.kind in "USmM":
+    if values.dtype.kind in "USmMc":
         raise TypeError
     return values if values.dtype.kind in "iu" else values.astype(np.float64)
 
