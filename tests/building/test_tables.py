@@ -116,7 +116,7 @@ EDGES = [(7, 8), (8, 7), (9, 7)]
     "edges",
     [
         EDGES,
-        iter(EDGES),
+        dict.fromkeys(EDGES),
         np.array(EDGES),
         Topology([0, 0], [1, 2], names=[7, 8, 9]),
         pl.DataFrame(EDGES, schema=["a", "b"], orient="row"),
@@ -125,7 +125,7 @@ EDGES = [(7, 8), (8, 7), (9, 7)]
         pd.DataFrame(EDGES, columns=["source", "target"]),
         "roads.csv",
     ],
-    ids=str,
+    ids=range(9),
 )
 def test_a_public_list_of_pairs(edges, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
