@@ -827,7 +827,7 @@ def test_callbacks_that_fail_leave_nothing_behind(mechanism, request):
 
 
 PRIVATE = re.compile(r"\b(Graph|WeightedGraph|WeightedTree|Tree|GraphFile)\b")
-SEES_WEIGHTS = ("graph", "trees", "mechanisms", "pipeline", "estimators", "theory")
+SEES_WEIGHTS = ("building", "graph", "trees", "mechanisms", "pipeline", "estimators", "theory")
 
 
 def functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
@@ -864,6 +864,7 @@ def test_all_that_takes_private_weights_is_decorated():
         euclidean_spanning_edges, dbmstclu, ptclust.dbcvi, ptclust.separation, ptclust.dispersion,
         ptclust.cluster_validity, PTClust.fit, PTClust.fit_predict, DBMSTClu.fit,
         DBMSTClu.fit_predict, pipeline.as_graph, pipeline.as_tree, Graph.__init__, Tree.__init__,
+        ptclust.graph_from_flows, ptclust.graph_from_visits,
     ]  # fmt: skip
     by_other_types += [type(mechanism).draw for mechanism in MECHANISMS]
     assert all(hasattr(function, "__leaves_no_trace__") for function in by_other_types)

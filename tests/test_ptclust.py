@@ -388,12 +388,13 @@ class TestEstimator:
         parameters = inspect.signature(PTClust).parameters
         assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
         without = {name for name, p in parameters.items() if p.default is p.empty}
-        assert without == {"epsilon", "sensitivity"}
+        assert without == {"epsilon"}  # a graph may carry the sensitivity
         with pytest.raises(TypeError):
             PTClust(1.0, Sensitivity(linf=1))  # type: ignore[call-arg]
-        for given in ({"epsilon": 1}, {"sensitivity": Sensitivity(linf=1)}):
-            with pytest.raises(TypeError):
-                PTClust(**given)
+        with pytest.raises(TypeError):
+            PTClust(sensitivity=Sensitivity(linf=1))  # type: ignore[call-arg]
+        with pytest.raises(UsageError, match="carries no sensitivity"):
+            PTClust(epsilon=1).fit(path_graph())
 
     def test_follows_scikit_learn(self):
         from sklearn.base import clone

@@ -12,6 +12,7 @@ from ptclust._lazy import lazy
 from ptclust._version import __version__
 
 if TYPE_CHECKING:
+    from ptclust.building import graph_from_flows, graph_from_visits
     from ptclust.clustering import (
         Clustering,
         Cuts,
@@ -52,6 +53,8 @@ __all__ = [
     "dbmstclu",
     "dispersion",
     "euclidean_spanning_tree",
+    "graph_from_flows",
+    "graph_from_visits",
     "minimum_spanning_tree",
     "plan",
     "private_spanning_tree",
@@ -64,6 +67,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     *_SUBMODULES,
+    building=("graph_from_flows", "graph_from_visits"),
     clustering=(
         "Clustering",
         "Cuts",

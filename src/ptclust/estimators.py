@@ -21,6 +21,7 @@ from ptclust.pipeline import (
     is_graph_like,
     nodes_of,
     publish,
+    sensitivity_of,
     tree_of_points,
 )
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Self
 
+    from ptclust.graph import Graph
     from ptclust.ledger import Ledger
     from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
@@ -145,8 +147,10 @@ class PTClust(_Estimator):
     delta : float, default 0
         With 0 the guarantee is pure. A small positive value, far below one over the number of
         people, allows far less noise: tree and weights then share a zCDP budget.
-    sensitivity : Sensitivity
-        By how much one privacy unit, a person say, can move the weights. There is no default.
+    sensitivity : Sensitivity, optional
+        By how much one privacy unit, a person say, can move the weights. By default what the graph
+        carries, if it was built from records (`ptclust.graph_from_flows`, `graph_from_visits`); for
+        any other graph it must be given. One smaller than what the graph carries is refused.
     mechanism : str, default "auto"
         "kruskal", "pamst", "gaussian", "laplace" or another that is registered; ``auto`` takes the
         one under which the least clear clusters can be seen, from public numbers alone. ``pamst``
@@ -167,7 +171,8 @@ class PTClust(_Estimator):
     min_cluster_size : int, default 1
         Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
     privacy_unit : str, optional
-        What one unit is, in words, for the statement: "one patient", "one visitor and day".
+        What one unit is, in words, for the statement: "one patient", "one visitor and day"; by
+        default the unit that the graph carries, if it was built from records.
     topology : "public", optional
         Says that a topology computed from the data, as by ``Graph.from_points(n_neighbors=...)``,
         may be known: it is published as it is.
@@ -224,7 +229,7 @@ class PTClust(_Estimator):
         *,
         epsilon: float | Fraction,
         delta: float | Fraction = 0,
-        sensitivity: Sensitivity,
+        sensitivity: Sensitivity | None = None,
         mechanism: str = AUTO,
         clusterer: str = AUTO,
         split: float | Fraction | None = None,
@@ -260,7 +265,7 @@ class PTClust(_Estimator):
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends."""
         graph = as_graph(X)
-        request = self._request()
+        request = self._request(graph)
         plan = make_plan(graph.topology, request.plan)
         # At once: it is paid for, whatever becomes of the clustering.
         keep = partial(self._keep, plan, nodes_of(X, graph))
@@ -280,12 +285,12 @@ class PTClust(_Estimator):
         self.labels_, self.n_clusters_ = release.labels[node_of], release.n_clusters
         self.dbcvi_ = release.dbcvi
 
-    def _request(self) -> ReleaseRequest:
+    def _request(self, graph: Graph) -> ReleaseRequest:
         return ReleaseRequest(
             plan=PlanRequest(
                 epsilon=self.epsilon,
                 delta=self.delta,
-                sensitivity=self.sensitivity,
+                sensitivity=sensitivity_of(graph, self.sensitivity),
                 mechanism=self.mechanism,
                 split=self.split,
                 clusterer=self.clusterer,

@@ -24,6 +24,7 @@ from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan, weak_promises
 from ptclust.privacy import RandomStream, Sensitivity
+from ptclust.privacy.sensitivity import check_sensitivity
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
@@ -90,14 +91,16 @@ def publish(
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
     _check_plan(graph, plan)
+    sensitivity_of(graph, plan.request.sensitivity)
+    unit = graph.unit if request.privacy_unit is None else request.privacy_unit
     if graph.topology_of_data:
         _check_topology(graph.topology, request, "the topology was computed from the data")
     plan.choose_clusterer(request.clustering)
-    for warning in _warnings(plan, request):
+    for warning in _warnings(plan, request, unit):
         warn_of_privacy(warning)
     statement = plan.statement(
         reproducible=request.random_state is not None,
-        privacy_unit=request.privacy_unit,
+        privacy_unit=unit,
         kind=graph.kind,
         merge=graph.merge,
     )
@@ -172,11 +175,37 @@ def _check_topology(topology: Topology, request: ReleaseRequest, why: str) -> No
     )
 
 
-def _warnings(plan: Plan, request: ReleaseRequest) -> Iterator[str]:
+@leaves_no_trace
+def sensitivity_of(graph: Graph, given: Sensitivity | None) -> Sensitivity:
+    """Return the sensitivity that was given, or the one that the graph carries.
+
+    A given one that is smaller is refused, a larger one allowed. All of it is public.
+    """
+    carried = graph.sensitivity
+    if given is None:
+        if carried is None:
+            raise UsageError(
+                "this graph carries no sensitivity: say by how much one person can move its "
+                "weights, as in sensitivity=Sensitivity(l1=1) for counts to which a person adds "
+                "1 in total; a graph that graph_from_flows or graph_from_visits makes of records "
+                "carries its own, until its weights are changed"
+            )
+        return carried
+    check_sensitivity(given)
+    if carried is not None and not given.covers(carried, graph.n_edges):
+        raise UsageError(
+            f"the sensitivity that was given ({given}) is smaller than the one that follows from "
+            f"how the graph was built ({carried}; {graph.unit}): leave it out, give a larger one, "
+            "or build the graph with smaller bounds"
+        )
+    return given
+
+
+def _warnings(plan: Plan, request: ReleaseRequest, unit: str | None) -> Iterator[str]:
     """Yield what to think about before spending."""
     secure = request.random_state is None  # otherwise nothing is promised
     yield from plan.warnings if secure else plan.noise_warnings
-    if secure and not str(request.privacy_unit or "").strip():
+    if secure and not str(unit or "").strip():
         yield (
             "the statement cannot say whom it protects: say what one privacy unit is, whose whole "
             "contribution the sensitivity bounds, as in privacy_unit='one patient'"
@@ -196,7 +225,7 @@ def private_spanning_tree(
     mechanism: str = "kruskal",
     epsilon: float | Fraction,
     delta: float | Fraction = 0,
-    sensitivity: Sensitivity,
+    sensitivity: Sensitivity | None = None,
     calibration: CalibrationRule = "sound",
     clip: tuple[float, float] | None = None,
     topology: Literal["public"] | None = None,
@@ -215,8 +244,9 @@ def private_spanning_tree(
         and ``laplace`` perturb the whole graph. ``gaussian`` needs delta > 0.
     epsilon, delta : float
         The budget. With delta = 0 the guarantee is pure; with delta > 0 it goes by way of zCDP.
-    sensitivity : Sensitivity
-        By how much one privacy unit can move the weights.
+    sensitivity : Sensitivity, optional
+        By how much one privacy unit can move the weights; by default what the graph carries, if it
+        was built from records.
     calibration : {"sound", "published"}
         ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
         keeps the promise and wastes half of the budget or more.
@@ -250,6 +280,7 @@ def private_spanning_tree(
             "from_networkx, from_igraph and from_dataframe make one"
         )
     chosen = MECHANISMS[mechanism]
+    sensitivity = sensitivity_of(graph, sensitivity)
     request = PlanRequest(
         epsilon=epsilon,
         delta=delta,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,9 @@ from ptclust.graph.topology import (
     frozen,
     numbered,
 )
+
+if TYPE_CHECKING:
+    from ptclust.privacy.sensitivity import Sensitivity
 
 Merge = Literal["min", "max", "sum"]
 How = Merge | None  # to merge parallel edges; None refuses them
@@ -88,6 +91,10 @@ class Graph(WeightedGraph):
         The columns of a table that were taken for source, target and weight.
     topology_of_data : bool
         Whether which nodes are joined was computed from the data: nearest neighbours.
+    sensitivity, unit, provenance : Sensitivity, str and dict, optional
+        Of a graph that ptclust built from records: what one unit can change, what one unit is in
+        words, and how the graph was built, in public numbers. `clipped` keeps them, as it moves no
+        two weights further apart; every other change drops them.
 
     Notes
     -----
@@ -110,6 +117,9 @@ class Graph(WeightedGraph):
     node_of: Array
     columns: tuple[str, ...] | None = None
     topology_of_data: bool = False
+    sensitivity: Sensitivity | None = None
+    unit: str | None = None
+    provenance: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -307,14 +317,21 @@ class Graph(WeightedGraph):
         return data_frame({**ends, "weight": self.weights.copy()}, backend)
 
     def clipped(self, low: float, high: float) -> Graph:
-        """Return the same topology with every weight moved into public bounds."""
-        return self._with(np.clip(self.weights, low, high), self.kind)
+        """Return the same topology with every weight moved into public bounds.
+
+        A sensitivity that the graph carries stays: clipping moves no two weights further apart.
+        """
+        graph = self._with(np.clip(self.weights, low, high), self.kind)
+        graph.sensitivity, graph.unit = self.sensitivity, self.unit
+        graph.provenance = self.provenance
+        return graph
 
     def to_distances(self) -> Graph:
         """Return the graph with distances in place of similarities, all of them positive.
 
         A similarity s becomes max - s + (max - min) / m, with the largest and the smallest of the
-        m similarities. *Privacy*: they are private, so this is for DBMSTClu without privacy only.
+        m similarities. *Privacy*: they are private, so this is for DBMSTClu without privacy only,
+        and a sensitivity that the graph carries is dropped.
         """
         if self.kind == "distance" or not self.n_edges:
             return self
@@ -325,7 +342,7 @@ class Graph(WeightedGraph):
         return self._with(largest - self.weights + least, "distance")
 
     def _with(self, weights: Floats, kind: Kind) -> Graph:
-        """Return the same topology with other weights."""
+        """Return the same topology with other weights, of which no sensitivity is known."""
         graph = object.__new__(Graph)
         WeightedGraph.__init__(graph, self.topology)
         graph.weights, graph.kind, graph.merge = frozen(weights), kind, self.merge

@@ -147,6 +147,22 @@ class Sensitivity:
                 bounds.append(root_up(square * (k + 1) / k))
         return min(bounds)
 
+    def covers(self, other: Sensitivity, n_edges: int) -> bool:
+        """Whether this holds for all changes of ``n_edges`` edges that ``other`` allows.
+
+        It does if none of its norms, derived ones included, is below that of ``other``.
+
+        >>> Sensitivity(l1=2.0).covers(Sensitivity(l1=1.0, linf=1.0), 10)
+        True
+        >>> Sensitivity(linf=1.0).covers(Sensitivity(l1=2.0), 10)
+        False
+        """
+        return (
+            self.l1_of(n_edges) >= other.l1_of(n_edges)
+            and self.l2_of(n_edges) >= other.l2_of(n_edges)
+            and self.largest_change >= other.largest_change
+        )
+
     def describe(self) -> str:
         """Say in words what neighbouring graphs are, for the privacy statement."""
         declared = {

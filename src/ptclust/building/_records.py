@@ -1,0 +1,215 @@
+"""The private half: tables of records, read lazily, decided by their schema and never by values.
+
+A record that cannot be counted, because an id is missing, not a number or not in the public list,
+is dropped, one by one and in silence: an error, or a number of dropped records, would tell of it.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ptclust.errors import FileError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ptclust.building._pairs import Pairs
+
+Key = tuple[int, int, int]
+
+_TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
+_LARGEST_EXACT = 2**53  # up to here a float is one integer only
+
+
+class Records:
+    """The columns of a table that matter, by their roles; nothing is read before `collect`."""
+
+    where: str  # what messages call the table
+    columns: dict[str, str]
+    types: dict[str, pl.DataType]
+    typed: bool  # CSV is not: all is text
+    lazy: pl.LazyFrame
+
+    def __init__(self, table: Any, columns: Mapping[str, str]) -> None:
+        if len(set(columns.values())) < len(columns):
+            raise UsageError(f"{', '.join(columns)} must be different columns")
+        self.where, self.typed, self.columns = "the table of records", True, dict(columns)
+        frame = self._opened(table)
+        schema = None
+        with suppress(*_PROBLEMS):
+            schema = frame.collect_schema()
+        # Raised out here so that it has no context, which may quote what could not be read.
+        if schema is None:
+            raise FileError(f"{self.where} cannot be read: it is damaged, empty, or something else")
+        self._check_columns(list(schema))
+        self.types = {role: schema[name] for role, name in columns.items()}
+        self.lazy = frame.select(pl.col(name).alias(role) for role, name in columns.items())
+
+    def _opened(self, table: Any) -> pl.LazyFrame:
+        if isinstance(table, str | os.PathLike):
+            return self._scanned(Path(table))
+        if isinstance(table, pl.DataFrame | pl.LazyFrame):
+            return table.lazy()
+        # Where the class DataFrame behind this one comes from, without importing it.
+        families = [kind for kind in type(table).__mro__ if kind.__name__ == "DataFrame"]
+        if not families or families[0].__module__.partition(".")[0] != "pandas":
+            kinds = "a data frame of polars or pandas, or the path of a Parquet, CSV or Arrow file"
+            raise UsageError(f"records must be {kinds}, not {type(table).__name__}")
+        self._check_columns(list(table.columns))
+        return pl.LazyFrame([_of_pandas(table[name], name) for name in self.columns.values()])
+
+    def _scanned(self, path: Path) -> pl.LazyFrame:
+        self.where, suffix = str(path), path.suffix.lower()
+        known = (*_PARQUET, *_SEPARATORS, *_ARROW)
+        if suffix not in known:
+            raise FileError(f"{path}: records are read from files called {', '.join(known)}")
+        if not path.is_file():
+            raise FileError(f"{path} does not exist or is no file; check the path")
+        if suffix in _PARQUET:
+            return pl.scan_parquet(path, glob=False)
+        if suffix in _ARROW:
+            return pl.scan_ipc(path)
+        # All is text: polars would take types from the values of the first rows.
+        self.typed = False
+        return pl.scan_csv(
+            path,
+            separator=_SEPARATORS[suffix],
+            infer_schema=False,
+            encoding="utf8-lossy",
+            truncate_ragged_lines=True,
+            glob=False,
+        )
+
+    def _check_columns(self, there: Sequence[Any]) -> None:
+        for role, name in self.columns.items():
+            if there.count(name) != 1:
+                wrong = f"{'several columns' if name in there else 'no column'} {name!r}"
+                listed = ", ".join(map(repr, there))
+                use = f"name the right one, {role}=; its columns are: {listed}"
+                raise InputError(f"{self.where} has {wrong}; {use}")
+
+    def with_persons(self) -> pl.LazyFrame:
+        """Return the records whose person is known: who is missing cannot be bounded.
+
+        Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8.
+        """
+        dtype, person = self.types["person"], pl.col("person")
+        if not (dtype.is_integer() or dtype == pl.Float64 or dtype in _TEXTS):
+            bad = f"column {self.columns['person']!r} of {self.where} is of type {dtype}"
+            raise InputError(f"{bad}; persons must be integers or texts: cast it")
+        known = pl.col("person").is_not_null()
+        if dtype == pl.Float64:  # integers of pandas, where some are missing
+            known &= pl.col("person").abs() < _LARGEST_EXACT
+            person = person + 0.0  # -0.0 is 0.0
+        elif dtype in _TEXTS:
+            person = person.cast(pl.String)
+        if not self.typed:
+            known &= ~pl.col("person").str.contains("\ufffd", literal=True)
+        return self.lazy.with_columns(person=person).filter(known)
+
+    def number(self, lazy: pl.LazyFrame, role: str, pairs: Pairs) -> pl.LazyFrame:
+        """Put the number of the node in place of its id, and drop what is no public node."""
+        column, wanted = pl.col(role), self._type_of_nodes(role, pairs)
+        if not (self.typed or pairs.of_text):
+            column = column.str.strip_chars()
+        numbers = pairs.numbers(wanted).lazy().rename({"id": role, "node": f"{role} node"})
+        lazy = lazy.with_columns(column.cast(wanted, strict=False))
+        return lazy.join(numbers, on=role, how="inner").drop(role)
+
+    def _type_of_nodes(self, role: str, pairs: Pairs) -> type[pl.DataType]:
+        """Return the type in which ids and public nodes are compared; by their types alone."""
+        dtype = self.types[role]
+        is_text = dtype in _TEXTS
+        is_number = dtype.is_integer() or dtype.is_float()
+        if (is_text if pairs.of_text else is_number) or not self.typed:
+            if not dtype.is_float():
+                return pl.String if pairs.of_text else pl.Int64
+            # Integers of pandas, where some are missing. A record must be on one node at most.
+            if max(map(abs, pairs.names.tolist())) <= _LARGEST_EXACT:
+                return pl.Float64
+        nodes = "texts" if pairs.of_text else "integers"
+        raise InputError(
+            f"the public nodes are {nodes}, and column {self.columns[role]!r} of {self.where} is "
+            f"of type {dtype}, in which they cannot be found; cast the column, or write the nodes "
+            "as they are written there"
+        )
+
+    def collect(self, lazy: pl.LazyFrame) -> pl.DataFrame:
+        """Read the records and return what was asked of them."""
+        found = None
+        with suppress(*_PROBLEMS):
+            found = lazy.collect(engine="streaming")
+        if found is None:
+            raise InputError(f"{self.where} cannot be read to its end; check it, or its file")
+        return found
+
+
+def _of_pandas(column: Any, name: str) -> pl.Series:
+    """Return a column of pandas: numbers stay numbers by their type, all else is text."""
+    import numpy as np
+
+    kind = column.dtype.kind
+    if kind in "iuf" and isinstance(column.dtype, np.dtype):
+        return pl.Series(name, column.to_numpy())
+    gone = column.isna().to_numpy()
+    values = [None if is_gone else value for value, is_gone in zip(column, gone, strict=True)]
+    if kind in "iuf":  # of a type of pandas that knows missing values
+        types = {"i": pl.Int64, "u": pl.UInt64, "f": pl.Float64}
+        return pl.Series(name, values, dtype=types[kind])
+    texts = [None if value is None else str(value) for value in values]
+    return pl.Series(name, texts, dtype=pl.String)
+
+
+def draw_key() -> Key:
+    """Return three secret words, for one build."""
+    return secrets.randbits(64), secrets.randbits(64), secrets.randbits(64)
+
+
+def keep_some(lazy: pl.LazyFrame, thing: str, most: int, key: Key) -> pl.LazyFrame:
+    """Keep at most ``most`` things a person, chosen by a keyed hash of the person and the thing.
+
+    A row is a person and a thing, each couple there once.
+
+    Notes
+    -----
+    *Privacy.* Thing t of person p is kept if at most ``most`` things of p have a hash up to its own
+    (itself included): that depends on the key and on the things of p alone. So, with any fixed key,
+    what is kept is the union over persons of a function of the records of each, and one person more
+    or less adds or removes rows of that person only, at most ``most`` of them. This holds for every
+    key and every hash function: the bound needs no property of polars' hash. The key is drawn anew
+    for every build so that neither row order nor value decides, and nobody can write records that
+    are sure to be kept; for that a good hash with secret seeds will do, at the speed of the table.
+    Two things with the same hash are kept or dropped together, so row order never decides.
+    """
+    of_person, of_thing, of_both = key
+    rank = (pl.col("person").hash(of_person) ^ pl.col(thing).hash(of_thing)).hash(of_both)
+    return lazy.filter(rank.rank("max").over("person") <= most)
+
+
+def at_least(name: str, value: Any, least: int, why: str) -> int:
+    """Return a bound that is an integer of at least ``least``."""
+    number = None
+    with suppress(TypeError):
+        number = None if isinstance(value, bool) else operator.index(value)
+    if number is None or number < least:
+        raise UsageError(f"{name} must be an integer of at least {least}, not {value!r}: {why}")
+    return number
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "pair"), counted(5, "pair")
+    ('1 pair', '5 pairs')
+    """
+    return f"{number:,} {word}" + ("" if number == 1 else "s")

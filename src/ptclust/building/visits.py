@@ -1,0 +1,115 @@
+"""Visits: how many people have two items in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._traces import leaves_no_trace
+from ptclust._types import Ints
+from ptclust.building._pairs import public_pairs
+from ptclust.graph.graph import Graph
+from ptclust.privacy._numbers import root_up
+from ptclust.privacy.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ptclust.building._records import Key
+
+
+@leaves_no_trace
+def graph_from_visits(
+    records: Any,
+    *,
+    person: str = "person",
+    item: str = "item",
+    items: Iterable[Any] | None = None,
+    edges: Any = None,
+    max_items: int,
+    _key: Key | None = None,
+) -> Graph:
+    """Make a graph of records that each join a person and an item: visits, purchases, readings.
+
+    The weight of a pair of items is the number of persons who have both; how often does not count.
+    The graph is of kind similarity and carries its sensitivity and unit, which PTClust takes from
+    there.
+
+    Parameters
+    ----------
+    records : polars DataFrame or LazyFrame, pandas DataFrame, or path
+        As in `ptclust.graph_from_flows`.
+    person, item : str
+        The columns with the person and the item.
+    items : iterable of int or str
+        The public list of all items; all pairs of them get a weight, zero included.
+    edges : Topology, data frame, path, or iterable of pairs
+        In place of ``items``: the public list of pairs that get a weight; see
+        `ptclust.graph_from_flows`. **Never** take either list from the records.
+    max_items : int
+        At most so many different items count for a person, 2 or more.
+
+    Returns
+    -------
+    Graph
+        With ``sensitivity``, ``unit`` and ``provenance``.
+
+    Notes
+    -----
+    *Privacy.* Neighbours are tables with one person more or less. The weights are the sum over
+    persons of a vector that depends on the items of that person and a secret key alone: which
+    k = ``max_items`` items are kept is decided by a keyed hash of person and item
+    (`ptclust.building._records.keep_some`), and the vector is 1 on all pairs of them. So a person
+    more or less changes at most k (k - 1) / 2 weights by 1 each: linf = 1, l1 = k (k - 1) / 2,
+    l2 its root. To *replace* a person is to remove one and add one: linf holds, l1 doubles, l2
+    grows by sqrt(2).
+
+    Records of items that are not public, or whose person or item is missing, are dropped in
+    silence, and before the bound, so that a person's items are all spent on items that count.
+
+    Examples
+    --------
+    >>> import polars
+    >>> events = polars.DataFrame({"person": [1, 1, 2], "place": ["a", "b", "a"]})
+    >>> graph = graph_from_visits(events, item="place", items=["a", "b", "c"], max_items=3)
+    >>> graph.sensitivity.l1, graph.unit
+    (3.0, 'one person, at most 3 items')
+    """
+    import polars as pl
+
+    from ptclust.building._records import Records, at_least, counted, draw_key, keep_some
+
+    pairs = public_pairs(items, edges, records, word="items")
+    most = at_least("max_items", max_items, 2, "a person with fewer items has no pair of them")
+    table = Records(records, {"person": person, "item": item})
+    here = table.number(table.with_persons(), "item", pairs).unique()
+    kept = keep_some(here, "item node", most, draw_key() if _key is None else _key)
+    found = table.collect(kept.group_by("person").agg(pl.col("item node")))
+    graph = pairs.graph(pairs.weights(*_in_common(found["item node"], pairs.n_nodes)))
+    n_pairs = most * (most - 1) // 2
+    graph.sensitivity = Sensitivity(l1=n_pairs, l2=root_up(Fraction(n_pairs)), linf=1)
+    graph.unit = f"one person, at most {counted(most, 'item')}"
+    graph.provenance = {
+        "built_by": "graph_from_visits",
+        "n_nodes": pairs.n_nodes,
+        "topology": pairs.chosen_by,
+        "neighbours": "one unit more or less",
+        "max_items": most,
+    }
+    return graph
+
+
+def _in_common(items: pl.Series, n_items: int) -> tuple[Ints, Ints]:
+    """Return the keys of the pairs of items that somebody has both of, and how many have."""
+    from scipy.sparse import csr_array, triu
+
+    starts = np.concatenate([[0], np.cumsum(items.list.len().to_numpy(), dtype=np.int64)])
+    column = items.explode().drop_nulls().to_numpy()
+    has = csr_array(
+        (np.ones(len(column), dtype=np.int64), column, starts), shape=(len(items), n_items)
+    )
+    both = triu(has.T @ has, k=1).tocoo()
+    return both.row.astype(np.int64) * n_items + both.col, both.data
