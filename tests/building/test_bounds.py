@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ptclust import Graph, Sensitivity, graph_from_flows, graph_from_visits
+from ptclust.privacy import Provenance
 
 NODES = ["a", "b", "c", "d", "e"]
 PATH = list(pairwise(NODES))
@@ -132,7 +133,7 @@ def bounded(on_path: bool, weights: Counter, like: Graph) -> Graph:
     """Return a graph of a builder that errs, with the bounds of the right one."""
     pairs = PATH if on_path else list(combinations(NODES, 2))
     graph = graph_on(pairs, [weights[pair] for pair in pairs])
-    graph.sensitivity = like.sensitivity
+    graph.provenance = like.provenance
     return graph
 
 
@@ -166,14 +167,15 @@ def first_records(rows: list[Row], a: int, b: int, on_path: bool) -> Graph:
 def bound_on_records_only(rows: list[Row], a: int, b: int, on_path: bool) -> Graph:
     """Bounds the records on a pair, but not the pairs."""
     graph = build_flows(rows, 10**6, b, on_path)
-    graph.sensitivity = build_flows([], a, b, on_path).sensitivity
+    graph.provenance = build_flows([], a, b, on_path).provenance
     return graph
 
 
 def pairs_that_occur(rows: list[Row], a: int, b: int, on_path: bool) -> Graph:
     counts = Counter(pair for _, pair in pairs_in_order(rows, on_path))
     graph = graph_on(list(counts), list(counts.values()))
-    graph.sensitivity = Sensitivity(l1=10**6, l2=10**6, linf=10**6)
+    huge = Sensitivity(l1=10**6, l2=10**6, linf=10**6)
+    graph.provenance = Provenance(sensitivity=huge, unit="one person")
     return graph
 
 

@@ -16,6 +16,7 @@ from ptclust import (
     private_spanning_tree,
 )
 from ptclust.errors import UsageError
+from ptclust.privacy import Provenance
 
 TRIPS = pl.DataFrame({"person": [1, 1, 2], "origin": [0, 1, 2], "destination": [1, 2, 3]})
 NODES = range(6)
@@ -48,21 +49,21 @@ def test_of_persons():
     assert graph.sensitivity.to_dict() == {"l1": 10, "l2": pytest.approx(math.sqrt(20)), "linf": 2}
     assert graph.unit == "one person, at most 5 pairs with at most 2 records each"
     assert of_persons(1, 1).unit == "one person, at most 1 pair with at most 1 record each"
-    assert graph.provenance == {
+    assert graph.provenance.details == {
         "built_by": "graph_from_flows",
-        "n_nodes": 6,
         "topology": "all pairs of a public list of nodes",
-        "neighbours": "one unit more or less",
         "max_pairs": 5,
         "max_per_pair": 2,
     }
+    assert graph.provenance.neighbours == "add-remove"
+    assert Provenance.from_dict(graph.provenance.to_dict()) == graph.provenance
 
 
 def test_of_visits():
     graph = of_visits()
     assert graph.sensitivity.to_dict() == {"l1": 6, "l2": pytest.approx(math.sqrt(6)), "linf": 1}
     assert graph.unit == "one person, at most 4 items"
-    assert graph.provenance["max_items"] == 4
+    assert graph.provenance.details["max_items"] == 4
 
 
 @pytest.mark.parametrize("square", range(2, 60))

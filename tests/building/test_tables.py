@@ -133,7 +133,7 @@ def test_a_public_list_of_pairs(edges, tmp_path, monkeypatch):
     graph = graph_from_flows(RIDES, edges=edges)
     assert (graph.n_nodes, graph.n_edges) == (3, 2)
     assert weights_of(graph) == WEIGHTS
-    assert (graph.provenance or {})["topology"] == "a public list of pairs"
+    assert graph.provenance.details["topology"] == "a public list of pairs"
 
 
 def test_bounds_are_spent_on_pairs_that_count():

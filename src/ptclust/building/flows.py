@@ -11,6 +11,7 @@ from ptclust.building._pairs import Pairs, public_pairs
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
 from ptclust.privacy._numbers import root_up
+from ptclust.privacy.provenance import Provenance
 from ptclust.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -117,8 +118,11 @@ def _of_single_records(records: Records, pairs: Pairs) -> Graph:
 
     found = _on_pairs(records, records.lazy, pairs).group_by("pair").agg(count=pl.len())
     graph = _graph(records, found, pairs)
-    graph.sensitivity, graph.unit = Sensitivity(l1=1, l2=1, linf=1), "one record"
-    graph.provenance = _provenance(pairs)
+    graph.provenance = Provenance(
+        sensitivity=Sensitivity(l1=1, l2=1, linf=1),
+        unit="one record",
+        details={"built_by": "graph_from_flows", "topology": pairs.chosen_by},
+    )
     return graph
 
 
@@ -134,14 +138,21 @@ def _of_persons(
     kept = keep_some(each, "pair", max_pairs, draw_key() if key is None else key)
     total = pl.col("count").clip(upper_bound=max_per_pair).sum()
     graph = _graph(records, kept.group_by("pair").agg(total), pairs)
-    graph.sensitivity = Sensitivity(
-        l1=max_pairs * max_per_pair,
-        l2=root_up(Fraction(max_pairs * max_per_pair**2)),
-        linf=max_per_pair,
-    )
     most = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, 'record')} each"
-    graph.unit = f"one person, at most {most}"
-    graph.provenance = _provenance(pairs, max_pairs=max_pairs, max_per_pair=max_per_pair)
+    graph.provenance = Provenance(
+        sensitivity=Sensitivity(
+            l1=max_pairs * max_per_pair,
+            l2=root_up(Fraction(max_pairs * max_per_pair**2)),
+            linf=max_per_pair,
+        ),
+        unit=f"one person, at most {most}",
+        details={
+            "built_by": "graph_from_flows",
+            "topology": pairs.chosen_by,
+            "max_pairs": max_pairs,
+            "max_per_pair": max_per_pair,
+        },
+    )
     return graph
 
 
@@ -162,13 +173,3 @@ def _on_pairs(records: Records, lazy: pl.LazyFrame, pairs: Pairs) -> pl.LazyFram
 def _graph(records: Records, found: pl.LazyFrame, pairs: Pairs) -> Graph:
     table = records.collect(found)
     return pairs.graph(pairs.weights(table["pair"].to_numpy(), table["count"].to_numpy()))
-
-
-def _provenance(pairs: Pairs, **caps: int) -> dict[str, Any]:
-    return {
-        "built_by": "graph_from_flows",
-        "n_nodes": pairs.n_nodes,
-        "topology": pairs.chosen_by,
-        "neighbours": "one unit more or less",
-        **caps,
-    }

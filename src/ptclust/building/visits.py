@@ -13,6 +13,7 @@ from ptclust._types import Ints
 from ptclust.building._pairs import public_pairs
 from ptclust.graph.graph import Graph
 from ptclust.privacy._numbers import root_up
+from ptclust.privacy.provenance import Provenance
 from ptclust.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -90,15 +91,11 @@ def graph_from_visits(
     found = table.collect(kept.group_by("person").agg(pl.col("item node")))
     graph = pairs.graph(pairs.weights(*_in_common(found["item node"], pairs.n_nodes)))
     n_pairs = most * (most - 1) // 2
-    graph.sensitivity = Sensitivity(l1=n_pairs, l2=root_up(Fraction(n_pairs)), linf=1)
-    graph.unit = f"one person, at most {counted(most, 'item')}"
-    graph.provenance = {
-        "built_by": "graph_from_visits",
-        "n_nodes": pairs.n_nodes,
-        "topology": pairs.chosen_by,
-        "neighbours": "one unit more or less",
-        "max_items": most,
-    }
+    graph.provenance = Provenance(
+        sensitivity=Sensitivity(l1=n_pairs, l2=root_up(Fraction(n_pairs)), linf=1),
+        unit=f"one person, at most {counted(most, 'item')}",
+        details={"built_by": "graph_from_visits", "topology": pairs.chosen_by, "max_items": most},
+    )
     return graph
 
 

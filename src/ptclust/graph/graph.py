@@ -31,6 +31,7 @@ from ptclust.graph.topology import (
 )
 
 if TYPE_CHECKING:
+    from ptclust.privacy.provenance import Provenance
     from ptclust.privacy.sensitivity import Sensitivity
 
 Merge = Literal["min", "max", "sum"]
@@ -91,10 +92,9 @@ class Graph(WeightedGraph):
         The columns of a table that were taken for source, target and weight.
     topology_of_data : bool
         Whether which nodes are joined was computed from the data: nearest neighbours.
-    sensitivity, unit, provenance : Sensitivity, str and dict, optional
-        Of a graph that ptclust built from records: what one unit can change, what one unit is in
-        words, and how the graph was built, in public numbers. `clipped` keeps them, as it moves no
-        two weights further apart; every other change drops them.
+    provenance : Provenance, optional
+        Of a graph that ptclust built from records: how, and what one unit can do to its weights.
+        `clipped` keeps it, as it moves no two weights further apart; every other change drops it.
 
     Notes
     -----
@@ -117,9 +117,7 @@ class Graph(WeightedGraph):
     node_of: Array
     columns: tuple[str, ...] | None = None
     topology_of_data: bool = False
-    sensitivity: Sensitivity | None = None
-    unit: str | None = None
-    provenance: dict[str, Any] | None = None
+    provenance: Provenance | None = None
 
     def __init__(
         self,
@@ -316,13 +314,22 @@ class Graph(WeightedGraph):
         ends = {"source": self.names[self.sources], "target": self.names[self.targets]}
         return data_frame({**ends, "weight": self.weights.copy()}, backend)
 
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """By how much one unit can move the weights, if the graph was built from records."""
+        return None if self.provenance is None else self.provenance.sensitivity
+
+    @property
+    def unit(self) -> str | None:
+        """What one unit is, in words, if the graph was built from records."""
+        return None if self.provenance is None else self.provenance.unit
+
     def clipped(self, low: float, high: float) -> Graph:
         """Return the same topology with every weight moved into public bounds.
 
         A sensitivity that the graph carries stays: clipping moves no two weights further apart.
         """
         graph = self._with(np.clip(self.weights, low, high), self.kind)
-        graph.sensitivity, graph.unit = self.sensitivity, self.unit
         graph.provenance = self.provenance
         return graph
 

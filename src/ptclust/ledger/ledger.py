@@ -17,8 +17,8 @@ from ptclust._traces import shown_half_built
 from ptclust.errors import BudgetError, InputError, PtclustError, UsageError, warn_of_privacy
 from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
+from ptclust.privacy import _checks as check
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.statement import _checks as check
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1000

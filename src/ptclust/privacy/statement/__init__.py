@@ -12,10 +12,10 @@ from uuid import uuid4
 from ptclust._traces import shown_half_built
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
+from ptclust.privacy import _checks as check
 from ptclust.privacy._numbers import float_up
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity
-from ptclust.privacy.statement import _checks as check
 from ptclust.privacy.statement import _words as words
 
 __all__ = ["ROUNDING", "SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]

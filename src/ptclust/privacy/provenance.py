@@ -1,0 +1,126 @@
+"""Where private weights come from: how they were built from records, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from ptclust._traces import shown_half_built
+from ptclust.errors import InputError, UsageError
+from ptclust.privacy import _checks as check
+from ptclust.privacy._numbers import float_up
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
+
+Neighbours = Literal["add-remove", "replace"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What one look at the records spent, before any weight was released."""
+
+    purpose: str
+    """What it released: "max_pairs", "which pairs are joined"."""
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    noise: str
+    """The distribution of its noise."""
+    scale: float
+
+    def __post_init__(self) -> None:
+        budget = Budget.approximate(self.epsilon, self.delta)  # refuses what is none
+        object.__setattr__(self, "epsilon", budget.epsilon)
+        object.__setattr__(self, "delta", budget.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain objects, ready for JSON."""
+        return {
+            "purpose": self.purpose,
+            "epsilon": float_up(self.epsilon),
+            "delta": float_up(self.delta),
+            "noise": self.noise,
+            "scale": self.scale,
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> Spending:
+        """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
+        names = ("purpose", "epsilon", "delta", "noise", "scale")
+        given = check.exactly("a spending", data, names)
+        for name in ("purpose", "noise"):
+            given[name] = check.text(name, given[name])
+        given["scale"] = check.not_negative("scale", given["scale"])
+        try:
+            return cls(**given)
+        except UsageError as error:
+            raise InputError(str(error)) from None
+
+
+@shown_half_built
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How a graph was built from records, and what one unit can do to its weights.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        By how much one unit can move the weights, as it follows from how they were built.
+    unit : str
+        What one unit is, in words: "one person, at most 5 pairs with at most 2 trips each".
+    neighbours : {"add-remove", "replace"}
+        Whether neighbouring tables differ by one unit more or less, or by what one unit is.
+    details : mapping
+        How it was built, in public numbers and words: the builder, bounds, the topology.
+    spent : sequence of Spending
+        What looks at the records cost that were released already, such as a private bound.
+
+    Notes
+    -----
+    *Privacy.* Public numbers only.
+    """
+
+    sensitivity: Sensitivity
+    unit: str
+    neighbours: Neighbours = "add-remove"
+    details: Mapping[str, int | float | str] = field(default_factory=dict)
+    spent: tuple[Spending, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_sensitivity(self.sensitivity)
+        check.text("unit", self.unit)
+        check.choice("neighbours", self.neighbours, get_args(Neighbours))
+        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        object.__setattr__(self, "spent", tuple(self.spent))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain objects, ready for JSON."""
+        return {
+            "sensitivity": self.sensitivity.to_dict(),
+            "unit": self.unit,
+            "neighbours": self.neighbours,
+            "details": dict(self.details),
+            "spent": [each.to_dict() for each in self.spent],
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> Provenance:
+        """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
+        names = ("sensitivity", "unit", "neighbours", "details", "spent")
+        given = check.exactly("the provenance", data, names)
+        norms = check.mapping("sensitivity", given["sensitivity"])
+        spent = given["spent"]
+        if not isinstance(spent, list):
+            raise InputError(f"spent must be a list, not {type(spent).__name__}")
+        try:
+            given["sensitivity"] = Sensitivity.from_dict(norms)
+        except UsageError as error:
+            raise InputError(f"sensitivity: {error}") from None
+        given["spent"] = [Spending.from_dict(each) for each in spent]
+        check.mapping("details", given["details"])
+        return cls(**given)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
