@@ -350,9 +350,9 @@ def test_places_that_cannot_be_written_or_read(tmp_path):
         (b"[]", "not of the format"),
         (b"{}", "not of the format"),
         (b'{"format": "geojson"}', "not of the format"),
-        (b'{"format": "ptclust-release"}', "version must be 2"),
-        (b'{"format": "ptclust-release", "version": true}', "version must be 2"),
-        (b'{"format": "ptclust-release", "version": 3, "new": []}', "newer ptclust"),
+        (b'{"format": "ptclust-release"}', "version must be 3"),
+        (b'{"format": "ptclust-release", "version": true}', "version must be 3"),
+        (b'{"format": "ptclust-release", "version": 4, "new": []}', "newer ptclust"),
         (b'{"format": "ptclust-release", "version": 1}', "lacks the field 'statement'"),
     ],
 )

@@ -19,6 +19,12 @@ def recluster(
     labels: o.LabelsFile = None,
     escape_formulas: o.EscapeFormulas = True,
     clusterer: o.Clusterer = "auto",
+    level: Annotated[
+        int | None, typer.Option(help="Which level of the hierarchy; 0 is the coarsest.", min=0)
+    ] = None,
+    n_clusters: Annotated[
+        int | None, typer.Option(help="The level with so many clusters.", min=1)
+    ] = None,
     min_cluster_size: o.MinClusterSize = 1,
     plot: o.Plot = None,
     overwrite: o.Overwrite = None,
@@ -36,7 +42,9 @@ def recluster(
         progress(f"Reading {release.name}")
         made = Release.load(release)
         progress("Clustering what was released")
-        made = made.recluster(clusterer, min_cluster_size=min_cluster_size)
+        made = made.recluster(
+            clusterer, level=level, n_clusters=n_clusters, min_cluster_size=min_cluster_size
+        )
         results.write_release(made, output)
         results.write_views(made, labels, plot, escape_formulas=escape_formulas)
     where = f"by {made.clusterer} in {results.place(output)}"

@@ -40,6 +40,22 @@ class Cuts:
 
 @shown_half_built
 @dataclass(frozen=True)
+class Level:
+    """One of several nested partitions that the same published values support."""
+
+    labels: Ints
+    """The cluster of every node, numbered by first appearance."""
+    support: float
+    """By how many nats weights that did not make it support it over the next coarser level."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.labels.max(initial=-1)) + 1
+
+
+@shown_half_built
+@dataclass(frozen=True)
 class Clustering:
     """A partition of the nodes, and how it came about."""
 
@@ -54,8 +70,20 @@ class Clustering:
     """(noisy distance + shift) / scale is in (0, 1] on the tree: tau and p of the paper."""
     scale: float = 1.0
     min_cluster_size: int = 1
+    levels: tuple[Level, ...] = ()
+    """Nested partitions, coarse to fine, of which ``labels`` is one; empty if none were sought."""
+    topology_labels: Ints | None = None
+    """What the public topology gives alone: clusters of the same graph with equal weights."""
     description: tuple[str, ...] = ()
     """What was done, for the statement."""
+
+    @property
+    def level(self) -> int | None:
+        """Which of ``levels`` the labels are, small clusters dropped; None if there are none."""
+        for number, level in enumerate(self.levels):
+            if np.array_equal(without_small(level.labels, self.min_cluster_size), self.labels):
+                return number
+        return None
 
     @property
     def n_clusters(self) -> int:
@@ -101,7 +129,10 @@ class Clusterer(ABC):
     def apply(self, published: Published, *, min_cluster_size: int = 1) -> Clustering:
         """Cluster, drop small clusters, and return the result with every field filled in."""
         check_sizes(None, min_cluster_size)
-        found = self.cluster(published)
+        return self.finish(self.cluster(published), published, min_cluster_size)
+
+    def finish(self, found: Clustering, published: Published, min_cluster_size: int) -> Clustering:
+        """Drop small clusters, and fill in the fields that ``cluster`` leaves open."""
         if math.isnan(found.dbcvi):
             tree = published.tree
             normal = normalisation(tree.distances, published.noise.standard_deviation)
@@ -201,11 +232,71 @@ class ClusteringRequest:
     """tau of the paper, for clusterers that take it."""
     scale: float | None = None
     """p of the paper."""
+    level: int | None = None
+    """Which level of the hierarchy, from 0, the coarsest, for clusterers that find several."""
+    n_clusters: int | None = None
+    """The level with so many clusters."""
 
     def __post_init__(self) -> None:
         CLUSTERERS.check(self.clusterer)
         check_sizes(None, self.min_cluster_size)
         check_constants(self.shift, self.scale)
+        if self.level is not None and self.n_clusters is not None:
+            raise UsageError("level= and n_clusters= both choose a level; leave one out")
+        for name, value, least in (("level", self.level, 0), ("n_clusters", self.n_clusters, 1)):
+            if value is not None:
+                _check_whole(name, value, least)
+
+    @property
+    def chooses_level(self) -> bool:
+        """Whether a level is asked for, not the one that the clusterer prefers."""
+        return self.level is not None or self.n_clusters is not None
+
+    def cluster(
+        self, published: Published, mechanism: Mechanism, before: Clustering | None = None
+    ) -> Clustering:
+        """Cluster published values; of what was found ``before``, another level is taken as it is.
+
+        >>> ClusteringRequest(level=0, n_clusters=2)
+        Traceback (most recent call last):
+        ...
+        ptclust.errors.UsageError: level= and n_clusters= both choose a level; leave one out
+        """
+        clusterer = self.choose(mechanism, published.topology.n_edges, published.tree.n_edges)
+        if not self.chooses_level:
+            return clusterer.apply(published, min_cluster_size=self.min_cluster_size)
+        if before is not None and before.levels and self.clusterer in (AUTO, before.clusterer):
+            clusterer, found = CLUSTERERS[before.clusterer], replace(before, description=())
+        else:
+            found = clusterer.cluster(published)
+        number = self._number_of_level(found, clusterer)
+        words = f"level {number} of {len(found.levels)}, counted from 0, the coarsest, was chosen"
+        chosen = replace(
+            found,
+            labels=found.levels[number].labels,
+            cuts=None,
+            dbcvi=math.nan,
+            description=(*(found.description or (clusterer.description,)), words),
+        )
+        return clusterer.finish(chosen, published, self.min_cluster_size)
+
+    def _number_of_level(self, found: Clustering, clusterer: Clusterer) -> int:
+        """Return which level is asked for; UsageError lists those that there are."""
+        counts = [level.n_clusters for level in found.levels]
+        if not counts:
+            raise UsageError(
+                f"clusterer={clusterer.name!r} found one partition and no levels to choose from; "
+                "leave level= and n_clusters= out, or ask for a clusterer that finds several"
+            )
+        listed = ", ".join(f"{number}: {count:,}" for number, count in enumerate(counts))
+        there = f"the levels and their numbers of clusters are {listed}"
+        if self.level is None:
+            if self.n_clusters not in counts:
+                raise UsageError(f"no level has {self.n_clusters:,} clusters; {there}")
+            return counts.index(self.n_clusters)
+        if self.level >= len(counts):
+            raise UsageError(f"there is no level {self.level}; {there}")
+        return int(self.level)
 
     def choose(self, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
         """Return the clusterer, with its options, for what a mechanism publishes."""
@@ -215,12 +306,14 @@ class ClusteringRequest:
 
 def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
     """Raise UsageError unless both are whole numbers of at least 1, or the first is left out."""
-    sizes: dict[str, Any] = {"min_cluster_size": min_cluster_size}
+    _check_whole("min_cluster_size", min_cluster_size, 1)
     if max_clusters is not None:
-        sizes["max_clusters"] = max_clusters
-    for name, value in sizes.items():
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-            raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}")
+        _check_whole("max_clusters", max_clusters, 1)
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
 
 
 def without_small(labels: Ints, min_cluster_size: int) -> Ints:

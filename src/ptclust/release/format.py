@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": "ptclust-release", "version": 2,
+    {"format": "ptclust-release", "version": 3,
      "statement":  {...},
      "nodes":      {"count": n, "names": null | [...], "names_written_as_text": bool},
      "kind":       "distance" | "similarity",
@@ -10,7 +10,9 @@
      "tree":       {"sources": A, "targets": A, "edge_ids": A, "noisy_weights": A},
      "graph":      null | {"sources": A, "targets": A, "noisy_weights": A},
      "clustering": null | {"labels": A, "cuts": null | A, "dbcvi": x, "shift": x, "scale": x,
-                           "min_cluster_size": k, "clusterer": name},
+                           "min_cluster_size": k, "clusterer": name,
+                           "levels": [{"labels": A, "support": x}, ...],
+                           "topology_labels": null | A},
      "digest":     "sha256:..."}
 
 with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
@@ -36,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from ptclust._types import Array
-from ptclust.clustering.clusterer import Clustering, Cuts
+from ptclust.clustering.clusterer import Clustering, Cuts, Level
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
 from ptclust.graph.topology import Topology, check_kind
@@ -49,7 +51,7 @@ from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
 FORMAT = "ptclust-release"
-VERSION = 2
+VERSION = 3
 
 _NUMBERS = ("dbcvi", "shift", "scale", "min_cluster_size", "clusterer")
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -57,11 +59,12 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "noise": ("distribution", "scale", "granularity", "n_values"),
     "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
     "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": ("labels", "cuts", *_NUMBERS),
+    "clustering": ("labels", "cuts", *_NUMBERS, "levels", "topology_labels"),
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
 _SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
+_LEVEL = ("labels", "support")
 
 
 class BrokenError(Exception):
@@ -139,6 +142,18 @@ def _parsed(content: bytes) -> dict[str, Any]:
             "is damaged or was changed after it was written: its content does not match its "
             "digest; get the file again from where it was published"
         )
+    return _as_of_today(document, version)
+
+
+def _as_of_today(document: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return a document of an older version with the fields that came later."""
+    document.setdefault("kind", "distance")
+    if version < 3 and isinstance(part := document["clustering"], dict):
+        before_levels = tuple(
+            name for name in _FIELDS["clustering"] if name not in ("levels", "topology_labels")
+        )
+        _check_fields("clustering", part, before_levels)
+        part.update(levels=[], topology_labels=None)
     return document
 
 
@@ -152,15 +167,17 @@ def _release(document: dict[str, Any]) -> Release:
     count, names = _count(document, found), _names(document["nodes"])
 
     def edges(section: str) -> tuple[Topology, Array]:
-        sources = _array(document, section, "sources", _INTEGERS)
-        targets = _array(document, section, "targets", _INTEGERS)
-        weights = _array(document, section, "noisy_weights", _FLOATS)
+        part = document[section]
+        sources = _array(part, section, "sources", _INTEGERS)
+        targets = _array(part, section, "targets", _INTEGERS)
+        weights = _array(part, section, "noisy_weights", _FLOATS)
         return Topology(sources, targets, n_nodes=count, names=names), weights
 
     whole = () if document["graph"] is None else edges("graph")
-    kind = document.get("kind", "distance")
+    kind = document["kind"]
     check_kind(kind)
-    tree = Tree(*edges("tree"), _array(document, "tree", "edge_ids", _INTEGERS), kind=kind)
+    edge_ids = _array(document["tree"], "tree", "edge_ids", _INTEGERS)
+    tree = Tree(*edges("tree"), edge_ids, kind=kind)
     mechanism = MECHANISMS[document["mechanism"]].name
     published = Published(mechanism, Noise.from_dict(document["noise"]), tree, *whole)
     return Release(published=published, statement=statement, clustering=found)
@@ -172,7 +189,7 @@ def _count(document: dict[str, Any], found: Clustering | None) -> int:
     if type(count) is not int or count < 0:
         raise InputError(f"nodes.count is {count!r} and must be a whole number")
     if found is None:
-        check_declared(count, len(_array(document, "tree", "sources", _INTEGERS)), "it")
+        check_declared(count, len(_array(document["tree"], "tree", "sources", _INTEGERS)), "it")
     elif len(found.labels) != count:
         raise InputError(f"nodes.count is {count}, and there are {len(found.labels)} labels")
     return count
@@ -185,11 +202,31 @@ def _clustering(document: dict[str, Any]) -> Clustering | None:
     for name in ("dbcvi", "shift", "scale"):
         if type(part[name]) not in (int, float):
             raise InputError(f"clustering.{name} must be a number")
-    cuts = None
-    if part["cuts"] is not None:
-        cuts = Cuts(_array(document, "clustering", "cuts", _INTEGERS))
-    labels = _array(document, "clustering", "labels", _INTEGERS)
-    return Clustering(labels=labels, cuts=cuts, **{name: part[name] for name in _NUMBERS})
+
+    def whole_numbers(name: str) -> Array | None:
+        return None if part[name] is None else _array(part, "clustering", name, _INTEGERS)
+
+    cuts = whole_numbers("cuts")
+    return Clustering(
+        labels=_array(part, "clustering", "labels", _INTEGERS),
+        cuts=None if cuts is None else Cuts(cuts),
+        levels=_levels(part["levels"]),
+        topology_labels=whole_numbers("topology_labels"),
+        **{name: part[name] for name in _NUMBERS},
+    )
+
+
+def _levels(given: object) -> tuple[Level, ...]:
+    if not isinstance(given, list):
+        raise InputError("clustering.levels must be a list")
+    levels = []
+    for number, each in enumerate(given):
+        where = f"clustering.levels[{number}]"
+        level = _check_fields(where, each, _LEVEL)
+        if type(level["support"]) not in (int, float):
+            raise InputError(f"{where}.support must be a number")
+        levels.append(Level(_array(level, where, "labels", _INTEGERS), level["support"]))
+    return tuple(levels)
 
 
 def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
@@ -199,6 +236,13 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
         "labels": encode_array(found.labels),
         "cuts": None if found.cuts is None else encode_array(found.cuts.edge_ids),
         **{name: getattr(found, name) for name in _NUMBERS},
+        "levels": [
+            {"labels": encode_array(level.labels), "support": level.support}
+            for level in found.levels
+        ],
+        "topology_labels": (
+            None if found.topology_labels is None else encode_array(found.topology_labels)
+        ),
     }
 
 
@@ -272,9 +316,9 @@ def encode_array(array: Array) -> dict[str, Any]:
     return {"dtype": dtype, "length": len(stored), "data": data}
 
 
-def _array(document: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]) -> Array:
+def _array(part: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]) -> Array:
     where = f"{section}.{name}"
-    array = _check_fields(where, document[section][name], ("dtype", "length", "data"))
+    array = _check_fields(where, part[name], ("dtype", "length", "data"))
     dtype, length, data = array["dtype"], array["length"], array["data"]
     if dtype not in dtypes:
         raise InputError(f"dtype of {where} must be {' or '.join(dtypes)}")

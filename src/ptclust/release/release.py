@@ -16,7 +16,7 @@ from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering.clusterer import Clustering, ClusteringRequest
+from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level
 from ptclust.errors import InputError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
@@ -99,6 +99,11 @@ class Release:
         return np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
 
     @property
+    def levels(self) -> tuple[Level, ...]:
+        """Nested partitions, coarse to fine, if the clusterer finds several; see `recluster`."""
+        return () if self.clustering is None else self.clustering.levels
+
+    @property
     def clusterer(self) -> str | None:
         """The name of the clusterer, None if there are no clusters yet."""
         return None if self.clustering is None else self.clustering.clusterer
@@ -146,16 +151,22 @@ class Release:
         self,
         clusterer: str = AUTO,
         *,
+        level: int | None = None,
+        n_clusters: int | None = None,
         min_cluster_size: int = 1,
         shift: float | None = None,
         scale: float | None = None,
     ) -> Release:
-        """Return the same published values with clusters by another clusterer.
+        """Return the same published values with clusters by another clusterer, or of another level.
 
         Parameters
         ----------
         clusterer : str
             A name such as "dbmstclu", "levels" or "contraction" (of all weights only), or "auto".
+        level : int, optional
+            Which of ``levels``, from 0, the coarsest.
+        n_clusters : int, optional
+            In place of ``level``: the one with so many clusters.
         min_cluster_size : int, default 1
             Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
         shift, scale : float, optional
@@ -165,14 +176,20 @@ class Release:
         -----
         *Privacy.* Post-processing: nothing but this release is read.
         """
-        numbers: Any = {"min_cluster_size": min_cluster_size, "shift": shift, "scale": scale}
-        return self.clustered(ClusteringRequest(clusterer=clusterer, **numbers))
+        request = ClusteringRequest(
+            clusterer=clusterer,
+            level=level,
+            n_clusters=n_clusters,
+            min_cluster_size=min_cluster_size,
+            shift=shift,
+            scale=scale,
+        )
+        return self.clustered(request)
 
     def clustered(self, request: ClusteringRequest) -> Release:
         """Return the same published values, clustered as requested; see `recluster`."""
         mechanism = MECHANISMS[self.published.mechanism]
-        clusterer = request.choose(mechanism, self.topology.n_edges, self.tree.n_edges)
-        found = clusterer.apply(self.published, min_cluster_size=request.min_cluster_size)
+        found = request.cluster(self.published, mechanism, before=self.clustering)
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
 
@@ -290,15 +307,45 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     if cuts is not None:
         cuts = replace(cuts, edge_ids=_integers("cuts", cuts.edge_ids))
         _check_cuts(cuts.edge_ids, labels, int(size), tree)
-    return replace(
+    checked = replace(
         clustering,
         labels=labels,
         cuts=cuts,
+        levels=_checked_levels(clustering.levels, tree),
+        topology_labels=_checked_topology_labels(clustering.topology_labels, tree),
         dbcvi=max(-1.0, min(1.0, dbcvi)),
         shift=shift,
         scale=scale,
         min_cluster_size=int(size),
     )
+    if checked.levels and checked.level is None:
+        raise InputError("labels must be those of one of the levels, small clusters dropped")
+    return checked
+
+
+def _checked_levels(levels: tuple[Level, ...], tree: Tree) -> tuple[Level, ...]:
+    """Return levels of which every one refines the one before."""
+    checked: list[Level] = []
+    for level in levels:
+        labels = _integers("labels of a level", level.labels)
+        _check_labels(labels, tree)
+        if np.any(labels < 0):
+            raise InputError("every node must be in a cluster of every level")
+        if checked:
+            coarse = checked[-1].labels
+            _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+            if not np.array_equal(coarse[first][number], coarse):
+                raise InputError("every cluster of a level must be part of one of the level before")
+        checked.append(Level(labels, _finite("support", level.support)))
+    return tuple(checked)
+
+
+def _checked_topology_labels(labels: Ints | None, tree: Tree) -> Ints | None:
+    if labels is None:
+        return None
+    checked = _integers("topology_labels", labels)
+    _check_labels(checked, tree)
+    return checked
 
 
 def _check_labels(labels: Ints, tree: Tree) -> None:

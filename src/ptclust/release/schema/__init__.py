@@ -19,6 +19,6 @@ def release_schema() -> dict[str, Any]:
     >>> release_schema()["properties"]["format"]
     {'const': 'ptclust-release'}
     """
-    file = resources.files(__name__) / "release-2.json"
+    file = resources.files(__name__) / "release-3.json"
     schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return schema
