@@ -239,6 +239,25 @@ def bench(
     typer.echo(report.to_json() if as_json else report.to_table())
 
 
+@app.command("bench-building")
+def bench_building(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
+    ] = Path("build/bench-building.json"),
+    visits: Annotated[int, typer.Option(min=1000, help="Rows of the table.")] = 100_000_000,
+    persons: Annotated[int, typer.Option(min=100, help="Persons in it.")] = 1_000_000,
+    places: Annotated[int, typer.Option(min=10, help="Public places.")] = 2_000,
+    as_json: AsJson = False,
+) -> None:
+    """Compare CPU time and memory of graph_from_visits with a plain group-by of the same file."""
+    from experiments.building import run_building
+
+    with progress_display() as progress:
+        report = run_building(visits, persons, places, progress)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_table())
+
+
 @app.command("ledger-stress")
 def ledger_stress(
     parts: Annotated[

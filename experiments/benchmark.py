@@ -8,8 +8,6 @@ on the large one. Ratios are what counts: seconds differ from machine to machine
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments._processes import peak_bytes, run_module
 from ptclust._files import written_at_once
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Report", "random_edges", "run_benchmark"]
-
-_ROOT = Path(__file__).parents[1]  # where `python -m` finds this module
 
 
 @dataclass(frozen=True)
@@ -125,11 +122,7 @@ def run_benchmark(
         measurements = {}
         for task in TASKS:
             progress(f"Measuring {task}")
-            command = [sys.executable, "-m", __name__, task, folder, str(n_nodes), str(repeat)]
-            done = subprocess.run(  # noqa: S603
-                command, cwd=_ROOT, check=True, capture_output=True, text=True
-            )
-            measurements[task] = json.loads(done.stdout)
+            measurements[task] = run_module(__name__, task, folder, n_nodes, repeat)
     return Report(n_nodes, len(arrays[0]), measurements)
 
 
@@ -175,16 +168,7 @@ def _measure(task: str, folder: Path, n_nodes: int, repeat: int) -> dict[str, fl
         start = time.process_time()
         run()
         seconds.append(time.process_time() - start)
-    return {"cpu_seconds": median(seconds), "peak_bytes": _peak_bytes()}
-
-
-def _peak_bytes() -> int:
-    """Return the peak memory of this process; on Linux ru_maxrss may still count the parent's."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return 1024 * int(line.split()[1])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"cpu_seconds": median(seconds), "peak_bytes": peak_bytes()}
 
 
 if __name__ == "__main__":

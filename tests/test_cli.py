@@ -12,8 +12,10 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from ptclust import Budget, Ledger, Release
+from ptclust.datasets import bike_rides
 from ptclust.errors import FileError
 
 HEADER = "source,target,distance\n"
@@ -296,20 +298,23 @@ class TestInterruption:
         assert [p.name for p in tmp_path.iterdir()] == ["edges.csv"]
 
 
-def test_demo_shows_plan_clusters_pictures_and_statement(run):
+def test_demo_goes_from_rides_to_a_map(run):
     code, out, _ = run("demo", "-o", "made/here")
     assert code == 0
-    assert "DBMSTClu, not private    2 clusters, ARI 1.00" in out
-    assert "PTClust, published" in out
-    assert "> gaussian" in out
-    assert "the same by DBMSTClu" in out
-    assert "PRIVACY STATEMENT" in out
+    assert "326,339 BIKE RIDES of a year between 70 stations" in out
+    assert "> laplace" in out
+    assert "Privacy unit:   one ride" in out
     (file,) = Path("made/here").glob("release-*.json")
     release = Release.load(file)
     assert release.statement.private
-    for name in ("moons", "moons-private"):
-        picture = Path("made/here", f"{name}-{release.statement.id[:8]}.png")
-        assert picture.read_bytes().startswith(b"\x89PNG")
+    bikes = bike_rides()
+    agreement = adjusted_rand_score(bikes.truth, release.labels)
+    assert f"an adjusted Rand index of {agreement:.2f}" in out
+    picture = Path("made/here", f"map-{release.statement.id[:8]}.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert out.rstrip().endswith(str(picture))
+    assert pl.read_parquet("made/here/rides.parquet").equals(bikes.rides)
+    assert pl.read_csv("made/here/stations.csv").equals(bikes.stations)
 
 
 #: Many trips are within towns 0 to 5, and within towns 6 to 11; few are across.

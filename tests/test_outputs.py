@@ -494,15 +494,15 @@ class TestStandardOutput:
 
 class TestDemo:
     def test_every_run_adds_its_files_and_replaces_none(self, run, tmp_path):
-        for name in ("moons.png", "moons-private.png", "release.json"):
+        for name in ("map.png", "stations.csv", "release.json"):
             (tmp_path / name).write_text("precious")
         names: set[Path] = set()
         for count in (1, 2):
             assert run("demo", "-o", ".")[0] == 0
             assert all((tmp_path / name).exists() for name in names)
             names = {path.name for path in tmp_path.iterdir() if path.stat().st_size > 99}
-            assert len(names) == 3 * count
-        assert (tmp_path / "moons.png").read_text() == "precious"
+            assert len(names) == 1 + 2 * count  # the rides; a release and a map each
+        assert (tmp_path / "stations.csv").read_text() == "precious"
 
 
 def test_an_audit_keeps_the_one_before(run, monkeypatch):

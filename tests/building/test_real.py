@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
-import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from ptclust import PTClust, graph_from_flows, graph_from_visits
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the records of ../shared/data are not beside this repository"
-)
+from ptclust.datasets import bike_rides, person_trips
 
 
 def test_the_cities_come_out_of_the_rides():
-    stations = pl.read_csv(DATA / "bikeshare-stations.csv")
-    graph = graph_from_flows(DATA / "bikeshare-rides.parquet", nodes=stations["terminal"])
+    bikes = bike_rides()
+    graph = graph_from_flows(bikes.rides, nodes=bikes.nodes)
     assert (graph.n_nodes, graph.n_edges) == (70, 70 * 69 // 2)
     assert graph.sensitivity.l1 == 1
-    rides = pl.read_parquet(DATA / "bikeshare-rides.parquet")
-    between = rides.filter(pl.col("origin") != pl.col("destination"))
+    between = bikes.rides.filter(pl.col("origin") != pl.col("destination"))
     assert graph.weights.sum() == len(between)
-    city = dict(zip(stations["terminal"], stations["city"], strict=True))
-    truth = [city[name] for name in graph.names.tolist()]
     labels = PTClust(epsilon=1, clip=(0, 50)).fit(graph).labels_
-    assert adjusted_rand_score(truth, labels) > 0.9
+    assert adjusted_rand_score(bikes.truth, labels) > 0.9
 
 
 def test_trips_are_bounded_for_every_person():
-    trips, zones = DATA / "activitysim-trips.parquet", range(1, 191)
+    trips, zones = person_trips().trips, person_trips().nodes
     bounds = {"person": "person", "max_pairs": 3, "max_per_pair": 2}
     graph = graph_from_flows(trips, nodes=zones, **bounds)
     a, b = pl.col("origin"), pl.col("destination")
     pair = [pl.min_horizontal(a, b).alias("a"), pl.max_horizontal(a, b).alias("b")]
-    of_pairs = pl.read_parquet(trips).filter(a != b).group_by("person", *pair).len()
+    of_pairs = trips.filter(a != b).group_by("person", *pair).len()
     counted = of_pairs.group_by("person").agg(pl.col("len").clip(upper_bound=2))
     lists = [sorted(counts) for counts in counted["len"].to_list()]
     least = sum(sum(counts[:3]) for counts in lists)

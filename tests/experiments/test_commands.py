@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from experiments import benchmark
 from experiments.__main__ import app
+from experiments.building import write_visits
 from experiments.crossings import Trace, trace_cluster
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +51,27 @@ def test_every_task_of_the_benchmark_runs(tmp_path):
         measured = benchmark._measure(task, tmp_path, 2000, 1)
         assert measured["cpu_seconds"] > 0
         assert measured["peak_bytes"] > 0
+
+
+def test_building_is_measured_beside_a_group_by(run_experiment):
+    options = ["--visits", 20_000, "--persons", 1000, "--places", 50, "-o", "b.json"]
+    code, out, _ = run_experiment("bench-building", *options)
+    assert code == 0
+    assert "20,000 visits of 1,000 persons to 50 places" in out
+    measured = json.loads(Path("b.json").read_text())
+    assert measured["time_ratio"] > 0
+    assert measured["tasks"].keys() == {"group_by", "build"}
+    assert measured["tasks"]["build"]["peak_bytes"] > 0
+
+
+def test_visits_are_what_they_are_called(tmp_path):
+    write_visits(tmp_path / "v.parquet", 3000, 40, 20)
+    visits = pl.read_parquet(tmp_path / "v.parquet")
+    assert visits.shape == (3000, 2)
+    assert visits["person"].is_between(0, 39).all()
+    assert visits["place"].is_between(0, 19).all()
+    per_person = visits.group_by("person").len()["len"]
+    assert per_person.max() > 4 * per_person.median()
 
 
 def test_a_part_of_the_stress_that_does_not_exist(run_experiment):

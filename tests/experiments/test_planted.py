@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from experiments.controls import CONTROLS
 from experiments.utility import agreement
-from ptclust.datasets import (
+from ptclust.datasets.planted import (
     _RECIPES,
     PAPER,
     Family,

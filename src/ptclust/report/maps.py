@@ -1,0 +1,103 @@
+"""Clusters on a map: nodes where they are on Earth, in the colours of their clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ptclust._types import Floats, Ints
+from ptclust.errors import UsageError
+from ptclust.report.pictures import _save, check_format, cluster_colours
+
+__all__ = ["draw_map"]
+
+_MARKERS = "osD^vP"  # a colour comes back with another marker
+_IN_LEGEND = 20
+_TEXT, _GRID = "#333333", "#e4e4e4"
+
+
+def draw_map(
+    longitudes: ArrayLike,
+    latitudes: ArrayLike,
+    labels: ArrayLike,
+    *,
+    path: Path,
+    title: str = "",
+    places: Mapping[str, tuple[float, float]] | None = None,
+) -> None:
+    """Draw nodes at their longitudes and latitudes, in degrees, with a legend of the clusters.
+
+    Clusters are numbered as in ``labels``; each has a colour and a marker. ``places`` are names to
+    write on the map, each at a longitude and latitude, as of cities.
+
+    Raises
+    ------
+    UsageError
+        Coordinates are no degrees, or not as many as labels.
+    """
+    check_format(path)
+    from matplotlib.figure import Figure
+
+    labels = np.asarray(labels)
+    points = _degrees(longitudes, latitudes, len(labels))
+    shrink = np.cos(np.radians(points[:, 1].mean())) if len(points) else 1.0
+    figure = Figure(figsize=(7.5, 6.5), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_aspect(1.0 / max(shrink, 0.1), adjustable="datalim")
+    axes.set(title=title, xlabel="longitude", ylabel="latitude")
+    axes.grid(color=_GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8)
+    _draw_clusters(axes, points, labels)
+    for name, (longitude, latitude) in (places or {}).items():
+        axes.annotate(
+            name,
+            (longitude, latitude),
+            xytext=(12, 8),
+            textcoords="offset points",
+            fontsize=9,
+            color=_TEXT,
+        )
+    axes.margins(0.12)
+    _save(figure, path, dpi=150)
+
+
+def _degrees(longitudes: ArrayLike, latitudes: ArrayLike, count: int) -> Floats:
+    columns = [np.asarray(each, dtype=np.float64).ravel() for each in (longitudes, latitudes)]
+    for name, values, most in zip(("longitude", "latitude"), columns, (360, 90), strict=True):
+        if len(values) != count:
+            raise UsageError(f"{len(values):,} {name}s for {count:,} labels; give one a node")
+        if not np.all(np.abs(values) <= most):
+            wrong = values[~(np.abs(values) <= most)][0]
+            raise UsageError(f"a {name} is a number of degrees up to {most}, not {wrong:g}")
+    return np.stack(columns, axis=1)
+
+
+def _draw_clusters(axes: Any, points: Floats, labels: Ints) -> None:
+    """Draw every cluster with its line in the legend, the largest first."""
+    found, counts = np.unique(labels, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    n_colours = len(set(cluster_colours(np.arange(100)).tolist()))
+    for place, (label, count) in enumerate(
+        zip(found[order].tolist(), counts[order].tolist(), strict=True)
+    ):
+        name = "in no cluster" if label < 0 else f"cluster {label}"
+        text = f"{name}: {count:,} node{'s' * (count != 1)}"
+        if place >= _IN_LEGEND:
+            text = f"and {len(found) - place:,} more" if place == _IN_LEGEND else "_"
+        here = labels == label
+        axes.scatter(
+            *points[here].T,
+            s=42,
+            c=cluster_colours(np.array([label]))[0],
+            marker="x" if label < 0 else _MARKERS[label // n_colours % len(_MARKERS)],
+            edgecolors=None if label < 0 else "white",
+            linewidths=0.6,
+            label=text,
+        )
+    if len(found):
+        axes.legend(fontsize=8, loc="best", framealpha=0.9)
