@@ -699,8 +699,8 @@ class TestOptions:
             ("x-random_state cannot be read", "x-random_state cannot be read"),
             ("the paper's clip='a' isn't weight=", "the paper's --clip a isn't --weight"),
             (
-                "epsilon = 1, weight 3, edges=, nothing=1",
-                "epsilon = 1, weight 3, edges=, nothing=1",
+                "epsilon = 1, weight 3, lines=, nothing=1",
+                "epsilon = 1, weight 3, lines=, nothing=1",
             ),
             ("min_cluster_size must be 1", "--min-cluster-size must be 1"),
             ("a quote's 'it\\'s clip=1' clip=1", "a quote's 'it\\'s clip=1' --clip 1"),

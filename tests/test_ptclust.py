@@ -354,7 +354,7 @@ class TestStatement:
             privacy_unit="one patient", clip=(0, 2), min_cluster_size=2, clusterer="dbmstclu",
         ).fit(planted())  # fmt: skip
         said = model.release_.statement.to_dict()
-        assert said["schema_version"] == 2
+        assert said["schema_version"] == 3
         assert (said["kind"], said["merge"], said["clip"]) == ("distance", None, [0.0, 2.0])
         assert said["taken_on_trust"]
         assert said["library_version"] == ptclust.__version__

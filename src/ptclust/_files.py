@@ -6,7 +6,7 @@ import os
 import secrets
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from ptclust.errors import FileError
@@ -88,17 +88,24 @@ def reserved(path: Path, remedy: str) -> Iterator[None]:
                 path.unlink()
 
 
+def held(path: Path, overwrite: bool, why: str = "") -> AbstractContextManager[None]:
+    """Hold the name of a file that is to be written, unless it may replace another."""
+    remedy = "choose another name, or say overwrite=True if that file is not wanted any more"
+    return nullcontext() if overwrite else reserved(path, why + remedy)
+
+
 @contextmanager
-def written_at_once(path: Path) -> Iterator[Path]:
+def written_at_once(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """Yield a temporary file beside ``path`` that takes its place, or vanishes on any error.
 
-    It keeps the suffix, by which some writers choose a format.
+    It keeps the suffix, by which some writers choose a format. ``mode`` is what others may do with
+    it, as far as the user allows that (umask): 0o600 for private values.
     """
     check_writable(path)
     # Named before it is made: whenever an interruption comes, it is known what to remove.
     temporary = temporary_name(path)
     try:
-        temporary.touch(exist_ok=False)
+        temporary.touch(mode, exist_ok=False)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())

@@ -18,12 +18,14 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
+from ptclust.graph.readers import read_provenance
 from ptclust.graph.readers.columns import kind_of
+from ptclust.graph.readers.file import File
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan, weak_promises
-from ptclust.privacy import RandomStream, Sensitivity
+from ptclust.privacy import Provenance, RandomStream, Sensitivity
 from ptclust.privacy.sensitivity import check_sensitivity
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
@@ -103,6 +105,7 @@ def publish(
         privacy_unit=unit,
         kind=graph.kind,
         merge=graph.merge,
+        provenance=graph.provenance,
     )
     progress("Charging the ledger")
     _charge(request.payment, plan.chosen, request.plan, statement.id)
@@ -159,6 +162,17 @@ def _disclosure(file: GraphFile, graph: Graph) -> str:
         f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
         f"means close){although}{merged}. Published as they are: {graph.n_nodes:,} names "
         f"of nodes and which {graph.n_edges:,} pairs of them are joined. Private: the weights."
+        f"{_origin(graph)}"
+    )
+
+
+def _origin(graph: Graph) -> str:
+    """Return how a graph was built, in words."""
+    if (built := graph.provenance) is None:
+        return ""
+    return (
+        f" It was built from records: what one unit ({built.unit}) can change is bounded, "
+        f"{built.sensitivity}."
     )
 
 
@@ -181,22 +195,28 @@ def sensitivity_of(graph: Graph, given: Sensitivity | None) -> Sensitivity:
 
     A given one that is smaller is refused, a larger one allowed. All of it is public.
     """
-    carried = graph.sensitivity
+    return settled_sensitivity(graph.provenance, graph.n_edges, given)
+
+
+def settled_sensitivity(
+    provenance: Provenance | None, n_edges: int, given: Sensitivity | None
+) -> Sensitivity:
+    """Return what was given, or what follows from how a graph was built; see `sensitivity_of`."""
     if given is None:
-        if carried is None:
+        if provenance is None:
             raise UsageError(
                 "this graph carries no sensitivity: say by how much one person can move its "
-                "weights, as in sensitivity=Sensitivity(l1=1) for counts to which a person adds "
+                "weights, as Sensitivity(l1=1) for counts to which a person adds "
                 "1 in total; a graph that graph_from_flows or graph_from_visits makes of records "
                 "carries its own, until its weights are changed"
             )
-        return carried
+        return provenance.sensitivity
     check_sensitivity(given)
-    if carried is not None and not given.covers(carried, graph.n_edges):
+    if provenance is not None and not given.covers(provenance.sensitivity, n_edges):
         raise UsageError(
             f"the sensitivity that was given ({given}) is smaller than the one that follows from "
-            f"how the graph was built ({carried}; {graph.unit}): leave it out, give a larger one, "
-            "or build the graph with smaller bounds"
+            f"how the graph was built ({provenance.sensitivity}; {provenance.unit}): leave it "
+            "out, give a larger one, or build the graph with smaller bounds"
         )
     return given
 
@@ -350,15 +370,27 @@ class GraphFile:
 
     def read(self) -> Graph:
         """Read topology and weights."""
-        return read_graph(self.path, **self._options(), kind=self.kind)
+        return read_graph(self._opened, **self._options(), kind=self.kind)
 
     def read_topology(self) -> Topology:
         """Read the topology alone, and no weight."""
-        return read_topology(self.path, **self._options())
+        return read_topology(self._opened, **self._options())
+
+    @cached_property
+    def provenance(self) -> Provenance | None:
+        """How the graph was built, if ptclust built it and wrote the file; no row is read."""
+        return read_provenance(self._opened, self.format)
+
+    @cached_property
+    def _opened(self) -> File:
+        return File.at(self.path)  # once: standard input is gone after that
 
     def check_topology(self, topology: Topology, request: ReleaseRequest) -> None:
-        """Refuse a topology that may come from the data: a file does not tell where it is from."""
-        _check_topology(topology, request, f"the topology of {self.name} may come from the data")
+        """Refuse a topology that may come from the data: few files tell where it is from."""
+        if self.provenance is None:
+            _check_topology(
+                topology, request, f"the topology of {self.name} may come from the data"
+            )
 
     def _options(self) -> dict[str, Any]:
         others = ("path", "kind")

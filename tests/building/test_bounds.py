@@ -18,13 +18,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ptclust import Graph, Sensitivity, graph_from_flows, graph_from_visits
+from ptclust.errors import UsageError
 from ptclust.privacy import Provenance
 
 NODES = ["a", "b", "c", "d", "e"]
 PATH = list(pairwise(NODES))
 KEY = (1, 2, 3)
 Row = tuple[Any, ...]
-Build = Callable[[list[Row], int, int, bool], Graph]
+Build = Callable[..., Graph]  # of rows, two bounds, whether pairs are listed, and the neighbours
 
 ids = st.sampled_from([*NODES, *NODES, "not public", "", None])
 persons = st.sampled_from([1, 2, 3, None])
@@ -49,20 +50,20 @@ def visit_table(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"person": pl.Int64, "item": pl.String}, orient="row")
 
 
-def build_records(rows: list[Row], _: int, __: int, on_path: bool) -> Graph:
-    return graph_from_flows(flow_table(rows), **public(on_path))
+def build_records(rows: list[Row], _: int, __: int, on_path: bool, **options: Any) -> Graph:
+    return graph_from_flows(flow_table(rows), **public(on_path), **options)
 
 
-def build_flows(rows: list[Row], max_pairs: int, max_per_pair: int, on_path: bool) -> Graph:
-    bounds = {"max_pairs": max_pairs, "max_per_pair": max_per_pair}
-    return graph_from_flows(
-        flow_table(rows), person="person", **public(on_path), **bounds, _key=KEY
-    )
+def build_flows(
+    rows: list[Row], max_pairs: int, max_per_pair: int, on_path: bool, **options: Any
+) -> Graph:
+    bounds = {"max_pairs": max_pairs, "max_per_pair": max_per_pair, "person": "person"}
+    return graph_from_flows(flow_table(rows), **public(on_path), **bounds, **options, _key=KEY)
 
 
-def build_visits(rows: list[Row], most: int, _: int, on_path: bool) -> Graph:
-    given_items = public(on_path, "items")
-    return graph_from_visits(visit_table(rows), **given_items, max_items=most + 1, _key=KEY)
+def build_visits(rows: list[Row], most: int, _: int, on_path: bool, **options: Any) -> Graph:
+    bounds = {**public(on_path, "items"), "max_items": most + 1}
+    return graph_from_visits(visit_table(rows), **bounds, **options, _key=KEY)
 
 
 def moved(before: Graph, after: Graph) -> dict[str, float]:
@@ -73,7 +74,7 @@ def moved(before: Graph, after: Graph) -> dict[str, float]:
 
 
 def check_bounds(
-    build: Build, tables: Any, units: Any, l1_factor: float = 1, *, replace: bool = False
+    build: Build, tables: Any, units: Any, *, replace: bool = False, **options: Any
 ) -> None:
     """Fail if a table and its neighbour are ever further apart than the graph says."""
 
@@ -93,19 +94,19 @@ def check_bounds(
         smaller = rows + other if replace else list(rows)
         larger = rows + unit
         chance.shuffle(larger)
-        before, after = build(smaller, a, b, on_path), build(larger, a, b, on_path)
+        before = build(smaller, a, b, on_path, **options)
+        after = build(larger, a, b, on_path, **options)
         stated = after.sensitivity
         assert stated is not None
         assert stated == before.sensitivity
-        factor = {"l1": l1_factor, "l2": np.sqrt(l1_factor), "linf": 1}
         for norm, distance in moved(before, after).items():
-            assert distance <= getattr(stated, norm) * factor[norm] * (1 + 1e-12), norm
+            assert distance <= getattr(stated, norm) * (1 + 1e-12), norm
 
     run()
 
 
 one_record = st.tuples(persons, ids, ids).map(lambda row: [row])
-CASES = {
+CASES: dict[str, tuple[Build, Any, Any]] = {
     "records": (build_records, flows, one_record),
     "persons": (build_flows, flows, hostile_flows),
     "visits": (build_visits, visits, hostile_visits),
@@ -118,15 +119,27 @@ def test_one_unit_more_or_less_stays_within_the_stated_bounds(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_unit_in_place_of_another_stays_within_two_of_them(case):
-    check_bounds(*CASES[case], 2, replace=True)
+def test_a_unit_in_place_of_another_stays_within_the_bounds_stated_for_that(case):
+    check_bounds(*CASES[case], replace=True, neighbours="replace")
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_and_not_within_one_of_them(case):
-    """The stated neighbours are one more or less; to replace is a step of each."""
+def test_and_not_within_those_of_one_more_or_less(case):
     with pytest.raises(AssertionError):
         check_bounds(*CASES[case], replace=True)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bounds_of_both_relations(case):
+    build, *_ = CASES[case]
+    more, instead = (build([], 3, 2, False, neighbours=way) for way in ("add-remove", "replace"))
+    a, b = more.sensitivity, instead.sensitivity
+    assert (b.l1, b.linf) == (2 * a.l1, a.linf)
+    assert b.l2 == pytest.approx(np.sqrt(2) * a.l2, rel=1e-15)
+    assert b.l2**2 >= 2 * round(a.l2**2) * (1 - 1e-15)
+    assert (more.provenance.neighbours, instead.provenance.neighbours) == ("add-remove", "replace")
+    with pytest.raises(UsageError, match="neighbours must be 'add-remove'"):
+        build([], 3, 2, False, neighbours="bounded")
 
 
 def bounded(on_path: bool, weights: Counter, like: Graph) -> Graph:

@@ -181,7 +181,7 @@ WRONG = {
     "dates": (flows(RIDES.cast(pl.Date)), InputError, "of type Date, in which they cannot be"),
     "float ids": (flows(LARGE, nodes=[1, 2**53 + 1]), InputError, "of type Float64, in which"),
     "column": (flows(origin="start"), InputError, "no column 'start'; name the right one, origin="),
-    "pandas": (flows(pd.DataFrame({"origin": [1]})), InputError, "no column 'destination'"),
+    "pandas": (flows(pd.DataFrame({"origin": [1]})), InputError, "no column that is called dest"),
     "same": (flows(origin="destination"), UsageError, "must be different columns"),
     "no table": (flows([(1, 2)]), UsageError, "records must be a data frame .* not list"),
     "series": (flows(RIDES["origin"]), UsageError, "not Series"),

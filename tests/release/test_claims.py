@@ -63,17 +63,22 @@ def test_the_smallest_graphs(mechanism, n_nodes, tmp_path):
     assert Release.load(tmp_path / "release.json").n_nodes == n_nodes
 
 
+OF_SCHEMA_3 = ("provenance", "total_epsilon", "total_delta")
+
+
 def words_after(statement, before):
     """Return the words that follow from the fields, but for those that were changed."""
     said = ("neighbours", "composition_rule", "composition", "numerical_slack_words")
     silent = {name: "" for name in said if statement[name] == before[name]}
     try:
-        given = statement | silent | {"library_version": "0.0.0"}  # whose words are not checked
+        totals = {"total_epsilon": statement["epsilon"], "total_delta": statement["delta"]}
+        given = statement | silent | totals
+        given |= {"library_version": "0.0.0"}  # whose words are not checked
         right = PrivacyStatement.from_dict(given).to_dict()
     except InputError:  # it will be refused anyway
         return {}
-    again = [*silent, *["sentence"] * (statement["sentence"] == before["sentence"])]
-    return {name: right[name] for name in again}
+    again = [*silent, *totals, *["sentence"] * (statement["sentence"] == before["sentence"])]
+    return {name: right[name] for name in again if name in statement}
 
 
 def loaded_after(made, change, tmp_path):
@@ -296,11 +301,19 @@ def test_files_of_version_1_are_read(tmp_path):
     def older(document):
         document["version"] = document["statement"]["schema_version"] = 1
         del document["kind"]
-        for name in ("kind", "merge", "clip", "taken_on_trust"):
+        for name in ("kind", "merge", "clip", "taken_on_trust", *OF_SCHEMA_3):
             del document["statement"][name]
         for name in ("levels", "topology_labels"):
             del document["clustering"][name]
 
-    loaded = loaded_after(made, older, tmp_path)
-    assert (loaded.kind, loaded.statement.merge) == ("distance", None)
-    assert loaded.labels.tolist() == made.labels.tolist()
+    def of_version_2(document):
+        document["statement"]["schema_version"] = 2
+        for name in OF_SCHEMA_3:
+            del document["statement"][name]
+
+    for change in (older, of_version_2):
+        loaded = loaded_after(made, change, tmp_path)
+        assert (loaded.kind, loaded.statement.merge) == ("distance", None)
+        assert loaded.statement.provenance is None
+        assert loaded.statement.total_epsilon == loaded.statement.epsilon
+        assert loaded.labels.tolist() == made.labels.tolist()

@@ -1,6 +1,8 @@
 """From records of people to a Graph: bounded contributions, and the sensitivity that follows."""
 
+from ptclust.building._pairs import read_list
+from ptclust.building._words import description, summary
 from ptclust.building.flows import graph_from_flows
 from ptclust.building.visits import graph_from_visits
 
-__all__ = ["graph_from_flows", "graph_from_visits"]
+__all__ = ["description", "graph_from_flows", "graph_from_visits", "read_list", "summary"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust._types import Array, Floats, Ints
-from ptclust.errors import InputError, UsageError
+from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
 from ptclust.graph.readers import read_topology
 from ptclust.graph.readers.columns import ENDS, Columns, choose_columns
@@ -141,6 +142,55 @@ def _read_pairs(edges: Any) -> Topology:
     names = _as_names(number, "nodes of edges")
     once = np.unique(np.sort(ends, axis=1), axis=0)
     return Topology(once[:, 0], once[:, 1], len(names), names)
+
+
+def read_list(path: str | os.PathLike[str], column: str | None = None) -> list[Any]:
+    r"""Read a public list of nodes: lines of a text file, or a column of a CSV or Parquet file.
+
+    ``column`` may be left out if there is only one, or one with a well-known name, as node or id.
+    Ids from text files are integers if every one is, as Python writes it, and texts otherwise.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "stations.csv"
+    ...     _ = path.write_text("terminal,city\n7,Here\n9,There\n")
+    ...     read_list(path, "terminal")
+    [7, 9]
+    """
+    from ptclust.building._records import Records
+
+    path = Path(path)
+    if path.suffix.lower() == ".txt":
+        if column is not None:
+            raise UsageError(f"{path} is a list of lines and has no column {column!r}")
+        listed = _lines(path)
+    else:
+        table = Records(path, {})
+        name = column if column is not None or len(table.there) != 1 else table.there[0]
+        table = Records(path, {"node_column": name})
+        listed = table.collect(table.lazy)["node_column"].to_list()
+        if table.typed:
+            return listed
+    listed = [None if name is None else name.strip() for name in listed]
+    whole = all(name is not None and _is_integer(name) for name in listed)
+    return [int(name) for name in listed] if whole else listed
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if not text:
+        raise FileError(f"{path} cannot be read as a list of lines, or is empty")
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _is_integer(text: str) -> bool:
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        return False
 
 
 def _as_names(given: Any, word: str) -> Array:

@@ -31,19 +31,48 @@ _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
 
 
+#: What columns are called, in upper or lower case; the first of these names wins over the others.
+KNOWN: dict[str, tuple[str, ...]] = {
+    "origin": ("origin", "source", "from", "start"),
+    "destination": ("destination", "target", "to", "end"),
+    "person": ("person", "person_id", "user", "user_id", "customer", "customer_id", "patient"),
+    "node_column": ("node", "item", "id", "name", "terminal", "zone", "stop"),
+    "item": ("item", "place", "location", "shop", "product"),
+}
+
+
+def known_columns(there: Sequence[Any], role: str) -> list[Any]:
+    """Return the columns that are called as this role is.
+
+    >>> known_columns(["to", "Origin", "from"], "origin")
+    ['Origin']
+    """
+    names = {column: str(column).strip().lower() for column in there}
+    exact = [column for column in there if names[column] == role]
+    return exact or [column for column in there if names[column] in KNOWN[role]]
+
+
+def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
+    """Return the column of persons that was given, or that is called so; None if there is none."""
+    if given is not None or not (needed or known_columns(Records(table, {}).there, "person")):
+        return given
+    found: str = Records(table, {"person": None}).columns["person"]
+    return found
+
+
 class Records:
     """The columns of a table that matter, by their roles; nothing is read before `collect`."""
 
     where: str  # what messages call the table
-    columns: dict[str, str]
+    there: list[Any]  # names of all columns
+    columns: dict[str, Any]  # those that matter, by their roles
     types: dict[str, pl.DataType]
     typed: bool  # CSV is not: all is text
     lazy: pl.LazyFrame
 
-    def __init__(self, table: Any, columns: Mapping[str, str]) -> None:
-        if len(set(columns.values())) < len(columns):
-            raise UsageError(f"{', '.join(columns)} must be different columns")
-        self.where, self.typed, self.columns = "the table of records", True, dict(columns)
+    def __init__(self, table: Any, columns: Mapping[str, str | None]) -> None:
+        self.where, self.typed = "the table of records", True
+        self.columns = dict(columns)  # all named below
         frame = self._opened(table)
         schema = None
         with suppress(*_PROBLEMS):
@@ -51,9 +80,10 @@ class Records:
         # Raised out here so that it has no context, which may quote what could not be read.
         if schema is None:
             raise FileError(f"{self.where} cannot be read: it is damaged, empty, or something else")
-        self._check_columns(list(schema))
-        self.types = {role: schema[name] for role, name in columns.items()}
-        self.lazy = frame.select(pl.col(name).alias(role) for role, name in columns.items())
+        self.there = list(schema)
+        self._name_columns(self.there)
+        self.types = {role: schema[name] for role, name in self.columns.items()}
+        self.lazy = frame.select(pl.col(name).alias(role) for role, name in self.columns.items())
 
     def _opened(self, table: Any) -> pl.LazyFrame:
         if isinstance(table, str | os.PathLike):
@@ -65,7 +95,7 @@ class Records:
         if not families or families[0].__module__.partition(".")[0] != "pandas":
             kinds = "a data frame of polars or pandas, or the path of a Parquet, CSV or Arrow file"
             raise UsageError(f"records must be {kinds}, not {type(table).__name__}")
-        self._check_columns(list(table.columns))
+        self._name_columns(list(table.columns))
         return pl.LazyFrame([_of_pandas(table[name], name) for name in self.columns.values()])
 
     def _scanned(self, path: Path) -> pl.LazyFrame:
@@ -90,13 +120,26 @@ class Records:
             glob=False,
         )
 
-    def _check_columns(self, there: Sequence[Any]) -> None:
+    def _name_columns(self, there: Sequence[Any]) -> None:
+        """Find the columns that were named, or that have a well-known name where none was given."""
+        named = {}
         for role, name in self.columns.items():
-            if there.count(name) != 1:
-                wrong = f"{'several columns' if name in there else 'no column'} {name!r}"
+            if name is None:
+                found, called = (
+                    known_columns(there, role),
+                    f"that is called {' or '.join(KNOWN[role])}",
+                )
+            else:
+                found, called = [column for column in there if column == name], repr(name)
+            if len(found) != 1:
+                wrong = f"{'several columns' if found else 'no column'} {called}"
                 listed = ", ".join(map(repr, there))
                 use = f"name the right one, {role}=; its columns are: {listed}"
                 raise InputError(f"{self.where} has {wrong}; {use}")
+            named[role] = found[0]
+        if len(set(named.values())) < len(named):
+            raise UsageError(f"{', '.join(named)} must be different columns")
+        self.columns = named
 
     def with_persons(self) -> pl.LazyFrame:
         """Return the records whose person is known: who is missing cannot be bounded.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Ints
+from ptclust.building._neighbours import check_neighbours, sensitivity_of_sum
 from ptclust.building._pairs import public_pairs
 from ptclust.graph.graph import Graph
-from ptclust.privacy._numbers import root_up
-from ptclust.privacy.provenance import Provenance
-from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.provenance import Neighbours, Provenance
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,11 +24,12 @@ if TYPE_CHECKING:
 def graph_from_visits(
     records: Any,
     *,
-    person: str = "person",
-    item: str = "item",
+    person: str | None = None,
+    item: str | None = None,
     items: Iterable[Any] | None = None,
     edges: Any = None,
     max_items: int,
+    neighbours: Neighbours = "add-remove",
     _key: Key | None = None,
 ) -> Graph:
     """Make a graph of records that each join a person and an item: visits, purchases, readings.
@@ -43,8 +42,9 @@ def graph_from_visits(
     ----------
     records : polars DataFrame or LazyFrame, pandas DataFrame, or path
         As in `ptclust.graph_from_flows`.
-    person, item : str
-        The columns with the person and the item.
+    person, item : str, optional
+        The columns with the person and the item; by default those that are called so, or have
+        another well-known name, such as user or customer, and place or product.
     items : iterable of int or str
         The public list of all items; all pairs of them get a weight, zero included.
     edges : Topology, data frame, path, or iterable of pairs
@@ -52,6 +52,8 @@ def graph_from_visits(
         `ptclust.graph_from_flows`. **Never** take either list from the records.
     max_items : int
         At most so many different items count for a person, 2 or more.
+    neighbours : {"add-remove", "replace"}
+        As in `ptclust.graph_from_flows`.
 
     Returns
     -------
@@ -60,13 +62,13 @@ def graph_from_visits(
 
     Notes
     -----
-    *Privacy.* Neighbours are tables with one person more or less. The weights are the sum over
+    *Privacy.* The weights are the sum over
     persons of a vector that depends on the items of that person and a secret key alone: which
     k = ``max_items`` items are kept is decided by a keyed hash of person and item
     (`ptclust.building._records.keep_some`), and the vector is 1 on all pairs of them. So a person
     more or less changes at most k (k - 1) / 2 weights by 1 each: linf = 1, l1 = k (k - 1) / 2,
-    l2 its root. To *replace* a person is to remove one and add one: linf holds, l1 doubles, l2
-    grows by sqrt(2).
+    l2 its root. With ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
+    (`ptclust.building._neighbours.sensitivity_of_sum`).
 
     Records of items that are not public, or whose person or item is missing, are dropped in
     silence, and before the bound, so that a person's items are all spent on items that count.
@@ -83,6 +85,7 @@ def graph_from_visits(
 
     from ptclust.building._records import Records, at_least, counted, draw_key, keep_some
 
+    check_neighbours(neighbours)
     pairs = public_pairs(items, edges, records, word="items")
     most = at_least("max_items", max_items, 2, "a person with fewer items has no pair of them")
     table = Records(records, {"person": person, "item": item})
@@ -92,8 +95,9 @@ def graph_from_visits(
     graph = pairs.graph(pairs.weights(*_in_common(found["item node"], pairs.n_nodes)))
     n_pairs = most * (most - 1) // 2
     graph.provenance = Provenance(
-        sensitivity=Sensitivity(l1=n_pairs, l2=root_up(Fraction(n_pairs)), linf=1),
+        sensitivity=sensitivity_of_sum(linf=1, l1=n_pairs, squares=n_pairs, neighbours=neighbours),
         unit=f"one person, at most {counted(most, 'item')}",
+        neighbours=neighbours,
         details={"built_by": "graph_from_visits", "topology": pairs.chosen_by, "max_items": most},
     )
     return graph

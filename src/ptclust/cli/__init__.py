@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import audit, check, cluster, dbmstclu, demo, ledger, plan, recluster
+from ptclust.cli import audit, build, check, cluster, dbmstclu, demo, ledger, plan, recluster
 from ptclust.cli._terminal import in_options, options_of, say, shown_warnings
 from ptclust.errors import PtclustError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 for _module in (demo, plan, cluster, recluster, check, dbmstclu, audit):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name)(getattr(_module, _name))
+app.add_typer(build.build, name="build")
 app.add_typer(ledger.ledger, name="ledger")
 
 

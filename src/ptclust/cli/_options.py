@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ptclust.pipeline import GraphFile, ReleaseRequest
     from ptclust.planning.plan import PlanRequest
+    from ptclust.privacy import Provenance
 
 
 Kind = StrEnum("Kind", ["distance", "similarity"])
@@ -177,15 +178,19 @@ class PlanOptions(SensitivityOptions):
         typer.Option(help="Public bounds; weights outside are moved to the nearer: LOW HIGH."),
     ] = None
 
-    def request(self) -> PlanRequest:
-        """Return the request, checked."""
+    def request(self, built: Provenance | None = None) -> PlanRequest:
+        """Return the request, checked; what was not said follows from how the graph was built."""
         from ptclust.planning.plan import PlanRequest
         from ptclust.privacy import Sensitivity
 
+        if built is not None and not self.given:
+            sensitivity = built.sensitivity
+        else:
+            sensitivity = Sensitivity(l1=self.l1, l2=self.l2, linf=self.linf)
         return PlanRequest(
             epsilon=self.epsilon,
             delta=self.delta,
-            sensitivity=Sensitivity(l1=self.l1, l2=self.l2, linf=self.linf),
+            sensitivity=sensitivity,
             mechanism=self.mechanism,
             split=self.split,
             clusterer=self.clusterer,
@@ -219,19 +224,20 @@ class ReleaseOptions(PlanOptions):
         str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
     ] = None
 
-    def release_request(self) -> ReleaseRequest:
+    def release_request(self, built: Provenance | None) -> ReleaseRequest:
         """Return the request, checked, its ledger verified."""
         from ptclust.errors import UsageError
         from ptclust.ledger import Payment
         from ptclust.pipeline import ReleaseRequest
 
-        if not (self.privacy_unit or "").strip() and self.random_state is None:
+        unit_known = built is not None or (self.privacy_unit or "").strip()
+        if not unit_known and self.random_state is None:
             raise UsageError(
                 "say whom the release protects, for its statement: --privacy-unit 'one patient', "
                 "or whatever moves the weights by no more than --l1, --l2, --linf"
             )
         return ReleaseRequest(
-            plan=self.request(),
+            plan=self.request(built),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
             scale=self.scale,

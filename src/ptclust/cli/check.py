@@ -41,15 +41,15 @@ def check(
     from ptclust.errors import UsageError
     from ptclust.theory.check import check_file
 
-    request = None
+    request, file = None, graph.file()
     if epsilon is not None:
         request = o.PlanOptions(
             **vars(sensitivity), epsilon=epsilon, delta=delta, mechanism=mechanism, split=split
-        ).request()
+        ).request(file.provenance)
     elif sensitivity.given:
         raise UsageError(
             "bounds are for a budget: give --epsilon, too, or leave --l1, --l2, --linf out"
         )
     with progress_display() as progress:
-        found = check_file(graph.file(), clusters, request, progress=progress)
+        found = check_file(file, clusters, request, progress=progress)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.to_text())

@@ -36,8 +36,9 @@ def cluster(
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 
-    Say at least one of --l1, --l2, --linf: by how much one privacy unit can move the weights. Every
-    run spends its budget anew, so an existing release is kept unless --overwrite names it.
+    Say at least one of --l1, --l2, --linf: by how much one privacy unit can move the weights; a
+    graph of `ptclust build` says it itself. Every run spends its budget anew, so an existing
+    release is kept unless --overwrite names it.
     """
     import json
 
@@ -48,8 +49,9 @@ def cluster(
     from ptclust.graph.labels import written_names
     from ptclust.pipeline import publish_file
 
+    file = graph.file()
     if dry_run:
-        show_dry_run(graph.file(), options.release_request(), as_json=as_json)
+        show_dry_run(file, options.release_request(file.provenance), as_json=as_json)
         return
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
@@ -62,7 +64,7 @@ def cluster(
         results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
         progress_display() as progress,
     ):
-        request, paid = options.release_request(), None
+        request, paid = options.release_request(file.provenance), None
         streamed = output == results.STDOUT  # which is written once, when all is known
 
         def keep(values: Release) -> None:
@@ -83,7 +85,7 @@ def cluster(
 
         try:
             release = publish_file(
-                graph.file(),
+                file,
                 request,
                 keep=keep,
                 confirm=not streamed,
@@ -97,10 +99,10 @@ def cluster(
             if paid is not None:
                 if streamed:
                     stream(paid)
-                file = "FILE" if streamed else output
+                kept = "FILE" if streamed else output
                 say(
                     f"The published values are paid for and in {place}, not clustered. Cluster "
-                    f"them with `ptclust recluster {file} -o FILE`, which costs nothing."
+                    f"them with `ptclust recluster {kept} -o FILE`, which costs nothing."
                 )
             raise
         if streamed:

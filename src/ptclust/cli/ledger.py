@@ -110,10 +110,12 @@ def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> 
 
     from ptclust.cli._terminal import in_options
     from ptclust.errors import BudgetError
+    from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
 
     topology, payment = file.read_topology(), request.payment
     file.check_topology(topology, request)
+    settled_sensitivity(file.provenance, topology.n_edges, request.plan.sensitivity)
     plan = make_plan(topology, request.plan)
     refusal, after = None, None
     try:

@@ -47,6 +47,7 @@ def plan(
     from ptclust.cli._results import held_outputs
     from ptclust.cli._terminal import in_options, progress_display
     from ptclust.errors import UsageError
+    from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
 
     details = {"sizes": sizes, "contrast": contrast, "repetitions": repetitions, "plot": plot}
@@ -54,13 +55,15 @@ def plan(
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
     asked = None if sizes is None else _numbers(sizes)
-    request, prediction = options.request(), None
+    file = graph.file()
+    request, prediction = options.request(file.provenance), None
     with (
         held_outputs({"--plot": plot}, {"the graph": graph.edges}, overwrite),
         progress_display() as progress,
     ):
         progress("Planning")
-        topology = graph.file().read_topology()
+        topology = file.read_topology()
+        settled_sensitivity(file.provenance, topology.n_edges, request.sensitivity)
         planned = make_plan(topology, request)
         if predict:
             from ptclust.planning import predict as predicted

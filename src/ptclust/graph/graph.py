@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
@@ -31,6 +32,7 @@ from ptclust.graph.topology import (
 )
 
 if TYPE_CHECKING:
+    from ptclust.graph.metadata import Metadata
     from ptclust.privacy.provenance import Provenance
     from ptclust.privacy.sensitivity import Sensitivity
 
@@ -57,6 +59,7 @@ class Edges(NamedTuple):
     kind: Kind | None = None  # if the source itself says it
     columns: tuple[str, ...] | None = None  # of a table: source, target and weight
     merged: Literal["mean"] | None = None  # how entries of a matrix became one edge already
+    metadata: Metadata | None = None  # what a file that ptclust wrote says of its graph
 
     def __repr__(self) -> str:
         return "Edges(weights=<private>)"
@@ -313,6 +316,30 @@ class Graph(WeightedGraph):
         """
         ends = {"source": self.names[self.sources], "target": self.names[self.targets]}
         return data_frame({**ends, "weight": self.weights.copy()}, backend)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the graph to a Parquet file; `ptclust.read_graph` gives back the same.
+
+        One row an edge in canonical order, zeros included, in the columns source, target and
+        weight; kind, provenance and the names of nodes without an edge are in the metadata of the
+        file. FileError if it cannot be written, or exists and ``overwrite`` is not set.
+
+        Notes
+        -----
+        *Privacy.* The file holds the private weights in the clear, and its size depends on them: it
+        is the curator's. Only its owner may read it (mode 600, where there are such modes). A file
+        that is changed afterwards is refused by `ptclust.read_graph`: the sensitivity that it
+        carries was that of other weights.
+        """
+        from ptclust._files import held, written_at_once
+        from ptclust.graph.metadata import KEY, Metadata, edge_table
+
+        file, metadata = Path(path), {KEY: Metadata.of(self).encode()}
+        if not file.name.lower().endswith(".parquet"):
+            raise UsageError(f"{file} must be called .parquet, by which the file is read again")
+        table = data_frame(edge_table(self), "polars")
+        with held(file, overwrite), written_at_once(file, 0o600) as temporary:
+            table.write_parquet(temporary, metadata=metadata)
 
     @property
     def sensitivity(self) -> Sensitivity | None:

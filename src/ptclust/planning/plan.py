@@ -16,6 +16,7 @@ from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.privacy._numbers import exact, shown
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.provenance import Provenance
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
 
@@ -145,11 +146,12 @@ class Plan:
         privacy_unit: str | None = None,
         kind: Kind = "distance",
         merge: str | None = None,
+        provenance: Provenance | None = None,
     ) -> PrivacyStatement:
         """Return what a release made by this plan guarantees.
 
-        ``kind`` and ``merge`` are those of the graph: what its weights are, and how rows between
-        the same two nodes became one.
+        ``kind``, ``merge`` and ``provenance`` are those of the graph: what its weights are, how
+        rows between the same two nodes became one, and how it was built from records.
         """
         chosen, request = self.chosen, self.request
         caveats = list(self.warnings)
@@ -168,6 +170,7 @@ class Plan:
             privacy_unit=privacy_unit or "",
             kind=kind,
             merge=merge,
+            provenance=provenance,
             clip=request.clip,
             numerical_slack=chosen.slack,
             caveats=tuple(caveats),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal, get_args
+from uuid import uuid4
 
 from ptclust._traces import shown_half_built
 from ptclust.errors import InputError, UsageError
 from ptclust.privacy import _checks as check
-from ptclust.privacy._numbers import float_up
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 
@@ -20,43 +19,41 @@ Neighbours = Literal["add-remove", "replace"]
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What one look at the records spent, before any weight was released."""
+    """What one look at the records spent, before any weight was released.
+
+    A ledger is charged for it once, by its ``id``, whatever is made of the graph afterwards.
+    """
 
     purpose: str
     """What it released: "max_pairs", "which pairs are joined"."""
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    budget: Budget
     noise: str
     """The distribution of its noise."""
     scale: float
+    id: str = field(default_factory=lambda: str(uuid4()))
 
     def __post_init__(self) -> None:
-        budget = Budget.approximate(self.epsilon, self.delta)  # refuses what is none
-        object.__setattr__(self, "epsilon", budget.epsilon)
-        object.__setattr__(self, "delta", budget.delta)
+        check.text("purpose", self.purpose)
+        check.text("noise", self.noise)
+        check.uuid4("id", self.id)
+        object.__setattr__(self, "scale", check.not_negative("scale", self.scale))
+        if not isinstance(self.budget, Budget) or self.budget.kind == "zcdp":
+            raise InputError("a spending has a budget of epsilon, or of epsilon and delta")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain objects, ready for JSON."""
-        return {
-            "purpose": self.purpose,
-            "epsilon": float_up(self.epsilon),
-            "delta": float_up(self.delta),
-            "noise": self.noise,
-            "scale": self.scale,
-        }
+        return {**vars(self), "budget": self.budget.to_dict()}
 
     @classmethod
     def from_dict(cls, data: object) -> Spending:
         """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
-        names = ("purpose", "epsilon", "delta", "noise", "scale")
-        given = check.exactly("a spending", data, names)
-        for name in ("purpose", "noise"):
-            given[name] = check.text(name, given[name])
-        given["scale"] = check.not_negative("scale", given["scale"])
+        given = check.exactly("a spending", data, ("purpose", "budget", "noise", "scale", "id"))
+        budget = check.mapping("budget", given["budget"])
         try:
-            return cls(**given)
+            given["budget"] = Budget.from_dict(budget)
         except UsageError as error:
             raise InputError(str(error)) from None
+        return cls(**given)
 
 
 @shown_half_built
@@ -92,7 +89,7 @@ class Provenance:
         check_sensitivity(self.sensitivity)
         check.text("unit", self.unit)
         check.choice("neighbours", self.neighbours, get_args(Neighbours))
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        object.__setattr__(self, "details", _as_details(self.details))
         object.__setattr__(self, "spent", tuple(self.spent))
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,8 +116,19 @@ class Provenance:
         except UsageError as error:
             raise InputError(f"sensitivity: {error}") from None
         given["spent"] = [Spending.from_dict(each) for each in spent]
-        check.mapping("details", given["details"])
         return cls(**given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)
+
+
+def _as_details(details: object) -> Mapping[str, int | float | str]:
+    """Return public numbers and words by their names, read-only."""
+    given = dict(check.mapping("details", details))
+    for name, value in given.items():
+        where = f"details[{name!r}]"
+        if isinstance(value, str):
+            check.text(where, value)
+        else:
+            check.number(where, value)
+    return MappingProxyType(given)

@@ -37,6 +37,12 @@ def check_claim(release: Release) -> None:
             "are published"
         )
     sensitivity = Sensitivity(**statement.sensitivity)
+    built = statement.provenance
+    if built is not None and not sensitivity.covers(built.sensitivity, release.topology.n_edges):
+        raise InputError(
+            f"its sensitivity ({sensitivity}) is smaller than the one that follows from how its "
+            f"graph was built ({built.sensitivity})"
+        )
     if statement.requested_epsilon is not None:  # the calibration is "published"
         _check_published_scales(release, sensitivity, statement.requested_epsilon)
     shown = mechanism.recalibrate(published, sensitivity, statement.mechanisms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ptclust._files import held
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
@@ -204,7 +204,7 @@ class Release:
 
         file = Path(path)
         paid = "a release has been paid for with privacy budget: "
-        with _held(file, overwrite, paid), written_at_once(file) as temporary:
+        with held(file, overwrite, paid), written_at_once(file) as temporary:
             temporary.write_bytes(encode(self))
 
     @classmethod
@@ -241,14 +241,14 @@ class Release:
         from ptclust.graph.labels import write_labels
 
         file = Path(path)
-        with _held(file, overwrite):
+        with held(file, overwrite):
             write_labels(self.names, self.labels, file, escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the columns ``node`` and ``label`` as Parquet; FileError if it exists."""
         from ptclust.release.exports import write_parquet
 
-        with _held(Path(path), overwrite):
+        with held(Path(path), overwrite):
             write_parquet(self, Path(path))
 
     def to_graphml(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -259,7 +259,7 @@ class Release:
         """
         from ptclust.release.exports import write_graphml
 
-        with _held(Path(path), overwrite):
+        with held(Path(path), overwrite):
             write_graphml(self, Path(path))
 
     def __repr__(self) -> str:
@@ -272,14 +272,6 @@ class Release:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Release, **vars(self)), ()
-
-
-def _held(file: Path, overwrite: bool, why: str = "") -> AbstractContextManager[None]:
-    """Hold the name of a file that is to be written, unless it may replace another."""
-    from ptclust._files import reserved
-
-    remedy = "choose another name, or say overwrite=True if that file is not wanted any more"
-    return nullcontext() if overwrite else reserved(file, why + remedy)
 
 
 def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:

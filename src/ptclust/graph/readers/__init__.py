@@ -16,10 +16,11 @@ from ptclust.graph.readers.file import STANDARD_INPUT, File
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
 from ptclust.graph.readers.npz import read_npz
-from ptclust.graph.readers.parquet import read_parquet
+from ptclust.graph.readers.parquet import read_metadata, read_parquet
 from ptclust.graph.topology import Kind, Topology
+from ptclust.privacy.provenance import Provenance
 
-__all__ = ["FORMATS", "read_graph", "read_topology"]
+__all__ = ["FORMATS", "read_graph", "read_provenance", "read_topology"]
 
 FORMATS = ("csv", "tsv", "txt", "parquet", "graphml", "mtx", "npz")
 _TEXTS = ("csv", "tsv", "txt")
@@ -73,13 +74,15 @@ def read_graph(
     kind : {"distance", "similarity"}, optional
         What the weights are: small distances mean close, large similarities do. It may be left out
         if the column of weights has one of the names above, which say it. One that is called weight
-        does not say it, nor does a matrix.
+        does not say it, nor does a matrix. A file that `Graph.save` wrote says it itself.
 
     Returns
     -------
     Graph
         Nodes are named by their ids: by integers if every id is one, as Python writes it, by
         strings otherwise ("007" is not 7). GraphML and matrices may have nodes without an edge.
+        A graph that ptclust built from records and wrote has its ``provenance``, and with it unit
+        and sensitivity; if the file was changed since, it is refused.
 
     Notes
     -----
@@ -136,7 +139,7 @@ def read_topology(
     header: bool = True,
     merge: How = None,
 ) -> Topology:
-    """Read the public half of a graph, and no weight: there may be none, or wrong ones.
+    """Read the topology of a graph, and no weight: there may be none, or wrong ones.
 
     The parameters are those of `read_graph`, and the topology is the same. Edges between the same
     two nodes are an error unless ``merge`` makes them one. Without a header two columns will do.
@@ -151,12 +154,23 @@ def read_topology(
         "mtx": lambda: read_matrix_market(file, merging=merging, ends_only=True),
         "npz": lambda: read_npz(file, merging=merging, ends_only=True),
     }.get(form, lambda: read_csv_ends(file, dialect, asked))
-    return _graph(file, read, merge).topology
+    return _graph(file, read, merge, ends_only=True).topology
 
 
-def _graph(file: File, read: Callable[[], Edges], merge: How) -> Graph:
+def read_provenance(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+) -> Provenance | None:
+    """Return how a graph was built, if ptclust built and wrote it; no row of the file is read."""
+    if _format_of(os.fspath(path), format) != "parquet":
+        return None
+    metadata = read_metadata(File.at(path))
+    return None if metadata is None else metadata.provenance
+
+
+def _graph(file: File, read: Callable[[], Edges], merge: How, *, ends_only: bool = False) -> Graph:
     """Return the graph of the edges that ``read`` finds; damage to the file becomes a FileError."""
-    graph, problem = None, ""
+    graph, edges, problem = None, None, ""
     try:
         edges = read()
         graph = Graph._of(edges, merge, edges.kind or "distance")
@@ -165,10 +179,18 @@ def _graph(file: File, read: Callable[[], Edges], merge: How) -> Graph:
     except MemoryError:
         problem = "needs more memory than there is; read it on a larger machine, or read a part"
     # Raised out here so that it has no context, which may quote what could not be read.
-    if graph is None:
+    if graph is None or edges is None:
         raise FileError(f"{file} {problem}")
     if not graph.n_nodes:
         raise FileError(f"{file} has no edges and names no nodes")
+    if (said := edges.metadata) is not None:
+        if merge is not None:
+            raise UsageError(
+                f"{file} is a graph that ptclust wrote, merged already; leave merge= out"
+            )
+        said.verify(graph.topology, None if ends_only else graph.weights, file)
+        graph.merge, graph.provenance = said.merge, said.provenance
+        graph.topology_of_data = said.topology_of_data
     return graph
 
 

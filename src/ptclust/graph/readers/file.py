@@ -32,22 +32,25 @@ class File:
 
     name: str
     content: Path | bytes
+    place: str  # as it was given: a path, or "-"
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> File:
         """Return the file at a path, or standard input for "-"; check that it can be read."""
+        if isinstance(path, File):  # standard input can be read only once
+            return path
         path = Path(path)
         is_input = str(path) == STANDARD_INPUT
         name = "standard input" if is_input else str(path)
         file, problem = None, ""
         try:
             if is_input:
-                file = cls(name, _all_of(_standard_input(), name))
+                file = cls(name, _all_of(_standard_input(), name), STANDARD_INPUT)
             elif path.is_fifo():
                 with path.open("rb") as pipe:
-                    file = cls(name, _all_of(pipe, name))
+                    file = cls(name, _all_of(pipe, name), str(path))
             else:
-                file = cls(name, path)
+                file = cls(name, path, str(path))
             with file.open() as stream:
                 problem = "" if stream.read(1) else "is empty: it has no edges"
         except FileNotFoundError:
@@ -85,6 +88,9 @@ class File:
 
     def __str__(self) -> str:
         return self.name
+
+    def __fspath__(self) -> str:
+        return self.place
 
 
 class _Expanding(io.RawIOBase):

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
-from ptclust.errors import FileError
+from ptclust.errors import FileError, UsageError
 from ptclust.graph._bounds import check_expansion, check_width
 from ptclust.graph.graph import Edges
+from ptclust.graph.metadata import COLUMNS, KEY, Metadata
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
 from ptclust.graph.readers.file import File
 from ptclust.graph.readers.tables import check_types, edges_of_frame
@@ -33,6 +34,8 @@ def read_parquet(
 
     footer = _parsed(file, _read_footer)
     check_width(len(footer[_SCHEMA]), file)
+    if (metadata := _metadata(file, footer)) is not None:
+        asked, kind = _check_asked(asked, kind, metadata, file), metadata.kind
     schema, frame = None, None
     # polars may panic, and quote what it could not read: our errors are raised outside.
     problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -54,7 +57,34 @@ def read_parquet(
     # A long string takes its space once, and time for every row that has it.
     check_expansion(int(frame.estimated_size()), file.size, file)
     say = numbered("row", f" (counted from 0) of {file}")
-    return edges_of_frame(frame, str(file), say, loose=False)._replace(kind=kind)
+    edges = edges_of_frame(frame, str(file), say, loose=False)._replace(kind=kind)
+    if metadata is None:
+        return edges
+    names = [*edges.names, *metadata.alone] if metadata.alone else edges.names  # type: ignore[misc]
+    return edges._replace(names=names, metadata=metadata)
+
+
+def read_metadata(file: File) -> Metadata | None:
+    """Return what a Parquet file says of its graph, if ptclust wrote it; no row is read."""
+    return _metadata(file, _parsed(file, _read_footer))
+
+
+def _metadata(file: File, footer: dict[int, Any]) -> Metadata | None:
+    written = footer[_ENTRIES].get(KEY.encode())
+    return None if written is None else Metadata.decode(written, file)
+
+
+def _check_asked(asked: Columns, kind: Kind | None, said: Metadata, file: File) -> Columns:
+    """Return the columns of a graph that ptclust wrote; refuse to read anything else into it."""
+    written = Columns(*COLUMNS)
+    for role, name in asked._asdict().items():
+        if name not in (None, getattr(written, role)):
+            raise UsageError(f"{file} is a graph that ptclust wrote; leave {role}= out")
+    if kind not in (None, said.kind):
+        raise UsageError(
+            f"{file} says itself that its weights are of kind {said.kind}; leave kind= out"
+        )
+    return written
 
 
 def _raise_damaged(file: File) -> NoReturn:
@@ -76,7 +106,8 @@ def _parsed(file: File, read: Callable[[_Content], _T]) -> _T:
 
 
 # Numbers of fields in parquet.thrift (apache/parquet-format), and the values that matter here.
-_SCHEMA, _N_ROWS, _GROUPS = 2, 3, 4  # of the footer
+_SCHEMA, _N_ROWS, _GROUPS, _ENTRIES = 2, 3, 4, 5  # of the footer
+_KEY, _VALUE = 1, 2  # of an entry of its metadata
 _N_CHILDREN = 5  # of an element of the schema
 _CHUNKS, _CHUNK_META = 1, 3  # of a row group, of a column chunk
 _TYPE, _PATH, _N_VALUES, _COMPRESSED, _DATA, _DICTIONARY = 1, 3, 5, 7, 9, 11  # of its metadata
@@ -94,6 +125,10 @@ def _read_footer(content: _Content) -> dict[int, Any]:
     if start < 4:
         raise ValueError
     footer: dict[int, Any] = _Thrift(content, start).read_struct()
+    entries = {entry[_KEY]: entry.get(_VALUE, b"") for entry in footer.get(_ENTRIES, [])}
+    if not all(isinstance(value, bytes) for value in entries.values()):
+        raise ValueError
+    footer[_ENTRIES] = entries
     open_groups: list[int] = []  # how many children each of them has still to come
     for element in footer[_SCHEMA]:
         while open_groups and not open_groups[-1]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal
 from uuid import uuid4
@@ -15,12 +16,15 @@ from ptclust.errors import InputError, UsageError
 from ptclust.privacy import _checks as check
 from ptclust.privacy._numbers import float_up
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.provenance import Provenance, Spending
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import _words as words
 
 __all__ = ["ROUNDING", "SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+
+_TOTALS = ("total_epsilon", "total_delta")
 
 #: By how much sums of shares may miss the total, relatively: they are doubles.
 ROUNDING = 1e-12
@@ -98,6 +102,10 @@ class PrivacyStatement:
         merged weights.
     clip : (low, high), optional
         Public bounds that the weights were moved into.
+    provenance : Provenance, optional
+        Of weights that were built from records: how, and what that spent before this release. It
+        is part of ``total_epsilon`` and ``total_delta``, and not of ``epsilon`` and ``delta``:
+        several releases of one graph spend it once.
     privacy_unit, neighbours, protected, not_protected, composition_rule, composition, caveats
         What the guarantee is about, in words; the defaults follow from the other fields.
     post_processing : sequence of str, optional
@@ -138,6 +146,7 @@ class PrivacyStatement:
     kind: Literal["distance", "similarity"] = "distance"
     merge: Literal["min", "max", "sum", "mean"] | None = None
     clip: tuple[float, float] | None = None
+    provenance: Provenance | None = None
     privacy_unit: str = words.PRIVACY_UNIT
     neighbours: str = ""
     protected: tuple[str, ...] = words.PROTECTED
@@ -165,6 +174,8 @@ class PrivacyStatement:
         check.utc_time("created", self.created)
         _convert(self, check.text, "library", "library_version")
         _convert(self, _as_sensitivity, "sensitivity")
+        if self.provenance is not None and not isinstance(self.provenance, Provenance):
+            raise InputError(f"provenance must be a Provenance, not {self.provenance!r}")
         _convert(self, _as_mechanisms, "mechanisms")
         self._check_shares()
         _convert(self, check.texts, "protected", "not_protected", "post_processing", "caveats")
@@ -236,6 +247,20 @@ class PrivacyStatement:
         )
 
     @property
+    def total_epsilon(self) -> float:
+        """What this release and the building of its graph spend together, rounded up."""
+        return float_up(Fraction(self.epsilon) + sum(each.budget.epsilon for each in self._before))
+
+    @property
+    def total_delta(self) -> float:
+        """The delta of ``total_epsilon``, by basic composition, rounded up."""
+        return float_up(Fraction(self.delta) + sum(each.budget.delta for each in self._before))
+
+    @property
+    def _before(self) -> tuple[Spending, ...]:
+        return () if self.provenance is None else self.provenance.spent
+
+    @property
     def private(self) -> bool:
         """Whether the release is private at all: reproducible noise can be subtracted."""
         return self.randomness == "secure"
@@ -263,8 +288,9 @@ class PrivacyStatement:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and what follows from them as plain objects ready for JSON."""
         content = {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
+        totals = {name: getattr(self, name) for name in _TOTALS}
         derived = {"private": self.private, "sentence": self.sentence}
-        return content | derived | {"taken_on_trust": list(self.taken_on_trust)}
+        return content | totals | derived | {"taken_on_trust": list(self.taken_on_trust)}
 
     @classmethod
     def from_dict(cls, data: object) -> PrivacyStatement:
@@ -272,13 +298,16 @@ class PrivacyStatement:
 
         Derived words are made anew. Those of this version must be what follows from the fields.
         """
-        derived = ("private", "sentence", "taken_on_trust")
+        derived = (*_TOTALS, "private", "sentence", "taken_on_trust")
         given = check.exactly("the statement", _upgraded(data), [*_field_names(cls), *derived])
         said = {
             "sentence": check.text("sentence", given.pop("sentence")),
             "taken_on_trust": check.texts("taken_on_trust", given.pop("taken_on_trust")),
         }
         private = given.pop("private")
+        totals = {name: given.pop(name) for name in _TOTALS}
+        if given["provenance"] is not None:
+            given["provenance"] = Provenance.from_dict(given["provenance"])
         given["mechanisms"] = _read_mechanisms(given["mechanisms"])
         check.exactly("sensitivity", given["sensitivity"], ("l1", "l2", "linf"))
         statement = cls(**given)
@@ -287,8 +316,12 @@ class PrivacyStatement:
                 f"private must be {statement.private} for {statement.randomness} randomness, not "
                 f"{private!r}"
             )
-        if isinstance(data, Mapping) and data["schema_version"] != SCHEMA_VERSION:
-            del said["taken_on_trust"]  # schema 1 had none
+        schema = data["schema_version"] if isinstance(data, Mapping) else SCHEMA_VERSION
+        for name, total in totals.items():
+            if schema == SCHEMA_VERSION and total != getattr(statement, name):
+                raise InputError(f"{name} is not what follows from the other fields")
+        if schema == 1:
+            del said["taken_on_trust"]  # it had none
         for name, words_given in said.items():
             if statement.by_this_version and words_given != getattr(statement, name):
                 raise InputError(f"{name} is not what follows from the other fields")
@@ -311,10 +344,15 @@ class PrivacyStatement:
 
 
 def _upgraded(data: object) -> object:
-    """Return a statement of schema 1, from before kinds and merges were stated, as one of today."""
-    if not isinstance(data, Mapping) or data.get("schema_version") != 1:
+    """Return a statement of an earlier schema as one of today.
+
+    Schema 1 is from before kinds and merges were stated, schema 2 from before provenance was.
+    """
+    if not isinstance(data, Mapping) or data.get("schema_version") not in (1, 2):
         return data
-    added: dict[str, Any] = {"kind": "distance", "merge": None, "clip": None, "taken_on_trust": []}
+    added: dict[str, Any] = {"provenance": None, **dict.fromkeys(_TOTALS)}
+    if data["schema_version"] == 1:
+        added |= {"kind": "distance", "merge": None, "clip": None, "taken_on_trust": []}
     return {**added, **data, "schema_version": SCHEMA_VERSION}
 
 
@@ -357,7 +395,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return dict(value)
-    return value.to_dict() if isinstance(value, MechanismUse) else value
+    return value.to_dict() if isinstance(value, MechanismUse | Provenance) else value
 
 
 def _convert(instance: object, checked: Callable[[str, Any], object], *names: str) -> None:

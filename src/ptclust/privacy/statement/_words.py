@@ -78,7 +78,9 @@ def defaults(statement: PrivacyStatement) -> dict[str, str]:
         slack = "Covers rounding in the sampler of the tree; it is included in epsilon."
     return {
         "privacy_unit": PRIVACY_UNIT,
-        "neighbours": Sensitivity(**statement.sensitivity).describe() + _of_merged(statement),
+        "neighbours": Sensitivity(**statement.sensitivity).describe()
+        + _of_merged(statement)
+        + _of_tables(statement),
         "composition_rule": rule,
         "composition": composition,
         "numerical_slack_words": slack,
@@ -102,6 +104,16 @@ def _of_merged(statement: PrivacyStatement) -> str:
     return f"; a weight is that of all rows between two nodes together, {_MERGED[statement.merge]}"
 
 
+def _of_tables(statement: PrivacyStatement) -> str:
+    if statement.provenance is None:
+        return ""
+    differ = {
+        "add-remove": "that have one unit more or less",
+        "replace": "of which one has another unit in place of one (replace-one)",
+    }
+    return f"; they are built from tables of records {differ[statement.provenance.neighbours]}"
+
+
 def _weights(statement: PrivacyStatement) -> str:
     kinds = {
         "distance": "distances: small means close",
@@ -118,18 +130,19 @@ def _weights(statement: PrivacyStatement) -> str:
 
 def sentence(statement: PrivacyStatement) -> str:
     """Return the guarantee as one sentence that needs no mathematics."""
-    epsilon, delta = at_most(statement.epsilon), at_most(statement.delta)
+    epsilon, delta = at_most(statement.total_epsilon), at_most(statement.total_delta)
     bound = f"by a factor of at most e^{epsilon}"
-    if statement.epsilon <= _WEAK_EPSILON:
-        bound += f" = {at_most(math.exp(statement.epsilon), 4)}"
-    guarantee = f"{statement.variant} differential privacy of the weights, epsilon = {epsilon}"
-    if statement.variant == "approximate":
+    if statement.total_epsilon <= _WEAK_EPSILON:
+        bound += f" = {at_most(math.exp(statement.total_epsilon), 4)}"
+    variant = "approximate" if statement.total_delta else "pure"
+    guarantee = f"{variant} differential privacy of the weights, epsilon = {epsilon}"
+    if statement.total_delta:
         bound += f" and an additional probability of at most {delta}"
         guarantee += f", delta = {delta}"
     promise = (
         "whatever else somebody knows, what one privacy unit contributes to the edge weights "
-        f"changes the probability of any outcome of this release {bound} ({guarantee})"
-        f"{_remarks(statement)}."
+        f"changes the probability of any outcome of this release {bound} "
+        f"({guarantee}{_of_building(statement)}){_remarks(statement)}."
     )
     if statement.private:
         return promise[0].upper() + promise[1:]
@@ -139,6 +152,28 @@ def sentence(statement: PrivacyStatement) -> str:
     )
 
 
+def _of_building(statement: PrivacyStatement) -> str:
+    if statement.provenance is None or not statement.provenance.spent:
+        return ""
+    before = statement.total_epsilon - statement.epsilon
+    return f", of which {at_most(before)} was spent when the graph was built"
+
+
+def _before(statement: PrivacyStatement) -> list[str]:
+    """Return what was spent before the release, one line each, and the total."""
+    if statement.provenance is None or not statement.provenance.spent:
+        return []
+    lines = [
+        f"{each.purpose}: {each.budget}, {each.noise} noise of scale {each.scale:.6g}"
+        for each in statement.provenance.spent
+    ]
+    total = f"in total, this release included: epsilon = {at_most(statement.total_epsilon)}"
+    return [
+        *lines,
+        total + f", delta = {at_most(statement.total_delta)}" * bool(statement.total_delta),
+    ]
+
+
 def _remarks(statement: PrivacyStatement) -> str:
     remarks, requested = "", statement.requested_epsilon
     if requested is not None:
@@ -146,7 +181,7 @@ def _remarks(statement: PrivacyStatement) -> str:
         remarks += f"{requested:g}"
         if requested < statement.epsilon:
             remarks += ", which give only the weaker guarantee stated here"
-    if statement.epsilon > _WEAK_EPSILON:
+    if statement.total_epsilon > _WEAK_EPSILON:
         remarks += "; an epsilon this large promises next to nothing"
     return remarks
 
@@ -161,8 +196,10 @@ def page(statement: PrivacyStatement) -> str:
     slack = at_most(statement.numerical_slack, 3)
     entries: dict[str, Sequence[str]] = {
         "Guarantee": [guarantee],
+        "Spent before": _before(statement),
         "Calibration": [statement.calibration],
         "Privacy unit": [statement.privacy_unit],
+        "Built": _built(statement),
         "Weights": [_weights(statement)],
         "Sensitivity": [str(Sensitivity(**statement.sensitivity))],
         "Neighbours": [statement.neighbours],
@@ -190,6 +227,14 @@ def page(statement: PrivacyStatement) -> str:
         left = len(lines) - _MAX_LINES + 1
         lines = [*lines[: _MAX_LINES - 1], f"({left} more lines; to_dict() has everything)"]
     return "\n".join(lines) + "\n"
+
+
+def _built(statement: PrivacyStatement) -> list[str]:
+    """Return how the weights were built from records."""
+    if (built := statement.provenance) is None:
+        return []
+    details = ", ".join(f"{name} = {value}" for name, value in built.details.items())
+    return [f"from records, the unit being {built.unit}" + f" ({details})" * bool(details)]
 
 
 def _mechanism(use: MechanismUse, share: str, digits: int) -> str:
@@ -251,13 +296,16 @@ def registry_yaml(statement: PrivacyStatement) -> str:
 
 def _registry_values(statement: PrivacyStatement) -> dict[str, Any]:
     made_by = f"{statement.library} {statement.library_version}."
-    parameters, unit = {"epsilon": statement.epsilon}, statement.privacy_unit
+    parameters, unit = {"epsilon": statement.total_epsilon}, statement.privacy_unit
+    if statement.total_delta:
+        parameters |= {"delta": statement.total_delta}
     if statement.rho is not None:
-        parameters |= {"delta": statement.delta, "rho": statement.rho}
+        parameters |= {"rho": statement.rho}
     mechanisms = []
     for use in statement.mechanisms:
         reference = f" ({use.reference})" if use.reference else ""
         mechanisms.append(_mechanism(use, f"{use.share:.10g}", 10) + reference)
+    mechanisms += [f"Before the release, {line}" for line in _before(statement)]
     mechanisms += [
         f"Randomness: {_RANDOMNESS[statement.randomness]}",
         f"Rounding: {statement.numerical_slack:.6g} of epsilon. {statement.numerical_slack_words}",
@@ -281,7 +329,13 @@ def _registry_values(statement: PrivacyStatement) -> dict[str, Any]:
         "composition": f"{statement.composition_rule}. {statement.composition}",
         "post_processing": _bullets(statement.post_processing) or "None.",
         "additional_information": _bullets([made, *statement.caveats]),
-        "preprocessing_and_hyperparameter_tuning": f"Weights are {_weights(statement)}.",
+        "preprocessing_and_hyperparameter_tuning": ". ".join(
+            [
+                f"Weights are {_weights(statement)}",
+                *(f"Built {how}" for how in _built(statement)),
+                "",
+            ]
+        ).strip(),
     }
 
 

@@ -1,0 +1,185 @@
+"""``ptclust build``: three commands from a table of events to labels."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from ptclust import Release, read_graph
+
+TOWNS = [(a, b) for town in ("abcdef", "uvwxyz") for a in town for b in town if a < b]
+RIDES = pl.DataFrame(
+    [(who, a, b) for who in range(40) for a, b in TOWNS] + [(0, "a", "x"), (1, "a", "elsewhere")],
+    schema=["who", "origin", "destination"],
+    orient="row",
+)
+VISITS = pl.DataFrame(
+    [(who, place) for who in range(60) for place in ("abc", "xyz")[who % 2]],
+    schema=["person", "place"],
+    orient="row",
+)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    RIDES.write_parquet("rides.parquet")
+    RIDES.rename({"who": "Person"}).write_csv("persons.csv")
+    VISITS.write_csv("visits.csv")
+    Path("stations.csv").write_text(
+        "terminal,city\n" + "".join(f"{n},Town\n" for n in "abcdefuvwxyz")
+    )
+    Path("places.txt").write_text("\n".join("abcdefuvwxyz"))
+    Path("roads.csv").write_text("source,target\na,b\nb,c\nc,x\n")
+    return tmp_path
+
+
+FLOWS = ("build", "flows", "rides.parquet", "--nodes", "stations.csv", "-o", "graph.parquet")
+
+
+def test_three_commands_from_events_to_labels(run, here):
+    code, out, err = run(*FLOWS)
+    assert (code, out) == (0, "")
+    assert "12 nodes and 66 pairs of them (all pairs of a public list of nodes)" in err
+    assert "Protected: one record." in err
+    assert "l1 <= 1, l2 <= 1, linf <= 1" in err
+    assert "Next: ptclust plan graph.parquet --epsilon 1" in err
+    code, out, _ = run("plan", "graph.parquet", "--epsilon", "1")
+    assert code == 0
+    assert "in total over all edges (l1)" in out
+    code, _, err = run(
+        "cluster", "graph.parquet", "--epsilon", "5", "-o", "release.json", "--labels", "labels.csv"
+    )
+    assert code == 0
+    assert "built from records: what one unit (one record) can change" in err
+    labels = dict(zip(*pl.read_csv("labels.csv").get_columns(), strict=True))
+    assert {labels[node] for node in "abcdef"} == {0}
+    assert {labels[node] for node in "uvwxyz"} == {1}
+    statement = Release.load("release.json").statement
+    assert statement.privacy_unit == "one record"
+    assert statement.provenance == read_graph("graph.parquet").provenance
+
+
+def test_persons(run, here):
+    bounds = ("--max-pairs", "5", "--max-per-pair", "2", "--person", "who")
+    code, _, err = run(*FLOWS, *bounds, "--neighbours", "replace")
+    assert code == 0
+    assert "Protected: one person, at most 5 pairs with at most 2 records each." in err
+    assert "l1 <= 20, l2 <= 6.32456, linf <= 2 (neighbours: tables with one unit in place" in err
+    statement = read_graph("graph.parquet").provenance
+    assert (statement.neighbours, statement.sensitivity.l1) == ("replace", 20)
+
+
+def test_a_column_of_persons_is_not_overlooked(run, here):
+    flows = ("build", "flows", "persons.csv", "--nodes", "places.txt", "-o", "graph.parquet")
+    code, _, err = run(*flows)
+    assert code == 2
+    assert "both bounds are needed, as --max-pairs 5 and --max-per-pair 2" in err
+    assert "--unit record" in err
+    assert not Path("graph.parquet").exists()
+    assert run(*flows, "--unit", "record")[0] == 0
+    assert read_graph("graph.parquet").unit == "one record"
+    bounds = ("--max-pairs", "1", "--max-per-pair", "1", "--overwrite", "graph.parquet")
+    assert run(*flows, *bounds)[0] == 0
+    assert read_graph("graph.parquet").unit.startswith("one person")
+
+
+def test_visits(run, here):
+    visits = ("build", "visits", "visits.csv", "--items", "places.txt", "-o", "graph.parquet")
+    code, out, err = run(*visits, "--max-items", "3", "--json")
+    assert code == 0
+    assert "Protected: one person, at most 3 items." in err
+    document = json.loads(out)
+    assert (document["n_nodes"], document["n_edges"], document["kind"]) == (12, 66, "similarity")
+    assert document["provenance"]["details"]["max_items"] == 3
+    assert read_graph("graph.parquet").weights.max() == 30
+
+
+def test_a_public_list_of_pairs_needs_no_further_word(run, here):
+    code, _, err = run(
+        "build", "flows", "rides.parquet", "--edges", "roads.csv", "-o", "graph.parquet"
+    )
+    assert code == 0
+    assert "4 nodes and 3 pairs of them (a public list of pairs)" in err
+    for command in (["plan"], ["cluster", "-o", "release.json"], ["cluster", "--dry-run"]):
+        assert run(*command, "graph.parquet", "--epsilon", "1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["plan"], ["cluster", "-o", "r.json"], ["cluster", "--dry-run"]]
+)
+def test_a_smaller_sensitivity_is_refused_and_a_larger_one_is_not(command, run, here):
+    run(*FLOWS)
+    code, _, err = run(*command, "graph.parquet", "--epsilon", "1", "--l1", "0.5")
+    assert code == 2
+    assert "is smaller than the one that follows from how the graph was built" in err
+    assert not Path("r.json").exists()
+    assert run(*command, "graph.parquet", "--epsilon", "1", "--l1", "2")[0] == 0
+
+
+def test_a_changed_file_is_refused(run, here):
+    run(*FLOWS)
+    words = {"ptclust": pl.read_parquet_metadata("graph.parquet")["ptclust"]}
+    table = pl.read_parquet("graph.parquet").with_columns(pl.col("weight") * 3)
+    table.write_parquet("graph.parquet", metadata=words)
+    code, _, err = run("cluster", "graph.parquet", "--epsilon", "1", "-o", "release.json")
+    assert code == 3
+    assert "was changed after ptclust wrote it" in err
+    assert "give --kind and the sensitivity yourself" in err
+    assert not Path("release.json").exists()
+
+
+def test_standard_input_is_read_once(run, here, monkeypatch):
+    run(*FLOWS)
+
+    content = io.BytesIO(Path("graph.parquet").read_bytes())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
+    options = ("--format", "parquet", "--epsilon", "1", "-o", "release.json")
+    assert run("cluster", "-", *options)[0] == 0
+    assert Release.load("release.json").statement.privacy_unit == "one record"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("rides.parquet",), 2, "give either --nodes, a public list"),
+        (("rides.parquet", "--nodes", "stations.csv", "--edges", "roads.csv"), 2, "not both"),
+        (("rides.parquet", "--edges", "rides.parquet"), 2, "is the table of the records"),
+        (("rides.parquet", "--nodes", "rides.parquet"), 3, "its columns are: 'who', 'origin'"),
+        (("rides.parquet", "--nodes", "no.csv"), 3, "does not exist"),
+        (("no.parquet", "--nodes", "places.txt"), 3, "does not exist"),
+        (("rides.xlsx", "--nodes", "places.txt"), 3, "are read from files called .parquet"),
+        (("rides.parquet", "--nodes", "places.txt", "--node-column", "x"), 2, "no column 'x'"),
+        (("rides.parquet", "--nodes", "places.txt", "--origin", "x"), 3, "no column 'x'"),
+        (("visits.csv", "--nodes", "places.txt", "--unit", "record"), 3, "right one, --origin"),
+        (("rides.parquet", "--nodes", "places.txt", "--unit", "person"), 3, "--person"),
+        (("rides.parquet", "--nodes", "places.txt", "--max-pairs", "1"), 3, "--person"),
+        (("rides.parquet", "--nodes", "places.txt", "--overwrite", "x"), 2, "names no output"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_options(words, code, said, run, here):
+    got, out, err = run("build", "flows", *words, "-o", "graph.parquet")
+    assert said in err
+    assert (got, out) == (code, "")
+    assert not Path("graph.parquet").exists()
+
+
+def test_outputs_do_not_destroy_inputs(run, here):
+    code, _, err = run(*FLOWS[:-1], "rides.parquet")
+    assert code == 2
+    assert "are one file" in err
+    assert run(*FLOWS)[0] == 0
+    code, _, err = run(*FLOWS)
+    assert code == 3
+    assert "exists already" in err
+
+
+def test_nothing_that_is_said_depends_on_the_records(run, here):
+    first = run(*FLOWS, "--json")
+    RIDES.head(1).write_parquet("rides.parquet")
+    assert run(*FLOWS, "--json", "--overwrite", "graph.parquet") == first
