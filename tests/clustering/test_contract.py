@@ -236,7 +236,12 @@ def test_the_contract_can_be_broken(mutant):
 
 class TestRegistry:
     def test_order_of_preference(self):
-        assert [one.name for one in CLUSTERERS] == ["contraction", "levels", "dbmstclu"]
+        assert [one.name for one in CLUSTERERS] == [
+            "contraction",
+            "levels",
+            "dbmstclu",
+            "communities",
+        ]
 
     def test_another_clusterer_is_registered_and_removed(self):
         toy = Broken(lambda values: np.zeros(values.topology.n_nodes, np.int64))
@@ -250,7 +255,8 @@ class TestRegistry:
         finally:
             CLUSTERERS.unregister("broken")
         with pytest.raises(
-            UsageError, match="must be one of contraction, levels, dbmstclu, not 'broken'"
+            UsageError,
+            match="must be one of contraction, levels, dbmstclu, communities, not 'broken'",
         ):
             CLUSTERERS["broken"]
 

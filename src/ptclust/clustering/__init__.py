@@ -13,6 +13,7 @@ from ptclust.clustering.clusterer import (
     with_options,
     without_small,
 )
+from ptclust.clustering.communities import CommunitiesClusterer
 from ptclust.clustering.contraction import ContractionClusterer, contract
 from ptclust.clustering.dbcvi import WeightedTree, cluster_validity, dbcvi, dispersion, separation
 from ptclust.clustering.dbmstclu import DBMSTCluClusterer, dbmstclu
@@ -41,5 +42,10 @@ __all__ = [
     "without_small",
 ]
 
-for _clusterer in (ContractionClusterer(), LevelsClusterer(), DBMSTCluClusterer()):
+for _clusterer in (
+    ContractionClusterer(),
+    LevelsClusterer(),
+    DBMSTCluClusterer(),
+    CommunitiesClusterer(),
+):
     CLUSTERERS.register(_clusterer)  # in the order in which ``auto`` prefers them

@@ -1,0 +1,176 @@
+"""Search for the partition with the most affinity within clusters, beyond what masses make of it.
+
+The value of a partition is the sum of the affinities of all edges within clusters, less the
+product of the masses of every *pair* of nodes within, joined or not: modularity, if masses are the
+weights at the nodes (Newman 2006). Without masses only edges count. Nodes move to the cluster in
+which they gain most, then clusters do, as nodes of a smaller graph, and so on (Blondel et al.
+2008); only nodes whose neighbours have moved are looked at again (Traag et al. 2019).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust._components import Adjacency, number_by_first_appearance
+from ptclust._kernel import kernel
+
+if TYPE_CHECKING:
+    from ptclust._types import Array, Floats, Ints
+
+#: A gain below this part of all affinities is rounding.
+ROUNDING = 1e-12
+#: How often a node is looked at, at most, on average over all nodes.
+LOOKS = 60
+#: Turns from nodes to clusters of clusters; each starts where the last ended.
+TURNS = 3
+
+
+@kernel
+def move(
+    indptr: Ints, indices: Array, data: Floats, mass: Floats, labels: Ints, order: Array
+) -> int:
+    """Move nodes to the cluster in which they gain most until none gains; return how many moved.
+
+    ``labels``, below the number of nodes, are changed in place. Nodes are looked at in ``order``
+    at first, and then as their neighbours move.
+    """
+    n_nodes = len(labels)
+    heavy, size = np.zeros(n_nodes), np.zeros(n_nodes, np.int64)
+    total = 0.0
+    for node in range(n_nodes):
+        heavy[labels[node]] += mass[node]
+        size[labels[node]] += 1
+        for place in range(indptr[node], indptr[node + 1]):
+            total += abs(data[place])
+    empty, n_empty = np.empty(n_nodes, np.int64), 0
+    for label in range(n_nodes):
+        if size[label] == 0:
+            empty[n_empty] = label
+            n_empty += 1
+    least = ROUNDING * total
+    sums, gathered = np.zeros(n_nodes), np.empty(n_nodes, np.int64)
+    is_gathered, is_due = np.zeros(n_nodes, np.bool_), np.ones(n_nodes, np.bool_)
+    queue, first, waiting = order.copy(), 0, n_nodes
+    n_moved, n_looks = 0, 0
+    while waiting > 0 and n_looks < LOOKS * n_nodes:
+        node = queue[first]
+        first = first + 1 if first + 1 < n_nodes else 0
+        waiting -= 1
+        n_looks += 1
+        is_due[node] = False
+        # Gather the clusters at the node, its own first, and the affinities to each.
+        own = labels[node]
+        gathered[0], is_gathered[own], n_gathered = own, True, 1
+        for place in range(indptr[node], indptr[node + 1]):
+            label = labels[indices[place]]
+            if not is_gathered[label]:
+                gathered[n_gathered], is_gathered[label] = label, True
+                n_gathered += 1
+            sums[label] += data[place]
+        # Choose the best: it has to gain. A cluster of its own gains nothing and costs nothing.
+        best_label = own
+        best = sums[own] - mass[node] * (heavy[own] - mass[node]) + least
+        for i in range(1, n_gathered):
+            value = sums[gathered[i]] - mass[node] * heavy[gathered[i]]
+            if value > best:
+                best, best_label = value, gathered[i]
+        if best < 0.0 and size[own] > 1:
+            n_empty -= 1
+            best_label = empty[n_empty]
+        for i in range(n_gathered):
+            sums[gathered[i]], is_gathered[gathered[i]] = 0.0, False
+        if best_label == own:
+            continue
+        # Move, and look at the neighbours that are not with it again.
+        heavy[own] -= mass[node]
+        size[own] -= 1
+        if size[own] == 0:
+            heavy[own], empty[n_empty] = 0.0, own
+            n_empty += 1
+        heavy[best_label] += mass[node]
+        size[best_label] += 1
+        labels[node] = best_label
+        n_moved += 1
+        for place in range(indptr[node], indptr[node + 1]):
+            other = indices[place]
+            if not is_due[other] and labels[other] != best_label:
+                is_due[other] = True
+                last = first + waiting
+                queue[last - n_nodes if last >= n_nodes else last] = other
+                waiting += 1
+    return n_moved
+
+
+@kernel
+def aggregate(
+    indptr: Ints, indices: Array, data: Floats, mass: Floats, labels: Ints, n_clusters: int
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return the graph whose nodes are the clusters 0, 1, ..., without what lies within them."""
+    n_nodes = len(labels)
+    starts, members = np.zeros(n_clusters + 1, np.int64), np.empty(n_nodes, np.int64)
+    heavy = np.zeros(n_clusters)
+    for node in range(n_nodes):
+        starts[labels[node] + 1] += 1
+        heavy[labels[node]] += mass[node]
+    for label in range(n_clusters):
+        starts[label + 1] += starts[label]
+    place_of = starts[:-1].copy()
+    for node in range(n_nodes):
+        members[place_of[labels[node]]] = node
+        place_of[labels[node]] += 1
+    sums, seen = np.zeros(n_clusters), np.full(n_clusters, -1, np.int64)
+    new_indptr = np.zeros(n_clusters + 1, np.int64)
+    new_indices, new_data = np.empty(len(indices), np.int64), np.empty(len(indices))
+    count = 0
+    for label in range(n_clusters):
+        begin = count
+        for i in range(starts[label], starts[label + 1]):
+            node = members[i]
+            for place in range(indptr[node], indptr[node + 1]):
+                other = labels[indices[place]]
+                if other == label:
+                    continue
+                if seen[other] != label:
+                    seen[other], sums[other] = label, 0.0
+                    new_indices[count] = other
+                    count += 1
+                sums[other] += data[place]
+        for i in range(begin, count):
+            new_data[i] = sums[new_indices[i]]
+        new_indptr[label + 1] = count
+    return new_indptr, new_indices[:count].copy(), new_data[:count].copy(), heavy
+
+
+@kernel
+def search(
+    indptr: Ints, indices: Array, data: Floats, mass: Floats, order: Array, labels: Ints
+) -> Ints:
+    """Return a partition that no move of a node or a cluster improves, numbered."""
+    labels = labels.copy()
+    for _ in range(TURNS):
+        n_moved = move(indptr, indices, data, mass, labels, order)
+        n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
+        on = aggregate(indptr, indices, data, mass, labels, n_clusters)
+        while True:
+            upper = np.arange(n_clusters)
+            n_upper = move(on[0], on[1], on[2], on[3], upper, np.arange(n_clusters))
+            if n_upper == 0:
+                break
+            n_moved += n_upper
+            n_clusters = number_by_first_appearance(upper, np.full(len(upper), -1, np.int64))
+            for node in range(len(labels)):
+                labels[node] = upper[labels[node]]
+            on = aggregate(on[0], on[1], on[2], on[3], upper, n_clusters)
+        if n_moved == 0:
+            break
+    return labels
+
+
+def search_communities(
+    near: Adjacency, affinity: Floats, mass: Floats, order: Array, start: Ints | None = None
+) -> Ints:
+    """Search from single nodes, or from a partition."""
+    labels = np.arange(len(mass)) if start is None else start
+    return search(near.indptr, near.neighbours, affinity[near.edges], mass, order, labels)

@@ -1,0 +1,125 @@
+"""Released weights as similarities on a compressed scale, and what the nodes alone make of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ptclust.clustering.levels import NoisyWeights
+
+if TYPE_CHECKING:
+    from ptclust._types import Floats, Ints
+    from ptclust.privacy.noise import Noise
+    from ptclust.published import Published
+
+# Shares of the smallest weights by which the background is sought, and how many.
+_LEAST, _MOST, _SHARES = 3.0, 0.9, 40
+# Standard errors by which a share of weights may be off.
+_SURE = 2.0
+# Rounds of fitting sizes to nodes, and how far each goes; the rest is far below the noise.
+_ROUNDS, _STEP = 25, 0.6
+# A node has at least this part of the mean weight: noise makes some weights negative.
+_SMALLEST = 0.02
+
+
+class Edges(NamedTuple):
+    """The edges of a graph and their released weights, as similarities above the background."""
+
+    sources: Ints
+    targets: Ints
+    n_nodes: int
+    similarity: Floats
+    unit: float
+    """The mean similarity, or the deviation of the noise if that is larger."""
+
+    @classmethod
+    def of(cls, published: Published) -> Edges:
+        """Return the edges without those that join a node to itself, which say nothing."""
+        graph = published.topology
+        joining = np.flatnonzero(graph.sources != graph.targets)
+        a, b = (ends[joining].astype(np.int64) for ends in (graph.sources, graph.targets))
+        noisy = NoisyWeights.of(published.distances[joining], published.noise)
+        similarity = -noisy.values
+        similarity -= background(similarity, noisy.deviation, published.noise)
+        unit = max(float(similarity.mean()), noisy.deviation) if len(a) else 0.0
+        return cls(a, b, graph.n_nodes, similarity, unit)
+
+    def compressed(self, times: float) -> Floats:
+        """Return similarities that grow by their logarithm beyond so many units."""
+        if not self.unit > 0:
+            return np.zeros(len(self.similarity))
+        return np.arcsinh(self.similarity / (times * self.unit))
+
+    def at_nodes(self, values: Floats) -> Floats:
+        """Return the sum of the values of the edges at every node."""
+        at_sources = np.bincount(self.sources, values, self.n_nodes)
+        at_targets = np.bincount(self.targets, values, self.n_nodes)
+        sums: Floats = (at_sources + at_targets).astype(np.float64, copy=False)
+        return sums
+
+    def at(self, edges: Ints) -> Edges:
+        """Return some of the edges."""
+        a, b = self.sources[edges], self.targets[edges]
+        return self._replace(sources=a, targets=b, similarity=self.similarity[edges])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nearly all pairs are joined, so that the topology says nothing."""
+        return 10 * len(self.sources) > 9 * (self.n_nodes * (self.n_nodes - 1) // 2)
+
+
+def background(values: Floats, deviation: float, noise: Noise) -> float:
+    """Return the largest level that no true value need be below.
+
+    If all true values are at least b, then at most a share q of the noisy ones is below b plus the
+    q-quantile of the noise, for every q.
+
+    >>> noise = Noise("gaussian", scale=1.0, granularity=-40, n_values=10_000)
+    >>> random = np.random.default_rng(0)
+    >>> values = np.repeat([5.0, 100.0], 5000) + random.normal(0, 1, 10_000)
+    >>> round(background(values, 1.0, noise))
+    5
+    """
+    if not len(values):
+        return 0.0
+    shares = np.geomspace(min(_LEAST / len(values), _MOST), _MOST, _SHARES)
+    error = _SURE * np.sqrt(shares * (1 - shares) / len(values))
+    below = standard_quantiles(noise, np.maximum(shares - error, shares / 4))
+    ranks = np.minimum((shares * len(values)).astype(np.int64), len(values) - 1)
+    return float(np.min(np.sort(values)[ranks] - deviation * below))
+
+
+def standard_quantiles(noise: Noise, shares: Floats) -> Floats:
+    """Return quantiles of the noise in units of its standard deviation."""
+    from scipy.special import ndtri
+
+    quantiles: Floats
+    if noise.distribution == "laplace":
+        tail = np.log(2 * np.minimum(shares, 1 - shares)) / np.sqrt(2)
+        quantiles = np.where(shares < 0.5, tail, -tail)
+    else:
+        quantiles = ndtri(shares)
+    return quantiles
+
+
+def expected_by_size(edges: Edges, weights: Floats) -> Floats:
+    """Return what is expected of every compressed weight if nodes differ in size alone.
+
+    Every node has a size, such that arcsinh(size u * size v) agrees with the weights in the mean
+    over the edges at every node. Sizes of nodes with few edges are drawn towards the common one, by
+    as many edges of mean weight as empirical Bayes asks for.
+    """
+    a, b = edges.sources, edges.targets
+    degree, total = edges.at_nodes(np.ones(len(a))), edges.at_nodes(weights)
+    mean, variance = max(float(weights.mean()), 1e-9), float(weights.var()) + 1e-12
+    spread = degree @ (total / np.maximum(degree, 1) - mean) ** 2 - variance * np.sum(degree > 0)
+    prior = variance / max(spread / degree.sum(), 1e-6 * variance)
+    wanted = np.maximum(total + prior * mean, _SMALLEST * (degree + prior) * mean)
+    common = np.sqrt(np.sinh(mean))
+    size = np.full(edges.n_nodes, common)
+    for _ in range(_ROUNDS):
+        fitted = edges.at_nodes(np.arcsinh(size[a] * size[b])) + prior * np.arcsinh(size * common)
+        size = np.clip(size * (wanted / fitted) ** _STEP, 1e-6, 1e6)
+    expected: Floats = np.arcsinh(size[a] * size[b])
+    return expected
