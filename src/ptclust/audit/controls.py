@@ -8,13 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from ptclust._types import Floats
 from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
 from ptclust.audit.statistical import Outcomes
+from ptclust.audit.tables import MAX_PAIRS, MAX_PER_PAIR, NODES, build_flows
+from ptclust.building import graph_from_flows
+from ptclust.graph import Graph
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest
-from ptclust.privacy import Noise, RandomStream
+from ptclust.privacy import Noise, Provenance, RandomStream, Sensitivity
 
 TOO_LITTLE = 0.05  # the share of the noise that is left out where too little is added
 
@@ -79,3 +83,29 @@ class UnsafeReusedStream:
         scales = self.noise.scale, self.second.scale
         without = (scales[1] * noisy[0] - scales[0] * noisy[1]) / (scales[1] - scales[0])
         return {"first value": noisy[0], "second value": noisy[1], "both, noise cancelled": without}
+
+
+def unsafe_unbounded(table: pl.DataFrame) -> Graph:
+    """Build a graph of all records, with the sensitivity of bounded persons."""
+    graph = graph_from_flows(table, nodes=NODES)
+    graph.provenance = build_flows(table).provenance
+    return graph
+
+
+def unsafe_first_records(table: pl.DataFrame) -> Graph:
+    """Build a graph of the first records of every person in the order of the table.
+
+    For a table alone it is a bound. But what is first depends on who else is in the table, where
+    its order does.
+    """
+    most = MAX_PAIRS * MAX_PER_PAIR
+    first = table.group_by("person", maintain_order=True).head(most)
+    graph = graph_from_flows(first, nodes=NODES)
+    claimed = Sensitivity(l1=most, l2=most, linf=most)
+    graph.provenance = Provenance(sensitivity=claimed, unit="one person")
+    return graph
+
+
+def unsafe_pairs_that_occur(table: pl.DataFrame) -> Graph:
+    """Build a graph whose persons are bounded, on the pairs that somebody went."""
+    return build_flows(table, edges=table.select("origin", "destination").unique())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ptclust._statistics import clopper_pearson
 from ptclust._types import Bools, Floats, Ints
 
+Private = TypeVar("Private", contravariant=True)  # weights, or a table of records
 Values = NDArray[np.generic]
 # What was seen in every draw, by feature: floats have an order, whole numbers are names.
 Outcomes = dict[str, Values]
@@ -41,10 +42,10 @@ class Bound(NamedTuple):
     witness: str
 
 
-class Drawable(Protocol):
-    """Something that publishes outcomes about private weights, and can be drawn many times."""
+class Drawable(Protocol[Private]):
+    """Something that publishes outcomes about private data, and can be drawn many times."""
 
-    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
+    def draw(self, private: Private, /, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` independent releases."""
 
 

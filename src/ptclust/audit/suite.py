@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ptclust._statistics import seed_of
+from ptclust._types import Floats
 from ptclust.audit import controls as unsafe
 from ptclust.audit.mechanisms import (
     NoiseAlone,
@@ -20,7 +21,15 @@ from ptclust.audit.mechanisms import (
 )
 from ptclust.audit.report import AuditReport, Finding, Verdict
 from ptclust.audit.search import worst_divergence, worst_loss
-from ptclust.audit.statistical import DivergenceTester, Drawable, EventTester, Tester
+from ptclust.audit.statistical import DivergenceTester, Drawable, EventTester, Private, Tester
+from ptclust.audit.tables import (
+    Build,
+    BuiltRelease,
+    Tables,
+    build_flows,
+    build_records,
+    build_visits,
+)
 from ptclust.mechanisms import MECHANISMS, Mechanism
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
@@ -34,6 +43,7 @@ ERROR = 1e-4  # probability that any statistical bound of a run is wrong
 EXACT = "Trees, exactly"
 DRAWN = "Tree and weights, from draws"
 WHOLE = "Whole releases, from draws with secure randomness"
+BUILT = "From records to labels, from draws with secure randomness"
 NOISE = "Noise alone, from draws"
 CONTROLS = "Controls: each has to be refuted"
 
@@ -131,6 +141,7 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
         asked = {"epsilon": _EPSILON, "delta": delta, "mechanism": mechanism.name}
         yield _release(section, title, kind, draws, seed, relation, asked)
     yield from _noise_and_controls(effort, seed)
+    yield from _built(effort, seed)
 
 
 def _exact(
@@ -162,6 +173,32 @@ def _exact(
     return Audit(f"{title} on {name}, {sensitivity!s}", 0, run)
 
 
+def _built(effort: Effort, seed: int) -> Iterator[Audit]:
+    """Audit what is built of neighbouring tables and then published; controls last."""
+    flows, of_persons = Tables.of_flows(), "flows of persons"
+    claims: list[tuple[str, Build, Tables, float]] = [
+        ("flows of single records", build_records, Tables.of_records(), 0.0),
+        (of_persons, build_flows, flows, 0.0),
+        (of_persons, build_flows, flows, _DELTA),
+        ("visits", build_visits, Tables.of_visits(), 0.0),
+    ]
+    controls: list[tuple[str, Build]] = [
+        ("without a bound", unsafe.unsafe_unbounded),
+        ("the first records of a person", unsafe.unsafe_first_records),
+        ("on the pairs that occur", unsafe.unsafe_pairs_that_occur),
+    ]
+    settings = [(BUILT, *claim, _EPSILON, effort.whole_draws // 2) for claim in claims]
+    settings += [
+        (CONTROLS, f"{of_persons}, {title}", build, flows, 0.0, 1.0, min(effort.whole_draws, 200))
+        for title, build in controls
+    ]
+    for section, title, build, tables, delta, epsilon, draws in settings:
+        drawn = BuiltRelease(build, tables, epsilon, delta)
+        claim: Tested = ("epsilon", epsilon, delta), EventTester(delta)
+        sides = tables.table, tables.neighbour
+        yield _drawn(section, title, drawn, sides, [claim], draws, seed, tables.words)
+
+
 def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     unit = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
     pair = Pair(np.array([0.0]), np.array([1.0]))
@@ -172,8 +209,9 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     rho: Tested = ("rho", 1.0, 0.0), DivergenceTester()
     few = min(effort.noise_draws, 30_000)
 
-    def one(section: str, title: str, drawn: Drawable, claim: Tested, draws: int) -> Audit:
-        return _drawn(section, title, drawn, pair, [claim], draws, seed, "one value, change 1")
+    def one(section: str, title: str, drawn: Drawable[Floats], claim: Tested, draws: int) -> Audit:
+        sides = pair.weights, pair.neighbour
+        return _drawn(section, title, drawn, sides, [claim], draws, seed, "one value, change 1")
 
     def alone(section: str, kind: type[NoiseAlone], secure: bool, what: str) -> Iterator[Audit]:
         draws = effort.noise_draws if secure else _SEEDED_DRAWS
@@ -223,15 +261,15 @@ def _release(
     if delta:
         rho = float(planned.budget.to_zcdp().amount)
         claims.append((("rho", rho, 0.0), DivergenceTester()))
-    drawn = kind(graph, planned, pair)
-    return _drawn(section, title, drawn, pair, claims, draws, seed, str(sensitivity))
+    drawn, sides = kind(graph, planned, pair), (pair.weights, pair.neighbour)
+    return _drawn(section, title, drawn, sides, claims, draws, seed, str(sensitivity))
 
 
 def _drawn(
     section: str,
     title: str,
-    drawn: Drawable,
-    pair: Pair,
+    drawn: Drawable[Private],
+    sides: tuple[Private, Private],
     claims: list[Tested],
     draws: int,
     seed: int,
@@ -242,8 +280,8 @@ def _drawn(
     def run(error: float) -> list[Finding]:
         # Seeds are apart, since what is drawn may count on from its own.
         first, second = (
-            drawn.draw(weights, draws, seed_of(seed, section, title, words, side))
-            for side, weights in enumerate((pair.weights, pair.neighbour))
+            drawn.draw(private, draws, seed_of(seed, section, title, words, side))
+            for side, private in enumerate(sides)
         )
         where = section, title, f"2 x {draws:,} draws", words
         return [
