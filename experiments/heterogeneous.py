@@ -42,8 +42,8 @@ class KnownGraph:
     """A graph, what is known of its clusters, and what one record can do to its weights."""
 
     graph: Graph
-    truth: Ints | None
-    """The cluster of every node; None if nobody knows."""
+    truth: Ints
+    """The cluster of every node."""
     sensitivity: Sensitivity
 
 
@@ -260,9 +260,9 @@ def degree_corrected_blocks(
     n_nodes: int = 300,
     n_clusters: int = 8,
     *,
-    ratio: float = 6.0,
+    ratio: float = 4.0,
     tail: float = 1.2,
-    mean_weight: float = 10.0,
+    mean_weight: float = 5.0,
     seed: int = 0,
 ) -> KnownGraph:
     """Return counts between all pairs of a degree-corrected block model.

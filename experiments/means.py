@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.controls import CONTROLS
-from experiments.utility import CONTROLLED, equal_name
+from experiments.settings import CONTROLLED
+from experiments.utility import equal_name
 from ptclust._statistics import margin_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Mean:
     nmi: float
     nmi_margin: float | None
     n_clusters: float
+    cpu: float | None = None
+    """Of clustering, where it was measured."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Means:
             key = tuple(record[name] for name in ("setting", "family", "method", "epsilon"))
             groups.setdefault(key, []).append(record)
         self._means = {key: _mean(key, group) for key, group in groups.items()}
+        self._there = {key[:2] for key in groups}
         self._epsilons: dict[tuple[str, str, str], list[float]] = {}
         for setting, family, method, epsilon in groups:
             if epsilon is not None:
@@ -68,7 +71,7 @@ class Means:
 
     def has(self, setting: str, family: str) -> bool:
         """Whether anything was measured there."""
-        return (setting, family, CONTROLS[0].name, None) in self._means
+        return (setting, family) in self._there
 
     def get(self, setting: str, family: str, method: str, epsilon: float | None) -> Mean | None:
         """Return the mean of one method, or None; controls have the epsilon None."""
@@ -131,4 +134,5 @@ def _mean(key: tuple[Any, ...], group: Sequence[dict[str, Any]]) -> Mean:
         nmi=float(np.mean(nmi)),
         nmi_margin=margin_of(nmi),
         n_clusters=float(np.mean([record["n_clusters"] for record in group])),
+        cpu=float(np.mean([record["cpu"] for record in group])) if "cpu" in group[0] else None,
     )

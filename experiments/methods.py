@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,17 @@ from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Plan, plan
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from experiments.settings import Setting
     from ptclust.graph import Graph
     from ptclust.planning.plan import CalibrationRule
     from ptclust.release import Release
 
-__all__ = ["METHODS", "PAPER_METHODS", "Method", "Plans", "release_of"]
+__all__ = ["METHODS", "PAPER_METHODS", "WHOLE", "Method", "Plans", "release_of"]
 
-_WHOLE = "whole"
+WHOLE = "whole"
 _OF_TREES = tuple(each.name for each in MECHANISMS if each.publishes == "tree")
 """They are calibrated to the number of nodes, whatever that of edges."""
 
@@ -34,6 +38,8 @@ class Method:
     """Whether it is run with delta = 0, whatever delta the setting allows."""
     calibration: CalibrationRule = "sound"
     clusterer: str = "dbmstclu"
+    search: Callable[[Release, NDArray[np.int64]], NDArray[np.int64]] | None = None
+    """In place of a clusterer: what others do with a release; of the truth, who says so uses K."""
 
 
 PAPER_METHODS = (
@@ -42,9 +48,9 @@ PAPER_METHODS = (
 )
 METHODS = (
     Method("auto", "ptclust's defaults", "auto", pure=False, clusterer="auto"),
-    Method("contraction", "whole graph + contraction", _WHOLE, pure=False, clusterer="contraction"),
+    Method("contraction", "whole graph + contraction", WHOLE, pure=False, clusterer="contraction"),
     Method("levels", "Kruskal zCDP + levels", "kruskal", pure=False, clusterer="levels"),
-    Method("perturbation", "whole graph + DBMSTClu", _WHOLE, pure=False),
+    Method("perturbation", "whole graph + DBMSTClu", WHOLE, pure=False),
     Method("kruskal", "Kruskal zCDP + DBMSTClu", "kruskal", pure=False),
     Method("pamst", "PAMST zCDP + DBMSTClu", "pamst", pure=False),
     *reversed(PAPER_METHODS),
@@ -70,7 +76,7 @@ class Plans:
     def _made(self, graph: Graph, method: Method, epsilon: float) -> Plan:
         delta = 0 if method.pure else self._setting.delta
         mechanisms = [method.mechanism]
-        if method.mechanism == _WHOLE:
+        if method.mechanism == WHOLE:
             mechanisms = [
                 each.name
                 for each in MECHANISMS

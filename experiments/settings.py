@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from experiments import heterogeneous
+from experiments.controls import CONTROLS, Control
+from experiments.heterogeneous import KnownGraph
 from experiments.methods import METHODS, PAPER_METHODS, Method
-from experiments.real import REAL
+from experiments.real import BIKE, CONTACTS, COUNTS, ONE_COUNT, TABLES, TRIPS, Real, real_graph
+from experiments.rivals import HETEROGENEOUS_CONTROLS, HETEROGENEOUS_METHODS
 from ptclust.datasets import Family, PlantedGraph, planted_graph
 from ptclust.errors import UsageError
 from ptclust.privacy import Sensitivity
@@ -14,9 +20,26 @@ from ptclust.privacy import Sensitivity
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["BENCHMARK", "SETTINGS", "SHAPES", "Effort", "Setting", "Shape", "drawn"]
+__all__ = [
+    "BENCHMARK",
+    "CONTROLLED",
+    "EQUAL_AT",
+    "HETEROGENEOUS",
+    "MIXING",
+    "NULLS",
+    "SECTIONS",
+    "SETTINGS",
+    "SHAPES",
+    "Effort",
+    "Setting",
+    "Shape",
+    "drawn",
+]
 
 DELTA = 1e-6
+CONTROLLED = ("auto", "contraction", "levels")
+"""Methods that are also run where all weights are equal, at these epsilons:"""
+EQUAL_AT = (0.5, 1.0, 2.0, 10.0)
 
 
 class Shape(NamedTuple):
@@ -59,13 +82,20 @@ class Setting:
     """Of every node within its cluster; by default the family's own number."""
     crossing: int = 4
     """Edges across clusters, for every node; with decoys, as many as these have instead."""
-    real: bool = False
-    """Whether ``shapes`` are names of real graphs."""
+    make: Callable[[str, int], KnownGraph] | None = None
+    """Makes a graph of a shape from a seed, if it is not planted."""
+    controls: tuple[Control, ...] = CONTROLS
+    controlled: tuple[str, ...] = CONTROLLED
 
     @property
-    def size(self) -> int | Literal["real"]:
+    def planted(self) -> bool:
+        """Whether its graphs are planted ones."""
+        return self.make is None
+
+    @property
+    def size(self) -> int | str:
         """What the effort depends on."""
-        return "real" if self.real else self.n_nodes
+        return self.n_nodes if self.planted else self.name
 
 
 def drawn(setting: Setting, shape: str, seed: int) -> PlantedGraph:
@@ -125,19 +155,6 @@ def _planted(name: str, title: str, n_nodes: int, **choices: object) -> Setting:
     return replace(blank, **choices)  # type: ignore[arg-type]
 
 
-_REAL = tuple(
-    Setting(
-        f"real-{name}",
-        f"{real.title}, {real.neighbours}",
-        0,
-        real.sensitivity,
-        DELTA,
-        METHODS,
-        shapes=(name,),
-        real=True,
-    )
-    for name, real in REAL.items()
-)
 BENCHMARK = (
     _planted("linf-1000", "n = 1,000, linf = 0.0005", 1000),
     _planted("linf-100", "n = 100, linf = 0.001", 100, shapes=_SMALL),
@@ -149,7 +166,6 @@ BENCHMARK = (
         complete=True,
         shapes=_SMALL,
     ),
-    *_REAL,
     _planted("linf-10000", "n = 10,000, linf = 0.0005", 10_000),
     _planted(
         "sparse-1000",
@@ -169,8 +185,120 @@ BENCHMARK = (
     ),
     _planted("l1-1000", "n = 1,000, l1 = 0.1", 1000, sensitivity=Sensitivity(l1=0.1)),
 )
-"""Of the utility benchmark; delta = 1e-6 everywhere. Those of the quick mode come first."""
-_QUICK = ("linf-1000", "linf-100", "l1-100", *(setting.name for setting in _REAL))
+"""Planted graphs; delta = 1e-6 everywhere. Those of the quick mode come first."""
+
+MIXING = {f"{t:g}, {w:g}": (t, w) for t in (0.2, 0.4, 0.5, 0.6, 0.8) for w in (0.1, 0.2, 0.3, 0.4)}
+"""Mixing parameters of weighted LFR graphs: by edges, by weight."""
+NULLS: dict[str, tuple[heterogeneous.NullTopology, int]] = {
+    "complete": ("complete", 80),
+    "random": ("random", 400),
+    "preferential": ("preferential", 400),
+}
+"""Graphs without clusters: topologies and numbers of nodes."""
+
+
+def _lfr(n_nodes: int, shape: str, seed: int) -> KnownGraph:
+    mu_t, mu_w = MIXING[shape]
+    return heterogeneous.weighted_lfr(n_nodes, mu_t=mu_t, mu_w=mu_w, seed=seed)
+
+
+def _null(shape: str, seed: int) -> KnownGraph:
+    topology, n_nodes = NULLS[shape]
+    return heterogeneous.null_graph(topology, n_nodes, seed=seed)
+
+
+def _heterogeneous(
+    name: str,
+    title: str,
+    make: Callable[[str, int], KnownGraph],
+    shapes: Collection[str],
+    **choices: object,
+) -> Setting:
+    setting = Setting(
+        name,
+        title,
+        0,
+        ONE_COUNT,
+        DELTA,
+        HETEROGENEOUS_METHODS,
+        shapes=tuple(shapes),
+        make=make,
+        controls=HETEROGENEOUS_CONTROLS,
+        controlled=("auto",),
+    )
+    return replace(setting, **choices)  # type: ignore[arg-type]
+
+
+def _real(name: str, title: str, graphs: dict[str, Real]) -> Setting:
+    sensitivity = next(iter(graphs.values())).sensitivity
+    return _heterogeneous(
+        name, title, lambda shape, _: real_graph(shape), graphs, sensitivity=sensitivity
+    )
+
+
+_LARGE: dict[str, object] = {
+    "methods": tuple(m for m in HETEROGENEOUS_METHODS if m.name in ("auto", "leiden-release")),
+    "controls": tuple(c for c in HETEROGENEOUS_CONTROLS if c.name in ("leiden", "leiden-best")),
+    "controlled": (),
+}
+HETEROGENEOUS = (
+    _real("bike", "bike rides, l1 = 1 (one ride)", BIKE),
+    _heterogeneous("lfr-1000", "weighted LFR, n = 1,000, l1 = 1", partial(_lfr, 1000), MIXING),
+    _heterogeneous(
+        "co-visits",
+        "co-visits of 50,000 people at 500 places in 10 regions, l1 = 45 (one person)",
+        lambda _, seed: heterogeneous.co_visits(seed=seed),
+        ("co-visits",),
+        sensitivity=Sensitivity(l1=45, l2=45**0.5, linf=1),
+    ),
+    _real("counts", "small social networks, l1 = 1", COUNTS),
+    _real("contacts", "contacts of 20 seconds, l1 = 1 (one contact), all pairs", CONTACTS),
+    _real("tables", "tables, linf = 0.0005", TABLES),
+    _real("trips", "person trips, l1 = 1 (one trip), all pairs", TRIPS),
+    _heterogeneous(
+        "blocks",
+        "degree-corrected blocks, 300 nodes, 8 clusters, all pairs, l1 = 1",
+        lambda _, seed: heterogeneous.degree_corrected_blocks(seed=seed),
+        ("degree-corrected",),
+    ),
+    _heterogeneous(
+        "roads",
+        "roads and traffic, 600 crossings, 8 cities, l1 = 1",
+        lambda _, seed: heterogeneous.roads(seed=seed),
+        ("roads",),
+    ),
+    _heterogeneous(
+        "null",
+        "no clusters, l1 = 1",
+        _null,
+        NULLS,
+        methods=HETEROGENEOUS_METHODS[:1],
+        controls=(),
+        controlled=(),
+    ),
+    _heterogeneous(
+        "lfr-10000",
+        "weighted LFR, n = 10,000, l1 = 1",
+        partial(_lfr, 10_000),
+        ("0.5, 0.2", "0.6, 0.4"),
+        **_LARGE,
+    ),
+    _heterogeneous(
+        "lfr-100000",
+        "weighted LFR, n = 100,000, l1 = 1",
+        partial(_lfr, 100_000),
+        ("0.5, 0.2",),
+        **{**_LARGE, "controls": ()},
+    ),
+)
+"""Graphs that nobody planted with two levels of weights, real ones among them; delta = 1e-6."""
+SECTIONS = {"planted": BENCHMARK, "heterogeneous": HETEROGENEOUS}
+_QUICK = ("linf-1000", "linf-100", "l1-100")
+_QUICK_SHAPES = {
+    "bike": ("bike", "bike-500"),
+    "lfr-1000": ("0.2, 0.2", "0.5, 0.2", "0.6, 0.4"),
+}
+_LEFT_OUT_IF_QUICK = ("lfr-10000", "lfr-100000", "trips")
 
 
 @dataclass(frozen=True)
@@ -178,28 +306,59 @@ class Effort:
     """How long to work on what."""
 
     epsilons: dict[int | str, tuple[float, ...]]
-    """Grid of epsilon for a number of nodes, or for real graphs."""
+    """Grid of epsilon for a number of nodes, or for a setting that is not planted."""
     repetitions: dict[int | str, int]
-    settings: tuple[Setting, ...] = BENCHMARK
+    settings: tuple[Setting, ...] = (*BENCHMARK, *HETEROGENEOUS)
 
     @classmethod
     def quick(cls) -> Effort:
-        """Return a minute or two of work."""
+        """Return some minutes of work."""
         grid = (0.5, 1.0, 2.0, 10.0, 50.0)
-        return cls(
-            dict.fromkeys((100, 1000, "real"), grid),
-            {100: 4, 1000: 3, "real": 3},
-            tuple(setting for setting in BENCHMARK if setting.name in _QUICK),
+        shorter = tuple(
+            replace(setting, shapes=_QUICK_SHAPES.get(setting.name, setting.shapes))
+            for setting in HETEROGENEOUS
+            if setting.name not in _LEFT_OUT_IF_QUICK
         )
+        names = [setting.name for setting in shorter]
+        return cls(
+            {**dict.fromkeys((100, 1000), grid), **dict.fromkeys(names, (1.0,))},
+            {100: 4, 1000: 3, **dict.fromkeys(names, 1), "null": 5},
+            (*(setting for setting in BENCHMARK if setting.name in _QUICK), *shorter),
+        )
+
+    @classmethod
+    def targets(cls) -> Effort:
+        """Return what the targets ask for, and all of the heterogeneous graphs."""
+        full = cls.full()
+        epsilons = {**full.epsilons, 100: (0.5, 1.0), 1000: (0.5, 1.0)}
+        kept = (s for s in full.settings if not s.planted or s.name in _QUICK)
+        return cls(epsilons, {**full.repetitions, 100: 10, 1000: 5}, tuple(kept))
 
     @classmethod
     def full(cls) -> Effort:
         """Return finer grids, more repetitions, more settings, and graphs of 10,000 nodes."""
         grid = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
         coarse = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
+        names = [setting.name for setting in HETEROGENEOUS]
         return cls(
-            {100: grid, 1000: grid, "real": grid, 10_000: coarse},
-            {100: 20, 1000: 10, "real": 10, 10_000: 3},
+            {
+                100: grid,
+                1000: grid,
+                10_000: coarse,
+                **dict.fromkeys(names, (0.1, 1.0, 10.0)),
+                **dict.fromkeys(("null", "lfr-10000", "lfr-100000"), (1.0,)),
+                "lfr-1000": (0.1, 1.0),
+                "co-visits": (1.0, 10.0),
+            },
+            {
+                100: 20,
+                1000: 10,
+                10_000: 3,
+                **dict.fromkeys(names, 5),
+                **dict.fromkeys(("lfr-10000", "lfr-100000"), 1),
+                **dict.fromkeys(("lfr-1000", "co-visits"), 2),
+                "null": 100,
+            },
         )
 
     def with_repetitions(self, repetitions: int) -> Effort:
@@ -217,6 +376,13 @@ class Effort:
         return replace(
             self, settings=tuple(setting for setting in self.settings if setting.name not in names)
         )
+
+    def only(self, section: str) -> Effort:
+        """Return the same for one section: planted or heterogeneous graphs."""
+        if section not in SECTIONS:
+            raise UsageError(f"there is no section {section!r}; sections are {', '.join(SECTIONS)}")
+        names = {setting.name for setting in SECTIONS[section]}
+        return self.without({setting.name for setting in self.settings} - names)
 
     def with_nodes(self, nodes: Collection[int]) -> Effort:
         """Return the same for planted graphs of these sizes alone."""

@@ -7,24 +7,24 @@ the same release: they differ in the clustering alone.
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from experiments._code import code_digest
 from experiments._records import Records
-from experiments.controls import CONTROLS, Control, with_equal_weights
+from experiments.controls import Control, with_equal_weights
 from experiments.methods import Method, Plans, release_of
-from experiments.real import available, real_graph
+from experiments.real import REAL, available
 from experiments.scores import agreement, information
-from experiments.settings import BENCHMARK, SETTINGS, Effort, Setting, drawn
+from experiments.settings import BENCHMARK, EQUAL_AT, SETTINGS, Effort, Setting, drawn
 from ptclust._statistics import seed_of
-from ptclust.clustering import ClusteringRequest, dbmstclu
+from ptclust.clustering import ClusteringRequest
 from ptclust.errors import PrivacyWarning
-from ptclust.trees import minimum_spanning_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from experiments.heterogeneous import KnownGraph
     from ptclust.datasets import PlantedGraph
     from ptclust.graph import Graph
     from ptclust.planning import Plan
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BENCHMARK",
-    "CONTROLLED",
-    "EQUAL_AT",
     "SEED",
     "SETTINGS",
     "Case",
@@ -53,11 +52,9 @@ __all__ = [
     "run_utility",
 ]
 
+T = TypeVar("T")
 SEED = 1000
 """Of the benchmark. Methods were designed on graphs of other seeds."""
-CONTROLLED = ("auto", "contraction", "levels")
-"""Methods that are also run where all weights are equal, at these epsilons:"""
-EQUAL_AT = (0.5, 1.0, 2.0, 10.0)
 _LARGEST = {"published": 100.0, "sound": 100.0}
 _ELSE = 20.0  # the other methods need no larger epsilon to show what they can do
 _KEY = "setting", "family", "method", "epsilon", "repetition"
@@ -77,7 +74,8 @@ def run_utility(
     there are not made again unless ``resume`` is false; those of other code or another seed are
     refused. A record holds setting, family, method, epsilon (None for controls without),
     repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the mechanism and the
-    clusterer. Real graphs whose package is not installed are left out.
+    clusterer; of graphs that are not planted, also the CPU time of clustering. Real graphs whose
+    package is not installed are left out.
 
     Parameters
     ----------
@@ -97,10 +95,10 @@ def run_utility(
     ):
         warnings.simplefilter("ignore", PrivacyWarning)  # the published calibration is on show here
         for setting in effort.settings:
-            plans = Plans(setting)
             for family in setting.shapes:
-                if setting.real and not available(family):
+                if family in REAL and not available(family):
                     continue
+                plans = Plans(setting)
                 n_repetitions = effort.repetitions[setting.size]
                 for repetition in range(n_repetitions):
                     progress(f"{family}, {setting.title}: {repetition + 1} of {n_repetitions}")
@@ -120,7 +118,7 @@ def _records(
     def key(name: str, epsilon: float | None) -> tuple[Any, ...]:
         return case.setting.name, case.family, name, epsilon, case.repetition
 
-    for control in CONTROLS:
+    for control in case.setting.controls:
         yield records.made(key(control.name, None), partial(trial.compare, control))
     for epsilon in epsilons:
         for method in case.setting.methods:
@@ -129,7 +127,7 @@ def _records(
             for equal in (False, True):
                 if not equal:
                     name = method.name
-                elif method.name in CONTROLLED and epsilon in EQUAL_AT:
+                elif method.name in case.setting.controlled and epsilon in EQUAL_AT:
                     name = equal_name(method.name)
                 else:
                     continue
@@ -157,9 +155,13 @@ class Case:
         seed = seed_of(self.seed, self.family, self.repetition) % 2**32
         return drawn(self.setting, self.family, seed)
 
-    def known(self) -> tuple[Graph, NDArray[np.int64] | None]:
-        """Return the graph, planted or real, and its clusters, if they are known."""
-        known = real_graph(self.family) if self.setting.real else self.planted()
+    def known(self) -> tuple[Graph, NDArray[np.int64]]:
+        """Return the graph and its clusters; graphs that are not planted have seeds in a row."""
+        known: PlantedGraph | KnownGraph
+        if self.setting.make is None:
+            known = self.planted()
+        else:
+            known = self.setting.make(self.family, self.seed + self.repetition)
         return known.graph, known.truth
 
 
@@ -169,10 +171,10 @@ class _Trial:
     def __init__(self, case: Case, plans: Plans) -> None:
         self.case = case
         self._plans = plans
-        self._releases: dict[object, Release] = {}
+        self._releases: dict[object, tuple[Release, float]] = {}
 
     @cached_property
-    def _known(self) -> tuple[Graph, NDArray[np.int64] | None]:
+    def _known(self) -> tuple[Graph, NDArray[np.int64]]:
         return self.case.known()
 
     @cached_property
@@ -181,9 +183,9 @@ class _Trial:
 
     def compare(self, control: Control) -> dict[str, Any]:
         """Return the record of a control."""
-        labels = control.labels(self._known[0], len(np.unique(self._truth)))
+        graph, truth = self._known
         return {
-            **_scores(self._truth, labels),
+            **_scores(truth, control.labels(graph, truth)),
             "true_epsilon": None,
             "mechanism": None,
             "clusterer": None,
@@ -191,22 +193,26 @@ class _Trial:
 
     def measure(self, method: Method, epsilon: float, *, equal: bool) -> dict[str, Any]:
         """Return the record of a method."""
-        release, planned = self._release(method, epsilon, equal=equal)
-        return {
-            **_scores(self._truth, release.labels),
+        truth = self._known[1]
+        release, planned, cpu = self._release(method, epsilon, equal=equal)
+        labels = release.labels
+        if method.search is not None:
+            labels, cpu = _timed(partial(method.search, release, truth))
+        record = {
+            **_scores(truth, labels),
             "true_epsilon": float(planned.chosen.spent.epsilon),
             "mechanism": planned.chosen.mechanism,
-            "clusterer": release.clusterer,
+            "clusterer": release.clusterer if method.search is None else None,
         }
+        return record if self.case.setting.planted else {**record, "cpu": cpu}
 
-    @cached_property
-    def _truth(self) -> NDArray[np.int64]:
-        """The clusters to find; where nobody knows them, those of DBMSTClu without privacy."""
-        graph, truth = self._known
-        return dbmstclu(minimum_spanning_tree(graph)).labels if truth is None else truth
+    def _release(
+        self, method: Method, epsilon: float, *, equal: bool
+    ) -> tuple[Release, Plan, float]:
+        """Return the clusters of a release, its plan, and the CPU time of clustering.
 
-    def _release(self, method: Method, epsilon: float, *, equal: bool) -> tuple[Release, Plan]:
-        """Return the clusters of a release; what methods have in common is done once."""
+        What methods have in common is done once.
+        """
         graph = self._equal if equal else self._known[0]
         planned = self._plans.get(graph, method, epsilon)
         case = self.case
@@ -215,17 +221,23 @@ class _Trial:
         clusterer = planned.choose_clusterer(request).name
         if (begins, "dbmstclu") not in self._releases:
             state = seed_of(case.seed, case.setting.name, case.family, case.repetition, *begins)
-            self._releases[begins, "dbmstclu"] = release_of(
-                graph, planned, clusterer="dbmstclu", random_state=state
-            )
+            draw = partial(release_of, graph, planned, clusterer="dbmstclu", random_state=state)
+            self._releases[begins, "dbmstclu"] = _timed(draw)
         if (begins, clusterer) not in self._releases:
-            drawn_once = self._releases[begins, "dbmstclu"]
-            self._releases[begins, clusterer] = drawn_once.recluster(clusterer)
-        return self._releases[begins, clusterer], planned
+            drawn_once = self._releases[begins, "dbmstclu"][0]
+            self._releases[begins, clusterer] = _timed(partial(drawn_once.recluster, clusterer))
+        release, cpu = self._releases[begins, clusterer]
+        return release, planned, cpu
 
     def forget(self) -> None:
         """Drop the releases, of which no further method will make use."""
         self._releases.clear()
+
+
+def _timed(run: Callable[[], T]) -> tuple[T, float]:
+    """Return what a function returns, and the CPU time that it took."""
+    began = time.process_time()
+    return run(), time.process_time() - began
 
 
 def _scores(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, Any]:

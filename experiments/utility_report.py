@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from experiments._summary import wrapped
 from experiments.controls import CONTROLS
+from experiments.heterogeneous_report import (
+    about_heterogeneous,
+    heterogeneous_tables,
+    heterogeneous_targets,
+    misses,
+)
+from experiments.heterogeneous_targets import judged
 from experiments.means import GOAL, Means
-from experiments.real import available
+from experiments.real import REAL, available
+from experiments.settings import EQUAL_AT
 from experiments.targets import ABOVE, failures, outcomes
-from experiments.utility import CONTROLLED, EQUAL_AT, equal_name
+from experiments.utility import equal_name
 from experiments.utility_figure import draw_setting
 from experiments.utility_words import (
-    REAL_AT,
-    about_real,
     cell_of,
     figure_of,
     introduction,
@@ -33,7 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["UtilityReport"]
 
-_SHOWN = (0.2, *EQUAL_AT, 50.0)
+_SHOWN = (0.1, 0.2, *EQUAL_AT, 50.0)
+_POINTS = 3  # of a curve that is worth drawing
 
 
 class UtilityReport:
@@ -63,13 +70,14 @@ class UtilityReport:
             family
             for setting in settings
             for family in setting.shapes
-            if setting.real and not available(family)
+            if family in REAL and not available(family)
         ]
+        self._planted = [setting for setting in self._settings if setting.planted]
 
     def to_json(self) -> str:
         """Return all means, the epsilon needed by every method, targets and failures as JSON."""
         needed = []
-        for setting in self._settings:
+        for setting in self._planted:
             for family in setting.shapes:
                 for method in setting.methods:
                     found = self.means.needed(setting.name, family, method.name)
@@ -80,7 +88,8 @@ class UtilityReport:
             "command": self._command,
             "goal": GOAL,
             "targets": targets,
-            "failures": list(failures(self.means, self._settings)),
+            "heterogeneous_targets": [asdict(found) for found in judged(self.means)],
+            "failures": [*misses(self.means), *failures(self.means, self._settings)],
             "needed": needed,
             "means": [asdict(mean) for mean in self.means],
         }
@@ -95,7 +104,8 @@ class UtilityReport:
             "every number is in [utility-details.md](utility-details.md).",
             "",
             *introduction(),
-            *(f"Not run: {name}, networkx is not installed.\n" for name in self._left_out),
+            *about_heterogeneous(self._settings),
+            *(f"Not run: {name}, {REAL[name].needs} is not there.\n" for name in self._left_out),
             "## Targets",
             "",
             *self._targets(),
@@ -103,8 +113,17 @@ class UtilityReport:
             "## Where it fails",
             "",
             *self._failures(),
-            "",
-            f"## Epsilon needed for a mean ARI of {GOAL:g}",
+        ]
+        tables = heterogeneous_tables(self.means, self._settings)
+        if tables:
+            lines += ["", "## Heterogeneous graphs", "", *tables]
+        if self._planted:
+            lines += ["", *self._needed()]
+        return "\n".join(lines)
+
+    def _needed(self) -> list[str]:
+        lines = [
+            f"## Planted graphs: epsilon needed for a mean ARI of {GOAL:g}",
             "",
             *wrapped(
                 f"From this epsilon on the mean ARI stays at {GOAL:g} or above; between the points",
@@ -114,23 +133,48 @@ class UtilityReport:
                 "ARI, in the last three at epsilon = 1.",
             ),
         ]
-        planted = [setting for setting in self._settings if not setting.real]
-        real = [setting for setting in self._settings if setting.real]
-        for setting in planted:
+        for setting in self._planted:
             columns = [(setting, family) for family in setting.shapes]
             lines += ["", f"### {setting.title}{self._repetitions(setting)}", ""]
             lines += aligned(self._needed_rows(columns))
-            lines += ["", f"![ARI against epsilon](figures/{figure_of(setting)})"]
-        if real:
-            lines += ["", f"### Real graphs{self._repetitions(real[0])}", "", *about_real(), ""]
-            lines += aligned(self._real_rows(real))
-        return "\n".join(lines)
+            if self._drawn(setting):
+                lines += ["", f"![ARI against epsilon](figures/{figure_of(setting)})"]
+        return lines
+
+    def _drawn(self, setting: Setting) -> bool:
+        """Whether there is a curve to draw."""
+        return len(self._epsilons(setting, setting.shapes[0])) >= _POINTS
+
+    def _epsilons(self, setting: Setting, family: str) -> set[float | None]:
+        """Return the epsilons at which a method was run."""
+        return {
+            mean.epsilon
+            for method in setting.methods
+            for mean in self.means.curve(setting.name, family, method.name)
+        }
 
     def _repetitions(self, setting: Setting) -> str:
-        found = self.means.of(setting.name, setting.shapes[0], CONTROLS[0].name, None)
-        return f" ({found.repetitions} repetitions)"
+        there = next(shape for shape in setting.shapes if self.means.has(setting.name, shape))
+        n_repetitions = self.means.curve(setting.name, there, setting.methods[0].name)[
+            0
+        ].repetitions
+        return f" ({n_repetitions} repetition{'s' * (n_repetitions > 1)})"
 
     def _targets(self) -> list[str]:
+        heterogeneous, planted = heterogeneous_targets(self.means), self._planted_targets()
+        if heterogeneous and planted:
+            return [
+                "### Heterogeneous graphs",
+                "",
+                *heterogeneous,
+                "",
+                "### Planted graphs",
+                "",
+                *planted,
+            ]
+        return heterogeneous or planted or ["None of the graphs of the targets is in this run."]
+
+    def _planted_targets(self) -> list[str]:
         rows = [
             [
                 "graph",
@@ -158,7 +202,7 @@ class UtilityReport:
                 ]
             )
         if len(rows) == 1:
-            return ["None of the graphs of the targets is in this run."]
+            return []
         missed = sum(bool(found.missed) for found in outcomes(self.means))
         return [
             *wrapped(
@@ -174,7 +218,7 @@ class UtilityReport:
         ]
 
     def _failures(self) -> list[str]:
-        found = list(failures(self.means, self._settings))
+        found = [*misses(self.means), *failures(self.means, self._settings)]
         if not found:
             return ["Nowhere in this run."]
         return [line for words in found for line in wrapped(f"{words}.", bullet=True)]
@@ -191,28 +235,11 @@ class UtilityReport:
         for control in CONTROLS:
             found = [self.means.of(s.name, f, control.name, None) for s, f in columns]
             rows.append([control.title, *(f"ARI {value_of(mean.ari)}" for mean in found)])
-        for name in CONTROLLED:
+        for name in columns[0][0].controlled:
             equal = [self.means.get(s.name, f, equal_name(name), 1.0) for s, f in columns]
             title = next(m.title for m in columns[0][0].methods if m.name == name)
             cells = ["" if mean is None else f"ARI {value_of(mean.ari)}" for mean in equal]
             rows.append([f"topology only: {title}", *cells])
-        return rows
-
-    def _real_rows(self, settings: Sequence[Setting]) -> list[list[str]]:
-        """Return the rows of real graphs, where few methods reach the goal."""
-        rows = [["method", *(setting.shapes[0] for setting in settings)]]
-        named = [(method.name, method.title) for method in settings[0].methods]
-        named += [(equal_name(n), f"topology only: {dict(named)[n]}") for n in CONTROLLED]
-        for name, title in named:
-            cells = []
-            for setting in settings:
-                curve = self.means.curve(setting.name, setting.shapes[0], name)
-                shown = [mean for mean in curve if mean.epsilon in REAL_AT]
-                cells.append("; ".join(value_of(mean.ari, mean.ari_margin) for mean in shown))
-            rows.append([title, *cells])
-        for control in CONTROLS:
-            found = [self.means.of(s.name, s.shapes[0], control.name, None) for s in settings]
-            rows.append([control.title, *(value_of(mean.ari) for mean in found)])
         return rows
 
     def to_details(self) -> str:
@@ -230,26 +257,24 @@ class UtilityReport:
         ]
         for setting in self._settings:
             for family in setting.shapes:
-                title = setting.title if setting.real else f"{family}, {setting.title}"
+                if not self.means.has(setting.name, family):
+                    continue
+                title = REAL[family].title if family in REAL else f"{family}, {setting.title}"
                 lines += ["", f"## {title}{self._repetitions(setting)}", ""]
                 lines += aligned(self._detail_rows(setting, family))
         return "\n".join(lines)
 
     def _detail_rows(self, setting: Setting, family: str) -> list[list[str]]:
-        there = {
-            mean.epsilon
-            for method in setting.methods
-            for mean in self.means.curve(setting.name, family, method.name)
-        }
+        there = self._epsilons(setting, family)
         shown = [epsilon for epsilon in (*_SHOWN, 100.0) if epsilon in there]
         rows = [["method", *(f"epsilon = {epsilon:g}" for epsilon in shown)]]
         named = [(method.name, method.title) for method in setting.methods]
         titles = dict(named)
-        named += [(equal_name(n), f"topology only: {titles[n]}") for n in CONTROLLED]
+        named += [(equal_name(n), f"topology only: {titles[n]}") for n in setting.controlled]
         for name, title in named:
             means = [self.means.get(setting.name, family, name, epsilon) for epsilon in shown]
             rows.append([title, *map(cell_of, means)])
-        for control in CONTROLS:
+        for control in setting.controls:
             mean = self.means.of(setting.name, family, control.name, None)
             rows.append([control.title, *[cell_of(mean)] * len(shown)])
         return rows
@@ -265,6 +290,6 @@ class UtilityReport:
             with written_at_once(directory / name) as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
         (directory / "figures").mkdir(exist_ok=True)
-        for setting in self._settings:
-            if not setting.real:
+        for setting in self._planted:
+            if self._drawn(setting):
                 draw_setting(self.means, setting, directory / "figures" / figure_of(setting))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from experiments._summary import wrapped
 from experiments.controls import EQUAL
-from experiments.real import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from experiments.settings import Setting
 
 __all__ = [
-    "REAL_AT",
-    "about_real",
     "cell_of",
     "figure_of",
     "introduction",
@@ -25,25 +22,22 @@ __all__ = [
     "value_of",
 ]
 
-REAL_AT = (0.5, 1.0, 10.0)
-"""Epsilons at which real graphs are shown."""
-
 
 def introduction() -> list[str]:
     """Return what was measured, and how, in paragraphs."""
     paragraphs = (
         (
             "Mean adjusted Rand index (ARI) between the clusters found and the true ones: 1 for",
-            "the same partition, about 0 for an unrelated one. Every repetition draws a new",
-            "planted graph and new noise, from seeds on which no method was designed. delta =",
-            "1e-6, but for the paper's PTClust, which is pure. Methods that begin with the same",
-            "mechanism cluster the same releases.",
+            "the same partition, about 0 for an unrelated one. Every repetition draws a new graph,",
+            "unless it is a real one, and new noise, from seeds on which no method was designed.",
+            "delta = 1e-6, but for the paper's PTClust, which is pure. Methods that begin with the",
+            "same mechanism cluster the same releases.",
         ),
         (
-            "Edges across clusters join random pairs, but for *blobs-10* and *blobs-30*, whose",
-            "many small clusters would show in the topology. These have decoys: the topology holds",
-            "two plantings of the same kind, drawn independently, and is as likely with their",
-            "roles exchanged. Only the weights show which one is real.",
+            "In planted graphs edges across clusters join random pairs, but for *blobs-10* and",
+            "*blobs-30*, whose many small clusters would show in the topology. These have decoys:",
+            "the topology holds two plantings of the same kind, drawn independently, and is as",
+            "likely with their roles exchanged. Only the weights show which one is real.",
         ),
         (
             "*ptclust's defaults* are `PTClust(epsilon=, delta=, sensitivity=)` and nothing else.",
@@ -52,26 +46,15 @@ def introduction() -> list[str]:
             "the epsilon it is given, but far more.",
         ),
         (
-            "Controls: DBMSTClu and HDBSCAN (scikit-learn's, on the distances that there are, core",
-            "distance that to the nearest neighbour, clusters of at least 5 nodes and 1 %,",
-            "unclustered nodes counted as one more cluster) see the true weights. *Topology only*",
-            "sees none: spectral clustering that is given the number of clusters, DBMSTClu, and",
-            f"the private methods themselves on the same graph with all weights {EQUAL:g}.",
+            "Controls of planted graphs: DBMSTClu and HDBSCAN (scikit-learn's, on the distances",
+            "that there are, core distance that to the nearest neighbour, clusters of at least 5",
+            "nodes and 1 %, unclustered nodes counted as one more cluster) see the true weights.",
+            "*Topology only* sees none: spectral clustering that is given the number of clusters,",
+            "DBMSTClu, and the private methods themselves on the same graph with all weights",
+            f"{EQUAL:g}.",
         ),
     )
     return [line for words in paragraphs for line in (*wrapped(*words), "")]
-
-
-def about_real() -> list[str]:
-    """Return where real graphs come from."""
-    words = "; ".join(f"{real.title}, {real.neighbours}" for real in REAL.values())
-    epsilons = ", ".join(f"{epsilon:g}" for epsilon in REAL_AT)
-    return wrapped(
-        f"Mean ARI at epsilon = {epsilons}, and of controls. {words}. Truth are the classes; for",
-        "les-miserables, which has none, DBMSTClu without privacy. Columns of tables are",
-        "standardised, distances divided by the largest; counts s of being seen together become (C",
-        "- s) / C.",
-    )
 
 
 def figure_of(setting: Setting) -> str:

@@ -10,14 +10,24 @@ from hypothesis import strategies as st
 
 from experiments import _code, real, shift, utility, utility_words
 from experiments.controls import CONTROLS, EQUAL, with_equal_weights
+from experiments.heterogeneous import degree_corrected_blocks
 from experiments.means import Means
 from experiments.methods import METHODS, Plans, release_of
-from experiments.real import REAL, real_graph
+from experiments.real import BIKE, CONTACTS, REAL, TABLES, available, real_graph
+from experiments.rivals import HETEROGENEOUS_CONTROLS, HETEROGENEOUS_METHODS
 from experiments.scores import agreement, information
-from experiments.settings import BENCHMARK, SETTINGS, SHAPES, Effort, drawn
+from experiments.settings import (
+    BENCHMARK,
+    CONTROLLED,
+    HETEROGENEOUS,
+    SETTINGS,
+    SHAPES,
+    Effort,
+    drawn,
+)
 from experiments.shift import DEFAULT, RULES, compare_shifts
 from experiments.targets import TARGETS, Outcome, Target, failures, outcomes
-from experiments.utility import CONTROLLED, Case, equal_name, run_utility
+from experiments.utility import Case, equal_name, run_utility
 from experiments.utility_report import UtilityReport
 from ptclust import PTClust, plan
 from ptclust._statistics import seed_of
@@ -25,17 +35,24 @@ from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, MissingDependencyError, UsageError
 from ptclust.graph import Graph
 
-NAMED = {setting.name: setting for setting in BENCHMARK}
+NAMED = {setting.name: setting for setting in (*BENCHMARK, *HETEROGENEOUS)}
 SMALL = (
     replace(NAMED["linf-100"], shapes=("moons", "blobs-10")),
     replace(NAMED["l1-100"], shapes=("moons",)),
-    NAMED["real-karate"],
-    NAMED["real-les-miserables"],
+    replace(NAMED["counts"], shapes=("karate", "les-miserables")),
+    NAMED["null"],
 )
+PLANTED = SMALL[:2]
 GRID = (0.2, 1.0, 50.0)
-EFFORT = Effort({100: GRID, "real": GRID}, {100: 3, "real": 2}, SMALL)
-N_COLUMNS = 5  # graphs of these settings
+EFFORT = Effort(
+    {100: GRID, "counts": (1.0, 10.0), "null": (1.0,)}, {100: 3, "counts": 2, "null": 2}, SMALL
+)
+N_PLANTED = 3  # graphs of these settings
 N_LINES = 3 * len(METHODS) - 6 + len(CONTROLLED) + len(CONTROLS)  # means of each of them
+N_REAL = 2
+N_REAL_LINES = 2 * len(HETEROGENEOUS_METHODS) + 2 + len(HETEROGENEOUS_CONTROLS)
+N_NULL = 3
+N_MEANS = N_PLANTED * N_LINES + N_REAL * N_REAL_LINES + N_NULL
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +94,7 @@ class TestSettings:
     def test_those_of_the_specification(self):
         found = [(s.n_nodes, s.sensitivity.linf, s.sensitivity.l1, s.delta) for s in SETTINGS]
         assert found == [(100, 1e-3, None, 1e-6), (1000, 5e-4, None, 1e-6), (100, None, 0.1, 0.0)]
-        sizes = {setting.n_nodes for setting in BENCHMARK if not setting.real}
+        sizes = {setting.n_nodes for setting in BENCHMARK}
         assert sizes == {100, 1000, 10_000}
         assert all(setting.delta == 1e-6 for setting in BENCHMARK)
         assert NAMED["linf-10000"].shapes == NAMED["linf-1000"].shapes == tuple(SHAPES)
@@ -103,7 +120,7 @@ class TestSettings:
             assert np.array_equal(ours.weights, theirs.weights)
 
     def test_every_target_is_measured_even_in_quick_mode(self):
-        for effort in (Effort.quick(), Effort.full()):
+        for effort in (Effort.quick(), Effort.targets(), Effort.full()):
             for target in TARGETS:
                 (setting,) = (s for s in effort.settings if s.name == target.setting)
                 assert target.family in setting.shapes
@@ -120,6 +137,28 @@ class TestSettings:
         assert {s.name for s in full.settings} - {s.name for s in fewer.settings} == {"dense-1000"}
         with pytest.raises(UsageError, match="no setting 'dense'"):
             full.without(["dense"])
+        assert full.only("heterogeneous").settings == HETEROGENEOUS
+        assert full.only("planted").settings == BENCHMARK
+        with pytest.raises(UsageError, match="no section 'real'; sections are planted, heter"):
+            full.only("real")
+
+    def test_heterogeneous_graphs_are_not_those_of_the_design(self):
+        """Seeds in a row, from that of the benchmark on."""
+        case = Case(NAMED["blocks"], "degree-corrected", 2, utility.SEED)
+        wanted = degree_corrected_blocks(seed=1002).graph.weights
+        assert np.array_equal(case.known()[0].weights, wanted)
+
+    @pytest.mark.parametrize("setting", HETEROGENEOUS, ids=lambda setting: setting.name)
+    def test_the_sensitivity_is_that_of_the_graph(self, setting):
+        if setting.name == "lfr-100000":
+            pytest.skip("the same as the smaller ones")
+        for shape in setting.shapes[:1] if setting.name.startswith("lfr") else setting.shapes:
+            if shape not in REAL or available(shape):
+                known = setting.make(shape, 1)
+                assert known.sensitivity.l1 == setting.sensitivity.l1
+                assert known.sensitivity.linf == setting.sensitivity.linf
+                if known.graph.provenance is not None:
+                    assert known.graph.provenance.sensitivity.l1 == setting.sensitivity.l1
 
     def test_graphs_are_not_those_of_the_design(self):
         setting = NAMED["linf-100"]
@@ -132,32 +171,70 @@ class TestSettings:
 
 class TestReal:
     @pytest.mark.parametrize("name", REAL)
-    def test_weights_are_dissimilarities_of_a_connected_graph(self, name):
+    def test_weights_are_counts_or_distances_of_a_connected_graph(self, name):
+        if not available(name):
+            pytest.skip("not there")
         found = real_graph(name)
+        weights = found.graph.weights
         assert found.graph.topology.n_components == 1
-        assert found.graph.weights.min() > 0
-        assert found.graph.weights.max() <= 1
-        assert (found.truth is None) == (name == "les-miserables")
-        if found.truth is not None:
-            assert len(found.truth) == found.graph.n_nodes
+        assert len(found.truth) == found.graph.n_nodes
+        if name in TABLES:
+            assert found.graph.kind == "distance"
+            assert weights.min() > 0
+            assert weights.max() <= 1
+        else:
+            assert found.graph.kind == "similarity"
+            assert np.array_equal(weights, np.rint(weights))
+            assert found.sensitivity.l1 == 1
 
-    def test_counts_become_distances(self):
+    def test_counts_are_those_of_networkx(self):
         import networkx as nx
 
         given = nx.les_miserables_graph()
         names = sorted(given.nodes)
         graph = real_graph("les-miserables").graph
         for a, b, weight in zip(graph.sources, graph.targets, graph.weights):
-            count = given.edges[names[a], names[b]]["weight"]
-            assert weight == pytest.approx((32 - count) / 32)
-        # One count more or less moves one weight by what is declared.
-        assert REAL["les-miserables"].sensitivity.l1 == 1 / 32
+            assert weight == given.edges[names[a], names[b]]["weight"]
+
+    def test_women_are_joined_by_the_events_that_they_share(self):
+        import networkx as nx
+
+        given = nx.davis_southern_women_graph()
+        known = real_graph("southern-women")
+        graph = known.graph
+        for a, b, weight in zip(graph.sources, graph.targets, graph.weights):
+            first, second = graph.names[a], graph.names[b]
+            assert weight == len(set(given[first]) & set(given[second]))
+        sides = dict(zip(graph.names.tolist(), known.truth.tolist(), strict=True))
+        assert sides["Evelyn Jefferson"] == sides["Pearl Oglethorpe"] == sides["Ruth DeSand"]
+        assert sides["Evelyn Jefferson"] != sides["Verne Sanderson"] == sides["Flora Price"]
+
+    def test_characters_of_a_group_stay_together(self):
+        known = real_graph("les-miserables")
+        group = dict(zip(known.graph.names.tolist(), known.truth.tolist(), strict=True))
+        assert group["Fantine"] == group["Tholomyes"] != group["Valjean"] == group["Judge"]
+        assert len(set(group.values())) == 11
+
+    @pytest.mark.skipif(not available("bike"), reason="the data are not there")
+    def test_bike_rides_are_capped(self):
+        whole = real_graph("bike").graph.weights
+        assert whole.max() > 500
+        for name, cap in (("bike-50", 50), ("bike-500", 500), ("bike-5000", 5000)):
+            assert np.array_equal(real_graph(name).graph.weights, np.minimum(whole, cap))
+        assert np.unique(real_graph("bike").truth).size == 5
+
+    @pytest.mark.skipif(not available("primary-school"), reason="the package is not installed")
+    def test_contacts_have_their_classes(self):
+        classes = {name: np.unique(real_graph(name).truth).size for name in CONTACTS}
+        assert classes == {"primary-school": 11, "high-school": 5, "hospital": 4}
+
+    def test_only_bike_rides_were_designed_on(self):
+        assert {name for name, real in REAL.items() if real.development} == set(BIKE)
 
     def test_classes_stay_with_their_rows(self):
         from sklearn.datasets import load_iris
 
         table, truth = load_iris(), real_graph("iris").truth
-        assert truth is not None
         rows = np.unique(table.data, axis=0)
         for node in range(len(rows)):
             same = np.flatnonzero((table.data == rows[node]).all(axis=1))
@@ -169,9 +246,9 @@ class TestReal:
         assert run_utility(tmp_path, effort) == []
         with pytest.raises(MissingDependencyError, match="networkx"):
             real_graph("karate")
-        planted = [record for record in records if not record["setting"].startswith("real")]
-        text = UtilityReport(planted, "", SMALL).to_markdown()
-        assert "Not run: karate, networkx is not installed." in text
+        others = [record for record in records if record["setting"] != "counts"]
+        text = UtilityReport(others, "", SMALL).to_markdown()
+        assert "Not run: karate, networkx is not there." in text
 
 
 class TestControls:
@@ -186,13 +263,14 @@ class TestControls:
         weights = np.random.default_rng(1).random(other.n_edges)
         changed = Graph(other.sources, other.targets, weights, n_nodes=200)
         for control in CONTROLS:
-            same = np.array_equal(control.labels(planted.graph, 4), control.labels(changed, 4))
+            labels = [control.labels(graph, planted.truth) for graph in (planted.graph, changed)]
+            same = np.array_equal(*labels)
             assert same == control.topology_only
 
     def test_spectral_finds_what_the_topology_gives_away(self):
         planted = planted_graph("blobs", 200, n_clusters=4, cross_edges=3, seed=3)
         (spectral,) = (control for control in CONTROLS if control.name == "spectral")
-        assert agreement(planted.truth, spectral.labels(planted.graph, 4)) > 0.9
+        assert agreement(planted.truth, spectral.labels(planted.graph, planted.truth)) > 0.9
 
     def test_equal_weights_give_nothing_away(self, report):
         planted = planted_graph("moons", 100)
@@ -206,10 +284,10 @@ class TestControls:
 class TestMethods:
     def test_every_method_and_control_has_rows(self, records, report):
         means = list(report.means)
-        assert len(means) == N_COLUMNS * N_LINES
+        assert len(means) == N_MEANS
         assert {record["method"] for record in records} == {
-            *(method.name for method in METHODS),
-            *(control.name for control in CONTROLS),
+            *(method.name for method in (*METHODS, *HETEROGENEOUS_METHODS)),
+            *(control.name for control in (*CONTROLS, *HETEROGENEOUS_CONTROLS)),
             *map(equal_name, CONTROLLED),
         }
 
@@ -378,9 +456,7 @@ class TestReport:
 
     def test_failures_are_reported(self, report):
         found = list(failures(report.means, SMALL))
-        assert any(
-            words.startswith("karate club") and "never reach 0.9" in words for words in found
-        )
+        assert found == list(failures(report.means, PLANTED))
         text = " ".join(report.to_markdown().split())
         assert all(words in text for words in found)
 
@@ -393,7 +469,7 @@ class TestReport:
             for seed in range(3)
         ]
         spectral = next(control for control in CONTROLS if control.name == "spectral")
-        given = np.mean([agreement(p.truth, spectral.labels(p.graph, 10)) for p in without])
+        given = np.mean([agreement(p.truth, spectral.labels(p.graph, p.truth)) for p in without])
         spoilt = [
             {**record, "ari": given} if record["method"] == "spectral" else record
             for record in records
@@ -422,9 +498,11 @@ class TestReport:
         for text in (report.to_markdown(), report.to_details()):
             for title in [*(m.title for m in METHODS), *(c.title for c in CONTROLS)]:
                 assert f"| {title} " in text
+            for each in HETEROGENEOUS_METHODS[1:]:
+                assert f"| {each.title} " in text
             assert "| topology only: ptclust's defaults " in text
             assert "`make utility`" in text
-        assert report.to_details().count("\n## ") == N_COLUMNS
+        assert report.to_details().count("\n## ") == N_PLANTED + N_REAL + N_NULL
 
     def test_files(self, report, directory):
         report.save(directory)
@@ -435,8 +513,9 @@ class TestReport:
         assert "(figures/utility-linf-100.png)" in page
         assert (directory / "utility-details.md").read_text() == report.to_details() + "\n"
         document = json.loads((directory / "utility.json").read_text())
-        assert len(document["needed"]) == N_COLUMNS * len(METHODS)
-        assert len(document["means"]) == N_COLUMNS * N_LINES
+        assert len(document["needed"]) == N_PLANTED * len(METHODS)
+        assert len(document["means"]) == N_MEANS
+        assert document["heterogeneous_targets"]
         assert document["failures"]
 
 
@@ -447,7 +526,7 @@ def test_command_line(directory, records, monkeypatch, run_experiment):
     assert not code
     assert '`make utility ARGS="--quick --repetitions 2 --nodes 100"`' in out
     assert "n = 100, linf = 0.001 (2 repetitions)" in out
-    assert "Real graphs" not in out
+    assert "## Heterogeneous graphs" not in out
     assert f"{3 * N_LINES * 2:,} runs" in err  # found where the records of the other tests are
 
 
