@@ -268,6 +268,25 @@ def bench_building(
     typer.echo(report.to_json() if as_json else report.to_table())
 
 
+@app.command("bench-noise")
+def bench_noise(
+    values: Annotated[int, typer.Option(min=5000, help="Values that get noise.")] = 10_000_000,
+    opendp_values: Annotated[
+        int, typer.Option(min=1000, help="Values that get noise of OpenDP; its time is linear.")
+    ] = 200_000,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Measurements of each; the median counts.")
+    ] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the CPU time of exact lattice noise with OpenDP's."""
+    from experiments.noise_speed import run_noise_speed
+
+    with progress_display() as progress:
+        report = run_noise_speed(values, opendp_values, repeat, progress)
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+
+
 @app.command("ledger-stress")
 def ledger_stress(
     parts: Annotated[

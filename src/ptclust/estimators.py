@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ptclust.ledger import Ledger
     from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
+    from ptclust.privacy.noise import Sampler
     from ptclust.release import Release
 
 __all__ = ["DBMSTClu", "PTClust"]
@@ -166,6 +167,9 @@ class PTClust(_Estimator):
         ``published`` uses the paper's printed scales, warns, and states what they truly spend.
     clip : (low, high), optional
         Public bounds; weights outside are moved to the nearer one, and nothing is said of it.
+    sampler : {"auto", "opendp"}
+        What draws the noise. ``auto`` is ptclust's own exact sampler, and OpenDP for few values or
+        out of its range; the statement names it.
     shift, scale : float, optional
         tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
@@ -235,6 +239,7 @@ class PTClust(_Estimator):
         split: float | Fraction | None = None,
         calibration: CalibrationRule = "sound",
         clip: tuple[float, float] | None = None,
+        sampler: Sampler = "auto",
         shift: float | None = None,
         scale: float | None = None,
         min_cluster_size: int = 1,
@@ -252,6 +257,7 @@ class PTClust(_Estimator):
         self.split = split
         self.calibration = calibration
         self.clip = clip
+        self.sampler = sampler
         self.shift = shift
         self.scale = scale
         self.min_cluster_size = min_cluster_size
@@ -296,6 +302,7 @@ class PTClust(_Estimator):
                 clusterer=self.clusterer,
                 calibration=self.calibration,
                 clip=self.clip,
+                sampler=self.sampler,
             ),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,

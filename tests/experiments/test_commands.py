@@ -42,6 +42,18 @@ def test_bench_measures_ratios(run_experiment, monkeypatch):
     assert tasks["mst"]["peak_bytes"] > 0
 
 
+def test_bench_noise_measures_ratios(run_experiment):
+    options = ["--values", 5000, "--opendp-values", 1000, "--repeat", 1, "--json"]
+    code, out, _ = run_experiment("bench-noise", *options)
+    assert code == 0
+    found = json.loads(out)["nanoseconds"]
+    assert found.keys() == {"laplace", "gaussian"}
+    assert all(each["ratio"] > 0 for each in found.values())
+    code, out, _ = run_experiment("bench-noise", *options[:-1])
+    assert code == 0
+    assert "| laplace |" in out
+
+
 def test_every_task_of_the_benchmark_runs(tmp_path):
     assert {"mst", "dbmstclu", "kruskal", "pamst"} <= benchmark.TASKS.keys()
     edges = benchmark.random_edges(2000, 10000)

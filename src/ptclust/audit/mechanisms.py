@@ -71,7 +71,7 @@ def coarse(noisy: Floats, noise: Noise) -> Floats:
 
 @dataclass(frozen=True)
 class NoiseAlone:
-    """One value with noise: secure, from OpenDP, or seeded, from numpy, for many draws."""
+    """One value with noise: secure, on the lattice, or seeded, from numpy, for many draws."""
 
     noise: Noise
     pair: Pair

@@ -29,6 +29,7 @@ Kind = StrEnum("Kind", ["distance", "similarity"])
 Topology = StrEnum("Topology", ["public"])
 Merge = StrEnum("Merge", ["min", "max", "sum"])
 CalibrationRule = StrEnum("CalibrationRule", ["sound", "published"])
+Sampler = StrEnum("Sampler", ["auto", "opendp"])
 
 
 def _mechanisms(incomplete: str) -> list[str]:
@@ -177,6 +178,9 @@ class PlanOptions(SensitivityOptions):
         tuple[float, float] | None,
         typer.Option(help="Public bounds; weights outside are moved to the nearer: LOW HIGH."),
     ] = None
+    sampler: Annotated[
+        Sampler, typer.Option(help="What draws the noise; the statement names it.")
+    ] = Sampler.auto
 
     def request(self, built: Provenance | None = None) -> PlanRequest:
         """Return the request, checked; what was not said follows from how the graph was built."""
@@ -196,6 +200,7 @@ class PlanOptions(SensitivityOptions):
             clusterer=self.clusterer,
             calibration=_plain(self.calibration),
             clip=self.clip,
+            sampler=_plain(self.sampler),
         )
 
 

@@ -193,7 +193,10 @@ class SpanningTreeMechanism(Mechanism):
         progress(f"Private spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
         edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
         report, noise = counting(len(edges), progress), calibration.weights
-        noisy_weights = add_noise(graph.weights[edges], noise, stream=stream, progress=report)
+        asked = calibration.sampler
+        noisy_weights = add_noise(
+            graph.weights[edges], noise, stream=stream, sampler=asked, progress=report
+        )
         tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges, kind=graph.kind)
         return Published(self.name, noise, tree)
 
@@ -224,8 +227,7 @@ class SpanningTreeMechanism(Mechanism):
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return the draw of the tree, and the release of its weights."""
-        tree, purpose = _tree_of(calibration), "weights of the tree"
-        of_weights = noise_use(calibration.weights, calibration.weights_spent, purpose)
+        tree, of_weights = _tree_of(calibration), noise_use(calibration, "weights of the tree")
         if tree.spent is None:
             return of_weights
         of_tree = MechanismUse(

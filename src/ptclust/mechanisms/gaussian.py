@@ -12,7 +12,7 @@ class Gaussian(PerturbationMechanism):
 
     name = "gaussian"
     title = "Gaussian mechanism"
-    reference = "Bun and Steinke 2016; sampler: OpenDP"
+    reference = "Bun and Steinke 2016; discrete: Canonne, Kamath and Steinke 2020"
     variants = ("approximate",)
     norm = "l2"
 

@@ -11,7 +11,7 @@ class Laplace(PerturbationMechanism):
 
     name = "laplace"
     title = "Laplace mechanism"
-    reference = "Dwork et al. 2006; sampler: OpenDP"
+    reference = "Dwork et al. 2006"
     variants = ("pure",)
     norm = "l1"
 

@@ -1,27 +1,36 @@
-"""Noise on real vectors, drawn on a lattice by OpenDP: sound in floating-point arithmetic.
+"""Noise on real vectors, drawn on a lattice: sound in floating-point arithmetic.
 
 Noise added to doubles in doubles leaves a trace of the input in the last bits of the sum (Mironov
-2012). OpenDP rounds the input to the lattice of multiples of 2^k, adds discrete noise there in
-exact arithmetic, and rounds once at the end. ``privacy.noise`` calibrates for that rounding.
+2012). So the input is rounded to the lattice of multiples of 2^k, discrete noise is added there in
+exact arithmetic, and the sum is rounded once. ``privacy.noise`` calibrates for the rounding. The
+noise comes from ``exact_noise``; few values, and scales out of its range, are left to OpenDP.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Floats
+from ptclust._types import Floats, Ints
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.privacy.noise import Noise, lattice_measurement
+from ptclust.mechanisms import _lattice_kernel as kernel
+from ptclust.mechanisms.exact_noise import LatticeSampler, lattice_sampler
+from ptclust.privacy.noise import Noise, Sampler, lattice_measurement
 from ptclust.privacy.randomness import RandomStream as Stream
 
-_CHUNK = 20_000  # 0.2 to 0.3 s of work: the longest that Ctrl-C waits
+_CHUNK = 20_000  # of OpenDP: 0.2 to 0.3 s of work, the longest that Ctrl-C waits
+_EXACT_CHUNK = 1 << 18  # of our own: some milliseconds
+_FEW = 1000  # values for which the tables of our own sampler are not worth making
 
 
 def counting(n_weights: int, progress: Callable[[str], None]) -> Callable[[int], None]:
@@ -36,12 +45,14 @@ def add_noise(
     noise: Noise,
     *,
     stream: Stream | None = None,
+    sampler: Sampler = "auto",
     progress: Callable[[int], None] = lambda _: None,
 ) -> Floats:
     """Return ``values`` plus noise; ``progress`` is called with the number of values done so far.
 
     A reproducible stream draws the noise from numpy instead, for experiments. A secure stream
-    changes nothing: OpenDP has a cryptographic generator of its own.
+    changes nothing: every chunk of values has a stream under a key of its own, and OpenDP has a
+    cryptographic generator of its own. `sampler_of` says which ``sampler`` is used.
 
     Notes
     -----
@@ -70,19 +81,44 @@ def add_noise(
         noisy = private_values + draw(0.0, noise.scale, noise.n_values)
         progress(noise.n_values)
         return noisy
-    return _add_lattice_noise(private_values, noise, progress)
+    exact = _exact_sampler(noise, sampler)
+    size = _CHUNK if exact is None else _EXACT_CHUNK
+    add = _noisy_chunk if exact is None else partial(_exactly_noisy_chunk, exact)
+    return _in_chunks(add, private_values, noise, size, progress)
 
 
-def _add_lattice_noise(
-    private_values: Floats, noise: Noise, progress: Callable[[int], None]
+def sampler_of(noise: Noise, sampler: Sampler = "auto") -> str:
+    """Return, for statements, what draws the noise: it follows from public numbers alone.
+
+    >>> from ptclust.privacy.noise import noise_of_scale
+    >>> sampler_of(noise_of_scale(1.0, 100)), sampler_of(noise_of_scale(1.0, 5000))
+    ('OpenDP', 'ptclust, exact on the lattice')
+    """
+    return "OpenDP" if _exact_sampler(noise, sampler) is None else "ptclust, exact on the lattice"
+
+
+def _exact_sampler(noise: Noise, sampler: Sampler) -> LatticeSampler | None:
+    if sampler == "opendp" or noise.n_values < _FEW:
+        return None
+    return lattice_sampler(
+        noise.distribution, Fraction(noise.scale) / Fraction(2) ** noise.granularity
+    )
+
+
+def _in_chunks(
+    add: Callable[[Floats, Noise], Floats],
+    private_values: Floats,
+    noise: Noise,
+    size: int,
+    progress: Callable[[int], None],
 ) -> Floats:
-    """Run OpenDP's sampler on chunks in threads: it holds no lock while it works."""
+    """Add noise to chunks in threads: no sampler holds the lock while it works."""
     noisy = np.empty(noise.n_values)
-    starts = range(0, noise.n_values, _CHUNK)
+    starts = range(0, noise.n_values, size)
     executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="ptclust-noise")
     try:
-        pieces = [private_values[start : start + _CHUNK] for start in starts]
-        chunks = [executor.submit(_noisy_chunk, piece, noise) for piece in pieces]
+        pieces = [private_values[start : start + size] for start in starts]
+        chunks = [executor.submit(add, piece, noise) for piece in pieces]
         for start, chunk in zip(starts, chunks, strict=True):
             done = chunk.result()
             noisy[start : start + len(done)] = done
@@ -90,6 +126,48 @@ def _add_lattice_noise(
     finally:
         executor.shutdown(cancel_futures=True)  # after an error or Ctrl-C no further chunk starts
     return noisy
+
+
+def _exactly_noisy_chunk(exact: LatticeSampler, private_values: Floats, noise: Noise) -> Floats:
+    """Add noise of our own sampler, from a stream of its own."""
+    steps = np.empty(len(private_values), dtype=np.int64)
+    with Stream.secure() as stream:
+        giants = exact.draw(stream, steps)
+    return added_on_lattice(private_values, steps, noise.granularity, giants)
+
+
+def added_on_lattice(
+    private_values: Floats, steps: Ints, granularity: int, giants: dict[int, int]
+) -> Floats:
+    """Return values, rounded to the lattice, plus steps of it; ``giants`` are steps by place.
+
+    *Privacy.* What is returned depends on the exact integer sums alone.
+    """
+    powers, noisy = lattice_powers(granularity), np.empty(len(private_values))
+    far = np.empty(len(private_values), dtype=np.int64)
+    n_far = kernel.add_on_lattice(private_values, steps, powers, noisy, far)
+    for place in {*far[:n_far].tolist(), *giants}:
+        exact_steps = Fraction(float(private_values[place])) / Fraction(2) ** granularity
+        total = math.floor(exact_steps + Fraction(1, 2)) + giants.get(place, int(steps[place]))
+        noisy[place] = _as_float(total, granularity)
+    return noisy
+
+
+def lattice_powers(granularity: int) -> Floats:
+    """Return 2^-k and 2^k as products of two floats each: k = -1074 has no single ones."""
+    half = granularity // 2
+    exponents = [-half, half - granularity, half, granularity - half]
+    return np.ldexp(1.0, exponents)
+
+
+def _as_float(total: int, granularity: int) -> float:
+    """Return an integer of any size times 2^granularity; small ones as the kernel does."""
+    if abs(total) < 2**63:
+        return float(kernel.as_float(np.int64(total), lattice_powers(granularity)))
+    try:
+        return float(total * Fraction(2) ** granularity)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, total)
 
 
 def _noisy_chunk(private_values: Floats, noise: Noise) -> Floats:

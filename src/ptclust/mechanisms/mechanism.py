@@ -12,9 +12,10 @@ from ptclust._registry import Registry
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.mechanisms.lattice import sampler_of
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import Noise
+from ptclust.privacy.noise import Noise, Sampler
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -40,6 +41,7 @@ class Calibration:
     # About how far apart weights within and across clusters have to be for clusters to be seen: a
     # rule of thumb, set by the plan, which knows the clusterer.
     visible_gap: float = 0.0
+    sampler: Sampler = "auto"  # of the noise on the weights, as it was asked for: set by the plan
 
     @property
     def noise(self) -> float:
@@ -169,8 +171,9 @@ class Mechanism(ABC):
 MECHANISMS: Registry[Mechanism] = Registry("mechanism")
 
 
-def noise_use(noise: Noise, spent: Budget | None, purpose: str) -> tuple[MechanismUse, ...]:
+def noise_use(calibration: Calibration, purpose: str) -> tuple[MechanismUse, ...]:
     """Return the use of noise on weights: that of the mechanism called like its distribution."""
+    noise, spent = calibration.weights, calibration.weights_spent
     if not noise.n_values or spent is None:
         return ()
     mechanism = MECHANISMS[noise.distribution]
@@ -183,6 +186,6 @@ def noise_use(noise: Noise, spent: Budget | None, purpose: str) -> tuple[Mechani
             noise=noise.distribution.capitalize(),
             scale=noise.scale,
             parameters={"n_values": noise.n_values, "granularity_exponent": noise.granularity},
-            reference=mechanism.reference,
+            reference=f"{mechanism.reference}; sampler: {sampler_of(noise, calibration.sampler)}",
         ),
     )

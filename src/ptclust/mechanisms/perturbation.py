@@ -53,7 +53,9 @@ class PerturbationMechanism(Mechanism):
     ) -> Published:
         """Publish all weights with noise. The minimum spanning tree of them is post-processing."""
         report, noise = counting(graph.n_edges, progress), calibration.weights
-        noisy = add_noise(graph.weights, noise, stream=stream, progress=report)
+        noisy = add_noise(
+            graph.weights, noise, stream=stream, sampler=calibration.sampler, progress=report
+        )
         distances = as_distances(noisy, graph.kind)
         edges = minimum_spanning_edges(graph.sources, graph.targets, distances, graph.n_nodes)
         tree = Tree(graph.topology.restricted_to(edges), noisy[edges], edges, kind=graph.kind)
@@ -78,5 +80,4 @@ class PerturbationMechanism(Mechanism):
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return the release of all weights."""
-        purpose = "weights of the whole graph"
-        return noise_use(calibration.weights, calibration.weights_spent, purpose)
+        return noise_use(calibration, "weights of the whole graph")

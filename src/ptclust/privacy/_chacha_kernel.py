@@ -2,7 +2,7 @@
 
 The block function is the standard's: 20 rounds over 16 words of 32 bits. Words 12 and 13 of the
 input block form a block counter of 64 bits, as in Bernstein's original layout, so that a stream
-holds 2^70 bytes; words 14 and 15 are the nonce. Eight blocks are computed side by side, one per
+holds 2^70 bytes; words 14 and 15 are the nonce. 16 blocks are computed side by side, one per
 vector lane, and come out in the order of their counters: the keystream is the concatenation of the
 standard's blocks, read as little-endian words of 64 bits.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ptclust._kernel import kernel, merged
 
-_LANES = 8
+_LANES = 16
 #: Words of 64 bits between two refills: 32 blocks.
 BUFFER_WORDS = 256
 
@@ -30,8 +30,8 @@ _ONE = np.uint64(1)
 # counts of a tuple of arrays would be touched at every draw, at several times its price.
 # It begins with the next input block (constants, key, counter, nonce); the other parts begin at:
 _POSITION = 16  # where in this array the next unused word is; its end when a refill is due
-_WORKING = 24  # the lanes of the block function, word i of lane j at 8 i + j
-_BUFFER = 152  # keystream
+_WORKING = 32  # the lanes of the block function, word i of lane j at 16 i + j
+_BUFFER = 288  # keystream
 _END = _BUFFER + 2 * BUFFER_WORDS
 
 
@@ -63,61 +63,69 @@ def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @kernel
-def _double_round(state: NDArray[np.uint32]) -> None:
-    """One column and one diagonal round on all lanes; the loop becomes vector code."""
-    for j in range(np.uint64(_WORKING), np.uint64(_WORKING + _LANES)):
-        x00, x01 = state[j + np.uint64(0)], state[j + np.uint64(8)]
-        x02, x03 = state[j + np.uint64(16)], state[j + np.uint64(24)]
-        x04, x05 = state[j + np.uint64(32)], state[j + np.uint64(40)]
-        x06, x07 = state[j + np.uint64(48)], state[j + np.uint64(56)]
-        x08, x09 = state[j + np.uint64(64)], state[j + np.uint64(72)]
-        x10, x11 = state[j + np.uint64(80)], state[j + np.uint64(88)]
-        x12, x13 = state[j + np.uint64(96)], state[j + np.uint64(104)]
-        x14, x15 = state[j + np.uint64(112)], state[j + np.uint64(120)]
-        x00, x04, x08, x12 = _quarter_round(x00, x04, x08, x12)
-        x01, x05, x09, x13 = _quarter_round(x01, x05, x09, x13)
-        x02, x06, x10, x14 = _quarter_round(x02, x06, x10, x14)
-        x03, x07, x11, x15 = _quarter_round(x03, x07, x11, x15)
-        x00, x05, x10, x15 = _quarter_round(x00, x05, x10, x15)
-        x01, x06, x11, x12 = _quarter_round(x01, x06, x11, x12)
-        x02, x07, x08, x13 = _quarter_round(x02, x07, x08, x13)
-        x03, x04, x09, x14 = _quarter_round(x03, x04, x09, x14)
-        state[j + np.uint64(0)], state[j + np.uint64(8)] = x00, x01
-        state[j + np.uint64(16)], state[j + np.uint64(24)] = x02, x03
-        state[j + np.uint64(32)], state[j + np.uint64(40)] = x04, x05
-        state[j + np.uint64(48)], state[j + np.uint64(56)] = x06, x07
-        state[j + np.uint64(64)], state[j + np.uint64(72)] = x08, x09
-        state[j + np.uint64(80)], state[j + np.uint64(88)] = x10, x11
-        state[j + np.uint64(96)], state[j + np.uint64(104)] = x12, x13
-        state[j + np.uint64(112)], state[j + np.uint64(120)] = x14, x15
+def _double_round(x: Any) -> Any:
+    """One column and one diagonal round (RFC 8439, section 2.3)."""
+    x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10, x11, x12, x13, x14, x15 = x
+    x00, x04, x08, x12 = _quarter_round(x00, x04, x08, x12)
+    x01, x05, x09, x13 = _quarter_round(x01, x05, x09, x13)
+    x02, x06, x10, x14 = _quarter_round(x02, x06, x10, x14)
+    x03, x07, x11, x15 = _quarter_round(x03, x07, x11, x15)
+    x00, x05, x10, x15 = _quarter_round(x00, x05, x10, x15)
+    x01, x06, x11, x12 = _quarter_round(x01, x06, x11, x12)
+    x02, x07, x08, x13 = _quarter_round(x02, x07, x08, x13)
+    x03, x04, x09, x14 = _quarter_round(x03, x04, x09, x14)
+    return x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10, x11, x12, x13, x14, x15
 
 
-@merged  # a draw costs 7 ns instead of 9
+@kernel
+def _mixed(x: Any) -> Any:
+    """Return a block after its 20 rounds, written out: loops in loops become no vector code."""
+    x = _double_round(_double_round(_double_round(_double_round(_double_round(x)))))
+    return _double_round(_double_round(_double_round(_double_round(_double_round(x)))))
+
+
+@kernel
+def _compute_blocks(state: NDArray[np.uint32], counter: Any) -> None:
+    """Compute the blocks of 16 counters, one a lane; the loop becomes vector code."""
+    a00, a01, a02, a03 = state[0], state[1], state[2], state[3]
+    a04, a05, a06, a07 = state[4], state[5], state[6], state[7]
+    a08, a09, a10, a11 = state[8], state[9], state[10], state[11]
+    a14, a15 = state[14], state[15]
+    for j in range(np.uint64(_LANES)):
+        low = np.uint32((counter + j) & _LOW_32)
+        high = np.uint32((counter + j) >> _BITS_32)
+        given = (a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, low, high, a14, a15)
+        x = _mixed(given)
+        lane = np.uint64(_WORKING) + j
+        state[lane] = x[0] + a00
+        state[lane + np.uint64(16)] = x[1] + a01
+        state[lane + np.uint64(32)] = x[2] + a02
+        state[lane + np.uint64(48)] = x[3] + a03
+        state[lane + np.uint64(64)] = x[4] + a04
+        state[lane + np.uint64(80)] = x[5] + a05
+        state[lane + np.uint64(96)] = x[6] + a06
+        state[lane + np.uint64(112)] = x[7] + a07
+        state[lane + np.uint64(128)] = x[8] + a08
+        state[lane + np.uint64(144)] = x[9] + a09
+        state[lane + np.uint64(160)] = x[10] + a10
+        state[lane + np.uint64(176)] = x[11] + a11
+        state[lane + np.uint64(192)] = x[12] + low
+        state[lane + np.uint64(208)] = x[13] + high
+        state[lane + np.uint64(224)] = x[14] + a14
+        state[lane + np.uint64(240)] = x[15] + a15
+
+
+@merged  # a call might raise, and counts references then
 def _refill(state: NDArray[np.uint32]) -> None:
     """Fill the buffer with the next blocks of the keystream and advance the counter."""
     lanes = np.uint64(_LANES)
     first = np.uint64(_WORKING)
     counter = np.uint64(state[12]) | (np.uint64(state[13]) << _BITS_32)
     for begin in range(np.uint64(_BUFFER), np.uint64(_END), np.uint64(16 * _LANES)):
-        for i in range(np.uint64(16)):
-            for j in range(lanes):
-                state[first + i * lanes + j] = state[i]
-        for j in range(lanes):
-            state[first + np.uint64(12) * lanes + j] = np.uint32((counter + j) & _LOW_32)
-            state[first + np.uint64(13) * lanes + j] = np.uint32((counter + j) >> _BITS_32)
-        for _ in range(10):
-            _double_round(state)
+        _compute_blocks(state, counter)
         for j in range(lanes):
             for i in range(np.uint64(16)):
-                state[begin + np.uint64(16) * j + i] = np.uint32(
-                    state[first + i * lanes + j] + state[i]
-                )
-            # Each lane began with a counter of its own.
-            low = np.uint32((counter + j) & _LOW_32)
-            high = np.uint32((counter + j) >> _BITS_32)
-            at = begin + np.uint64(16) * j + np.uint64(12)
-            state[at] = np.uint32(state[first + np.uint64(12) * lanes + j] + low)
-            state[at + _ONE] = np.uint32(state[first + np.uint64(13) * lanes + j] + high)
+                state[begin + np.uint64(16) * j + i] = state[first + i * lanes + j]
         counter += lanes
     state[12] = np.uint32(counter & _LOW_32)
     state[13] = np.uint32(counter >> _BITS_32)
@@ -136,9 +144,18 @@ def next_word(state: NDArray[np.uint32]) -> Any:
 
 @kernel
 def fill_words(state: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
-    """Fill ``words`` with the next words of the stream."""
-    for i in range(len(words)):
-        words[i] = next_word(state)
+    """Fill ``words`` with the next words of the stream, in runs: twice as fast as one by one."""
+    done, count = _ZERO, np.uint64(len(words))
+    while done < count:
+        if state[_POSITION] >= np.uint64(_END):
+            _refill(state)
+        position = np.uint64(state[_POSITION])
+        run = min(count - done, (np.uint64(_END) - position) >> _ONE)
+        for i in range(run):
+            at = position + i + i
+            words[done + i] = np.uint64(state[at]) | (np.uint64(state[at + _ONE]) << _BITS_32)
+        state[_POSITION] = position + run + run
+        done += run
 
 
 @kernel

@@ -27,6 +27,7 @@ from ptclust.privacy.sensitivity import Sensitivity
 FloatArray = Floats
 
 Distribution = Literal["laplace", "gaussian"]
+Sampler = Literal["auto", "opendp"]  # of the noise: OpenDP's always, or only where ours is not
 
 _ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21
 _FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise looks continuous

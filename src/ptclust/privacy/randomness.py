@@ -93,8 +93,12 @@ class RandomStream:
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return the next ``count`` words of 64 random bits."""
         words = np.empty(count, dtype=np.uint64)
-        fill_words(self.state, words)
+        self.fill(words)
         return words
+
+    def fill(self, words: NDArray[np.uint64]) -> None:
+        """Fill an array with the next words."""
+        fill_words(self.state, words)
 
     def numpy_generator(self) -> np.random.Generator:
         """Return a numpy generator seeded by this reproducible stream, for simulated noise."""

@@ -49,8 +49,9 @@ _MERGED = {
     "mean": "their mean",
 }
 _RANDOMNESS = {
-    "secure": "secure: a ChaCha20 stream keyed by the operating system, and OpenDP's samplers.",
-    "reproducible": "reproducible: from a seed given as random_state, for experiments only.",
+    "secure": "secure: ChaCha20 streams keyed by the operating system, OpenDP's where it samples.",
+    "reproducible": "reproducible: from a seed given as random_state, for experiments only; the "
+    "noise is numpy's.",
 }
 _COMPOSITION = {
     "pure": (
