@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from ptclust._types import Bools, Floats, Ints
     from ptclust.clustering.communities._weights import Edges
 
-# Edges of like expectation are compared in so many groups at most, of so many edges at least.
-_GROUPS, _IN_GROUP = 64, 30
+# Edges are compared with those of like expectation, in so many groups of so many edges at least.
+_GROUPS, _IN_GROUP = (1, 4, 16, 64), 30
+# What is learned of a group needs more, and is learned in this many groups at most.
+_LEARNED, _TO_LEARN = 16, 200
 # Shares of a group at which weights are divided into bins: clusters are made of the upper ones.
 _CUTS = np.array([0.125, 0.25, 0.5, 0.75, 0.875, 0.9375])
 # Bins are also tried as two, divided at one of these places.
@@ -22,24 +24,47 @@ _PRIOR = 0.5
 _ROUNDS = 15
 
 
-class Judge:
-    """Edges in groups of like expectation, and in bins of like weight among these.
+class Table(NamedTuple):
+    """Edges in groups of like expectation, and in bins of like weight among these."""
 
-    If "together or apart" has nothing to do with weights, it has the same distribution in every
-    bin of a group.
-    """
+    group: Ints
+    bin: Ints
+    n_groups: int
+
+    @classmethod
+    def of(cls, expected: Floats, weights: Floats, n_groups: int) -> Table:
+        """Return so many groups of the same size, and the bin of every edge in its group."""
+        rank = _ranks(expected, np.zeros(len(weights), np.int64), 1)
+        group = np.minimum((rank * n_groups).astype(np.int64), n_groups - 1)
+        return cls(group, np.searchsorted(_CUTS, _ranks(weights, group, n_groups)), n_groups)
+
+    def counts(self, together: Bools, edges: Ints) -> tuple[Floats, Floats]:
+        """Return how many of the edges are together and apart, by group and bin."""
+        shape = self.n_groups, len(_CUTS) + 1
+        code = self.group[edges] * shape[1] + self.bin[edges]
+        inside, both = (
+            np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            for codes in (code[together], code)
+        )
+        return inside, both - inside
+
+
+class Judge:
+    """Asks edges whether "together or apart" has to do with their weights."""
 
     def __init__(self, edges: Edges, weights: Floats, expected: Floats) -> None:
         self._edges, self._expected = edges, expected
-        n_groups = 1
-        while 4 * n_groups <= _GROUPS and len(weights) >= 4 * n_groups * _IN_GROUP:
-            n_groups *= 4
-        rank = _ranks(expected, np.zeros(len(weights), np.int64), 1)
-        self.group = np.minimum((rank * n_groups).astype(np.int64), n_groups - 1)
-        rank = _ranks(edges.similarity, self.group, n_groups)
-        self.bin = np.searchsorted(_CUTS, rank)
-        self._shape = n_groups, len(_CUTS) + 1
-        self._code = self.group * self._shape[1] + self.bin
+        self._tables = [
+            Table.of(expected, edges.similarity, n_groups)
+            for n_groups in _GROUPS
+            if n_groups == 1 or len(weights) >= n_groups * _IN_GROUP
+        ]
+        able = (t for t in self._tables if len(weights) >= t.n_groups * _TO_LEARN)
+        self.learned = max(
+            (t for t in able if t.n_groups <= _LEARNED),
+            key=lambda table: table.n_groups,
+            default=self._tables[0],
+        )
         self.residual = self._beyond_nodes(weights - expected)
 
     def weights_tell(self, together: Bools, held: Ints) -> float:
@@ -52,18 +77,11 @@ class Judge:
         """
         if self.residual[held] @ (together - together.mean()) <= 0:
             return 0.0
-        tables = self.counts(together, held)
-        values = np.array([_log_factor(*table) for table in _coarsened(*tables)])
-        return float(np.logaddexp.reduce(values) - np.log(len(values)))
-
-    def counts(self, together: Bools, edges: Ints) -> tuple[Floats, Floats]:
-        """Return how many edges there are together and apart, by group and bin."""
-        code, size = self._code[edges], self._shape[0] * self._shape[1]
-        inside, both = (
-            np.bincount(codes, minlength=size).reshape(self._shape).astype(np.float64)
-            for codes in (code[together], code)
+        tables = (
+            each for table in self._tables for each in _with_halves(*table.counts(together, held))
         )
-        return inside, both - inside
+        values = np.array([_log_factors(*each).sum() for each in tables])
+        return float(np.logaddexp.reduce(values) - np.log(len(values)))
 
     def deviations(self, together: Bools) -> float:
         """Return by how many standard errors weights within clusters exceed those across.
@@ -71,9 +89,29 @@ class Judge:
         Compared are weights beyond what the nodes make of them, and so is "together": whatever
         nodes differ by, in size or in the number of companions, has no part in it.
         """
+        everywhere = np.zeros(len(together), np.int64)
+        return float(self.deviations_by(together, everywhere, 1)[0])
+
+    def deviations_by(self, together: Bools, cluster: Ints, n_clusters: int) -> Floats:
+        """Return the same for the edges of every cluster, which ``together`` divides."""
         products = self._beyond_nodes(together.astype(np.float64)) * self.residual
-        error = np.sqrt(np.sum(products**2))
-        return float(products.sum() / error) if error > 1e-9 else 0.0
+        total = np.bincount(cluster, products, n_clusters)
+        error = np.sqrt(np.bincount(cluster, products**2, n_clusters))
+        return np.where(error > 1e-9, total / np.maximum(error, 1e-9), 0.0)
+
+    def weights_tell_by(
+        self, together: Bools, held: Ints, cluster: Ints, n_clusters: int
+    ) -> Floats:
+        """Return nats for every cluster; its edges share one distribution over bins."""
+        values = [
+            _log_factors(*each)
+            for table in self._tables
+            for each in _with_halves(
+                *table._replace(group=cluster, n_groups=n_clusters).counts(together, held)
+            )
+        ]
+        nats: Floats = np.logaddexp.reduce(values) - np.log(len(values))
+        return nats
 
     def _beyond_nodes(self, values: Floats) -> Floats:
         """Return values less the best sum of one term for each end, constant or by expectation."""
@@ -112,32 +150,25 @@ def _ranks(values: Floats, group: Ints, n_groups: int) -> Floats:
     return ranks
 
 
-def _coarsened(inside: Floats, outside: Floats) -> list[tuple[Floats, Floats]]:
-    """Return tables of fewer groups, and of two bins."""
-    tables = []
-    n_groups = len(inside)
-    while n_groups:
-        joined = [table.reshape(n_groups, -1, table.shape[1]).sum(1) for table in (inside, outside)]
-        tables.append((joined[0], joined[1]))
-        for cut in _HALVES:
-            halves = [
-                np.stack([table[:, :cut].sum(1), table[:, cut:].sum(1)], 1) for table in joined
-            ]
-            tables.append((halves[0], halves[1]))
-        n_groups //= 4
-    return tables
+def _with_halves(inside: Floats, outside: Floats) -> list[tuple[Floats, Floats]]:
+    """Return the tables as they are, and with two bins."""
+
+    def halves(table: Floats, cut: int) -> Floats:
+        return np.stack([table[:, :cut].sum(1), table[:, cut:].sum(1)], 1)
+
+    return [(inside, outside), *((halves(inside, cut), halves(outside, cut)) for cut in _HALVES)]
 
 
-def _log_factor(inside: Floats, outside: Floats) -> float:
-    """Return the log Bayes factor of two distributions a group against one."""
-    both = _log_evidence(inside) + _log_evidence(outside)
-    return both - _log_evidence(inside + outside)
+def _log_factors(inside: Floats, outside: Floats) -> Floats:
+    """Return the log Bayes factors of two distributions a row against one."""
+    return _log_evidence(inside) + _log_evidence(outside) - _log_evidence(inside + outside)
 
 
-def _log_evidence(counts: Floats) -> float:
-    """Return the log-probability of draws with these counts, a row a distribution."""
+def _log_evidence(counts: Floats) -> Floats:
+    """Return the log-probabilities of draws with these counts, a row a distribution."""
     from scipy.special import gammaln
 
     n_bins = counts.shape[1]
     total = gammaln(n_bins * _PRIOR) - gammaln(counts.sum(1) + n_bins * _PRIOR)
-    return float(total.sum() + (gammaln(counts + _PRIOR) - gammaln(_PRIOR)).sum())
+    evidence: Floats = total + (gammaln(counts + _PRIOR) - gammaln(_PRIOR)).sum(1)
+    return evidence

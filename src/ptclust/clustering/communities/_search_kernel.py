@@ -29,7 +29,13 @@ TURNS = 3
 
 @kernel
 def move(
-    indptr: Ints, indices: Array, data: Floats, mass: Floats, labels: Ints, order: Array
+    indptr: Ints,
+    indices: Array,
+    data: Floats,
+    mass: Floats,
+    labels: Ints,
+    order: Array,
+    price: float,
 ) -> int:
     """Move nodes to the cluster in which they gain most until none gains; return how many moved.
 
@@ -69,14 +75,16 @@ def move(
                 gathered[n_gathered], is_gathered[label] = label, True
                 n_gathered += 1
             sums[label] += data[place]
-        # Choose the best: it has to gain. A cluster of its own gains nothing and costs nothing.
+        # Choose the best: it has to gain. A cluster of its own costs the price.
         best_label = own
-        best = sums[own] - mass[node] * (heavy[own] - mass[node]) + least
+        best = least - price
+        if size[own] > 1:
+            best = sums[own] - mass[node] * (heavy[own] - mass[node]) + least
         for i in range(1, n_gathered):
             value = sums[gathered[i]] - mass[node] * heavy[gathered[i]]
             if value > best:
                 best, best_label = value, gathered[i]
-        if best < 0.0 and size[own] > 1:
+        if best < -price and size[own] > 1:
             n_empty -= 1
             best_label = empty[n_empty]
         for i in range(n_gathered):
@@ -145,17 +153,23 @@ def aggregate(
 
 @kernel
 def search(
-    indptr: Ints, indices: Array, data: Floats, mass: Floats, order: Array, labels: Ints
+    indptr: Ints,
+    indices: Array,
+    data: Floats,
+    mass: Floats,
+    order: Array,
+    labels: Ints,
+    price: float,
 ) -> Ints:
     """Return a partition that no move of a node or a cluster improves, numbered."""
     labels = labels.copy()
     for _ in range(TURNS):
-        n_moved = move(indptr, indices, data, mass, labels, order)
+        n_moved = move(indptr, indices, data, mass, labels, order, price)
         n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
         on = aggregate(indptr, indices, data, mass, labels, n_clusters)
         while True:
             upper = np.arange(n_clusters)
-            n_upper = move(on[0], on[1], on[2], on[3], upper, np.arange(n_clusters))
+            n_upper = move(on[0], on[1], on[2], on[3], upper, np.arange(n_clusters), price)
             if n_upper == 0:
                 break
             n_moved += n_upper
@@ -169,8 +183,13 @@ def search(
 
 
 def search_communities(
-    near: Adjacency, affinity: Floats, mass: Floats, order: Array, start: Ints | None = None
+    near: Adjacency,
+    affinity: Floats,
+    mass: Floats,
+    order: Array,
+    start: Ints | None = None,
+    price: float = 0.0,
 ) -> Ints:
-    """Search from single nodes, or from a partition."""
+    """Search from single nodes, or from a partition; every cluster costs the price."""
     labels = np.arange(len(mass)) if start is None else start
-    return search(near.indptr, near.neighbours, affinity[near.edges], mass, order, labels)
+    return search(near.indptr, near.neighbours, affinity[near.edges], mass, order, labels, price)

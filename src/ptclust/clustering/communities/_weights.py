@@ -32,6 +32,11 @@ class Edges(NamedTuple):
     similarity: Floats
     unit: float
     """The mean similarity, or the deviation of the noise if that is larger."""
+    distance: Floats
+    """The released weights as distances, in their own unit, as the noise is."""
+    noise: Noise
+    is_complete: bool
+    """Whether nearly all pairs are joined, so that the topology says nothing."""
 
     @classmethod
     def of(cls, published: Published) -> Edges:
@@ -39,11 +44,14 @@ class Edges(NamedTuple):
         graph = published.topology
         joining = np.flatnonzero(graph.sources != graph.targets)
         a, b = (ends[joining].astype(np.int64) for ends in (graph.sources, graph.targets))
-        noisy = NoisyWeights.of(published.distances[joining], published.noise)
+        distance = published.distances[joining]
+        noisy = NoisyWeights.of(distance, published.noise)
         similarity = -noisy.values
         similarity -= background(similarity, noisy.deviation, published.noise)
         unit = max(float(similarity.mean()), noisy.deviation) if len(a) else 0.0
-        return cls(a, b, graph.n_nodes, similarity, unit)
+        n_pairs = graph.n_nodes * (graph.n_nodes - 1) // 2
+        is_complete = 10 * len(a) > 9 * n_pairs
+        return cls(a, b, graph.n_nodes, similarity, unit, distance, published.noise, is_complete)
 
     def compressed(self, times: float) -> Floats:
         """Return similarities that grow by their logarithm beyond so many units."""
@@ -61,12 +69,12 @@ class Edges(NamedTuple):
     def at(self, edges: Ints) -> Edges:
         """Return some of the edges."""
         a, b = self.sources[edges], self.targets[edges]
-        return self._replace(sources=a, targets=b, similarity=self.similarity[edges])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nearly all pairs are joined, so that the topology says nothing."""
-        return 10 * len(self.sources) > 9 * (self.n_nodes * (self.n_nodes - 1) // 2)
+        return self._replace(
+            sources=a,
+            targets=b,
+            similarity=self.similarity[edges],
+            distance=self.distance[edges],
+        )
 
 
 def background(values: Floats, deviation: float, noise: Noise) -> float:
@@ -103,12 +111,12 @@ def standard_quantiles(noise: Noise, shares: Floats) -> Floats:
     return quantiles
 
 
-def expected_by_size(edges: Edges, weights: Floats) -> Floats:
-    """Return what is expected of every compressed weight if nodes differ in size alone.
+def node_sizes(edges: Edges, weights: Floats) -> Floats:
+    """Return the sizes of the nodes that explain compressed weights best if nothing else does.
 
-    Every node has a size, such that arcsinh(size u * size v) agrees with the weights in the mean
-    over the edges at every node. Sizes of nodes with few edges are drawn towards the common one, by
-    as many edges of mean weight as empirical Bayes asks for.
+    They are such that the expectation, arcsinh(size u * size v), agrees with the weights in the
+    mean over the edges at every node. Sizes of nodes with few edges are drawn towards the common
+    one, by as many edges of mean weight as empirical Bayes asks for.
     """
     a, b = edges.sources, edges.targets
     degree, total = edges.at_nodes(np.ones(len(a))), edges.at_nodes(weights)
@@ -121,5 +129,10 @@ def expected_by_size(edges: Edges, weights: Floats) -> Floats:
     for _ in range(_ROUNDS):
         fitted = edges.at_nodes(np.arcsinh(size[a] * size[b])) + prior * np.arcsinh(size * common)
         size = np.clip(size * (wanted / fitted) ** _STEP, 1e-6, 1e6)
-    expected: Floats = np.arcsinh(size[a] * size[b])
+    return size
+
+
+def expected_by_size(edges: Edges, size: Floats) -> Floats:
+    """Return the compressed weights that are expected of nodes of these sizes."""
+    expected: Floats = np.arcsinh(size[edges.sources] * size[edges.targets])
     return expected

@@ -1,0 +1,110 @@
+"""Finer and coarser partitions than the best, as far as unseen weights support them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust.clustering.communities._trial import CLEAR, Found, Trial
+
+if TYPE_CHECKING:
+    from ptclust._types import Ints
+    from ptclust.clustering.communities._weights import Edges
+
+# Nats by which a cluster that is divided, or clusters that are joined, must be supported.
+_ENOUGH = 5.0
+# Levels on either side, at most; and edges within a cluster that may hold others, at least.
+_MOST, _SMALLEST = 4, 12
+# Clusters of which some may be one, at least.
+_FEWEST = 4
+
+
+def finer_levels(edges: Edges, labels: Ints) -> list[tuple[Ints, float]]:
+    """Return ever finer partitions, and by how many nats each is supported over the one before."""
+    levels: list[tuple[Ints, float]] = []
+    while len(levels) < _MOST:
+        divided, nats = _divided(edges, labels)
+        if divided is None:
+            break
+        levels.append((divided, nats))
+        labels = divided
+    return levels
+
+
+def _divided(edges: Edges, labels: Ints) -> tuple[Ints | None, float]:
+    """Return the partition in which every cluster is divided that holds others, and its nats."""
+    within = np.flatnonzero(labels[edges.sources] == labels[edges.targets])
+    n_clusters = int(labels.max()) + 1
+    if len(within) < _SMALLEST:
+        return None, 0.0
+    trial = Trial(edges.at(within), labels)
+    own = labels[trial.edges.sources]
+    best, divided = np.full(n_clusters, _ENOUGH), labels.copy()
+    for found in trial.candidates():
+        together = found.together[trial.held]
+        nats = trial.judge.weights_tell_by(together, trial.held, own, n_clusters)
+        deviations = trial.judge.deviations_by(found.together, own, n_clusters)
+        better = (nats > best) & (deviations >= CLEAR)
+        # Clusters within different clusters have different numbers.
+        chosen = better[labels]
+        divided[chosen] = n_clusters + found.labels[chosen]
+        best = np.where(better, nats, best)
+    is_divided = best > _ENOUGH
+    if not is_divided.any() or len(np.unique(divided)) == n_clusters:
+        return None, 0.0
+    return np.unique(divided, return_inverse=True)[1], float(best[is_divided].sum())
+
+
+def coarser_levels(trial: Trial, found: Found, candidates: list[Found]) -> list[Found]:
+    """Return ever coarser partitions, coarsest first: what candidates make of these clusters."""
+    levels: list[Found] = []
+    while found.by_fold and len(levels) < _MOST:
+        joined = _joined(trial, found, candidates)
+        if joined is None:
+            break
+        levels.insert(0, joined)
+        found = joined
+    return levels
+
+
+def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None:
+    """Return the partition in which those clusters are one that weights between them join best.
+
+    Every cluster goes where a candidate has most of its nodes. Only edges between clusters are
+    asked, which have not been seen, and compared among each other.
+    """
+    across = trial.held[~found.together[trial.held]]
+    n_clusters = len(np.unique(found.labels))
+    if len(across) < _SMALLEST or n_clusters < _FEWEST:
+        return None
+    judge = trial.judge_of(across)
+    best, most = None, _ENOUGH
+    for candidate in candidates:
+        labels, *by_fold = (
+            _majority(one, other)
+            for one, other in zip(
+                (found.labels, *found.by_fold),
+                (candidate.labels, *candidate.by_fold),
+                strict=True,
+            )
+        )
+        if not 1 < len(np.unique(labels)) < n_clusters:
+            continue
+        together = trial.together(by_fold)
+        nats = judge.weights_tell(together[across], np.arange(len(across)))
+        if nats > most and judge.deviations(together[across]) >= CLEAR:
+            weights = trial.judge.weights_tell(together[trial.held], trial.held)
+            best = Found(labels, tuple(by_fold), together, weights, 0.0, 0.0)
+            most = nats
+    return best
+
+
+def _majority(labels: Ints, other: Ints) -> Ints:
+    """Return for every node where the other partition has most of its cluster."""
+    n_other = int(other.max()) + 1
+    pairs, count = np.unique(labels * n_other + other, return_counts=True)
+    order = np.lexsort((-pairs, count))  # of equal ones the first counts
+    most = np.zeros(int(labels.max()) + 1, np.int64)
+    most[pairs[order] // n_other] = pairs[order] % n_other
+    return most[labels]

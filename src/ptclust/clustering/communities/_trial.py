@@ -1,0 +1,277 @@
+"""Partitions found without a part of the edges, and the best of them by that part."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ptclust._components import Adjacency, adjacency
+from ptclust._statistics import agreement
+from ptclust.clustering.communities._judge import Judge, topology_tells
+from ptclust.clustering.communities._search_kernel import search_communities
+from ptclust.clustering.communities._weights import Edges, expected_by_size, node_sizes
+from ptclust.clustering.contraction import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ptclust._types import Array, Bools, Floats, Ints
+
+# Edges are held back in so many parts; of large graphs only some of these are tried.
+_FOLDS = 10, 5
+_FEW, _MANY = 5_000, 300_000
+_TRIED = 2
+# Units beyond which weights count by their logarithm, and resolutions.
+_TIMES = 1.0, 8.0
+_GAMMAS = 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0
+# Agreement (ARI) between folds from which on a partition does not depend on the edges left out.
+_STABLE = 0.9
+# Standard errors, and nats of the topology, that are more than chance.
+CLEAR, _CLEAR_NATS = 4.0, 10.0
+# Pseudo-edges that smooth what is learned of a bin.
+_SMOOTHING = 4.0
+
+
+class View(NamedTuple):
+    """What a search sees: all edges, or those that are not in one of the folds."""
+
+    number: int
+    edges: Edges
+    kept: Ints
+    near: Adjacency
+    order: Array
+    """In which nodes are looked at first: another one in every view."""
+    sizes: dict[float, Floats]
+    """Of the nodes, by the units beyond which weights are compressed."""
+
+    @property
+    def degree(self) -> Floats:
+        """Number of edges at every node."""
+        return np.diff(self.near.indptr).astype(np.float64)
+
+    def search(self, affinity: Floats, mass: Floats, start: Ints | None, price: float) -> Ints:
+        """Return the partition found."""
+        return search_communities(self.near, affinity, mass, self.order, start, price)
+
+
+class Found(NamedTuple):
+    """A partition, found on all edges and without each fold, and what the folds say of it."""
+
+    labels: Ints
+    by_fold: tuple[Ints, ...]
+    together: Bools
+    """Whether an edge is within a cluster of the partition that has not seen it."""
+    weights: float
+    topology: float
+    seen: float
+    """What weights would say if they had not been seen."""
+    of_topology: bool = False
+    """Whether no weight had a part in it."""
+
+    @property
+    def nats(self) -> float:
+        """What supports it."""
+        return self.weights + self.topology
+
+    @property
+    def explained(self) -> float:
+        """What would support it if no edge had been seen, less what it costs to name clusters."""
+        n_clusters = len(np.unique(self.labels))
+        return self.seen + self.topology - (n_clusters - 1) * float(np.log(len(self.labels)))
+
+
+class Trial:
+    """All that is tried on one graph, or within each cluster of a partition of it."""
+
+    def __init__(self, edges: Edges, within: Ints | None = None) -> None:
+        self.edges, n_edges = edges, len(edges.sources)
+        self.within = np.zeros(edges.n_nodes, np.int64) if within is None else within
+        self.compressed = {times: edges.compressed(times) for times in _TIMES}
+        random = np.random.default_rng(0)  # the same release gives the same labels
+        n_folds = _FOLDS[n_edges > _FEW]
+        fold = random.permutation(np.arange(n_edges) % n_folds)
+        n_tried = n_folds if n_edges <= _MANY else _TRIED
+        self.folds = [np.flatnonzero(fold == each) for each in range(n_tried)]
+        self.held = np.sort(np.concatenate(self.folds))
+        self.views = [
+            self._view(k, np.flatnonzero(fold != k - 1), random) for k in range(n_tried + 1)
+        ]
+        # What is expected of an edge, it has not seen.
+        expected = expected_by_size(edges, self.views[1].sizes[_TIMES[0]])
+        for held, view in zip(self.folds, self.views[1:], strict=True):
+            expected[held] = expected_by_size(edges.at(held), view.sizes[_TIMES[0]])
+        self.judge = Judge(edges, self.compressed[_TIMES[0]], expected)
+
+    def _view(self, number: int, kept: Ints, random: np.random.Generator) -> View:
+        some = self.edges.at(kept)
+        near = adjacency(some.sources, some.targets, some.n_nodes)
+        sizes = {times: node_sizes(some, self.compressed[times][kept]) for times in _TIMES}
+        return View(number, some, kept, near, random.permutation(some.n_nodes), sizes)
+
+    def candidates(self) -> list[Found]:
+        """Return partitions of high modularity at every resolution."""
+        found = []
+        for gamma in _GAMMAS:
+            over = self.over_edges if self.edges.is_complete else self.over_pairs
+            found += [self.tried(partial(over, times=times, gamma=gamma)) for times in _TIMES]
+            if not self.edges.is_complete:
+                alone = self.tried(partial(self.over_pairs, times=None, gamma=gamma))
+                found.append(alone._replace(of_topology=True))
+        return found
+
+    def over_edges(self, view: View, *, times: float, gamma: float) -> Ints:
+        """Return the partition with the most weight beyond what is expected of its edges."""
+        expected = expected_by_size(view.edges, view.sizes[times])
+        excess = self.compressed[times][view.kept] - gamma * expected
+        return view.search(excess, np.zeros(self.edges.n_nodes), None, 0.0)
+
+    def over_pairs(self, view: View, *, times: float | None, gamma: float) -> Ints:
+        """Return the partition of highest modularity, which counts missing edges as well."""
+        weights = np.ones(len(view.kept)) if times is None else self.compressed[times][view.kept]
+        strength = np.maximum(view.edges.at_nodes(weights), 0.0)
+        total = np.maximum(np.bincount(self.within, strength), 1e-300)[self.within]
+        return view.search(weights, strength * np.sqrt(gamma / total), None, 0.0)
+
+    def by_ratios(self, view: View, *, of: Found, anew: bool) -> Ints:
+        """Return the likeliest partition, by the log-likelihood ratios that another one shows.
+
+        The search begins there, or anew.
+        """
+        a, b = view.edges.sources, view.edges.targets
+        labels = (of.labels, *of.by_fold)[view.number]
+        together = labels[a] == labels[b]
+        table = self.judge.learned
+        inside, outside = table.counts(together, view.kept)
+        ratio = _log_shares(inside, inside + outside) - _log_shares(outside, inside + outside)
+        affinity = ratio[table.group[view.kept], table.bin[view.kept]]
+        mass = np.zeros(self.edges.n_nodes)
+        if not self.edges.is_complete:
+            # Edges within and across are so many times as frequent as by chance.
+            share, chance = (
+                np.clip(part, 1e-6, 1 - 1e-6)
+                for part in (together.mean(), self.chance(view, labels).mean())
+            )
+            within, across = share / chance, (1 - share) / (1 - chance)
+            affinity = affinity + np.log(within / across)
+            mass = view.degree * np.sqrt(max(within - across, 0.0) / (2 * len(a)))
+        price = float(np.log(self.edges.n_nodes))
+        return view.search(affinity, mass, None if anew else labels, price)
+
+    def chance(self, view: View, labels: Ints) -> Floats:
+        """Return how likely two ends of edges, drawn by degree, share a cluster of ``labels``.
+
+        They are drawn from a cluster of the partition within which the search is, by its number.
+        """
+        degree, within = view.degree, self.within
+        total = np.bincount(within, degree)
+        alone = np.bincount(within, degree**2)
+        sums = np.bincount(labels, degree)
+        first = np.zeros(len(sums), np.int64)
+        first[labels] = within
+        shared = np.bincount(first, sums**2, len(total))
+        pairs: Floats = (shared - alone) / np.maximum(total**2 - alone, 1.0)
+        return pairs
+
+    def tried(self, search: Callable[[View], Ints]) -> Found:
+        """Search on all edges and without each fold, and ask the folds."""
+        a, b = self.edges.sources, self.edges.targets
+        labels, *by_fold = (search(view) for view in self.views)
+        together, chance = self.together(by_fold), np.zeros(len(a))
+        for held, view, found in zip(self.folds, self.views[1:], by_fold, strict=True):
+            chance[held] = self.chance(view, found)[self.within[a[held]]]
+        weights = self.judge.weights_tell(together[self.held], self.held)
+        topology = 0.0
+        if not self.edges.is_complete and _stability(by_fold) >= _STABLE:
+            topology = max(topology_tells(together[self.held], chance[self.held]), 0.0)
+        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
+        return Found(labels, tuple(by_fold), together, weights, topology, seen)
+
+    def together(self, by_fold: Iterable[Ints]) -> Bools:
+        """Return for every edge whether a partition that has not seen it has both ends together."""
+        together = np.zeros(len(self.edges.sources), bool)
+        for held, labels in zip(self.folds, by_fold, strict=False):
+            some = self.edges.at(held)
+            together[held] = labels[some.sources] == labels[some.targets]
+        return together
+
+    def judge_of(self, edges: Ints) -> Judge:
+        """Return a judge that compares some of the edges among each other."""
+        some, weights = self.edges.at(edges), self.compressed[_TIMES[0]][edges]
+        return Judge(some, weights, expected_by_size(some, node_sizes(some, weights)))
+
+    def support(self, found: Found, coarser: Found | None) -> float:
+        """Return what supports a partition over a coarser one, or over one cluster."""
+        if coarser is None:
+            return found.nats
+        within = self.held[coarser.together[self.held]]
+        return self.judge.weights_tell(found.together[within], within)
+
+    def best_of(self, candidates: Iterable[Found]) -> Found | None:
+        """Return the best partition that is more than chance, improved."""
+        ranked = sorted(candidates, key=lambda each: -each.nats)
+        for i, found in enumerate(ranked):
+            if found.nats <= 0:
+                return None
+            if self.is_clear(found):
+                # Of those about as good, the one whose clusters of all edges are best.
+                least = found.nats - np.sqrt(found.nats)
+                close = [each for each in ranked[i:] if each.nats >= least and self.is_clear(each)]
+                return self.improved(max(close, key=lambda each: each.seen + each.topology))
+        return None
+
+    def is_clear(self, found: Found) -> bool:
+        """Return whether a partition is more than chance."""
+        if found.topology >= _CLEAR_NATS:
+            return True
+        return found.weights > 0 and self.judge.deviations(found.together) >= CLEAR
+
+    def improved(self, found: Found) -> Found:
+        """Search again with what was learned, as long as the judge agrees."""
+        if found.of_topology and not found.weights:
+            return found
+        while True:
+            tries = (
+                self.tried(partial(self.by_ratios, of=found, anew=anew)) for anew in (False, True)
+            )
+            better = max(tries, key=lambda each: each.nats)
+            if better.nats <= found.nats or not self.is_clear(better):
+                return found
+            found = better
+
+    def contracted(self, best: Found | None) -> Found | None:
+        """Return the partition of two levels of weights if it explains more of them.
+
+        Both have seen all edges. To hold some back would not be fair: clusters that hang together
+        by few edges fall apart without them.
+        """
+        a, b = self.edges.sources, self.edges.targets
+        labels = self._contract(self.views[0])
+        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
+        found = Found(labels, (), np.zeros(len(a), bool), seen, 0.0, seen)
+        if found.explained <= (0.0 if best is None else best.explained):
+            return best
+        together = self.together([self._contract(view) for view in self.views[1 : _TRIED + 1]])
+        held = np.concatenate(self.folds[:_TRIED])
+        weights = self.judge.weights_tell(together[held], held) * len(self.held) / len(held)
+        found = found._replace(weights=weights, together=together)
+        return found if self.is_clear(found) else best
+
+    def _contract(self, view: View) -> Ints:
+        some = view.edges
+        return contract(some.sources, some.targets, some.distance, some.n_nodes, some.noise)
+
+
+def _log_shares(counts: Floats, both: Floats) -> Floats:
+    """Return log-shares of bins in every group, smoothed towards those of all edges there."""
+    prior = both / np.maximum(both.sum(1, keepdims=True), 1)
+    total = counts.sum(1, keepdims=True) + _SMOOTHING
+    shares: Floats = np.log(np.maximum(counts + _SMOOTHING * prior, 1e-12) / total)
+    return shares
+
+
+def _stability(partitions: list[Ints]) -> float:
+    """Return how far partitions agree that were found without different edges."""
+    return float(np.mean([agreement(one, other) for one, other in pairwise(partitions)]))
