@@ -18,6 +18,7 @@ import numpy as np
 
 from experiments.heterogeneous import KnownGraph
 from ptclust.building.flows import graph_from_flows
+from ptclust.datasets import bike_rides, person_trips
 from ptclust.errors import MissingDependencyError
 from ptclust.graph import Graph
 from ptclust.privacy import Sensitivity
@@ -31,7 +32,6 @@ __all__ = ["BIKE", "CONTACTS", "COUNTS", "REAL", "TABLES", "Real", "available", 
 
 NEIGHBOURS = 10
 ONE_COUNT = Sensitivity(l1=1.0)
-_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Real:
     title: str
     sensitivity: Sensitivity
     make: Callable[[], tuple[Graph, Ints]]
-    needs: str | Path
-    """The package, or the directory, that holds it."""
+    package: str
+    """The package that holds it."""
     reference: str = ""
     """What stands in for the truth, where nobody knows it."""
     development: bool = False
@@ -64,7 +64,7 @@ def real_graph(name: str) -> KnownGraph:
     (149, 2)
     """
     if not available(name):
-        raise MissingDependencyError(str(REAL[name].needs), f"the graph {name!r}")
+        raise MissingDependencyError(REAL[name].package, f"the graph {name!r}")
     graph, truth = _made(name)
     return KnownGraph(graph, truth, REAL[name].sensitivity)
 
@@ -75,9 +75,8 @@ def _made(name: str) -> tuple[Graph, Ints]:
 
 
 def available(name: str) -> bool:
-    """Whether the package or the directory that has this graph is there."""
-    needs = REAL[name].needs
-    return needs.is_dir() if isinstance(needs, Path) else find_spec(needs) is not None
+    """Whether the package that has this graph is installed."""
+    return find_spec(REAL[name].package) is not None
 
 
 def _numbered(classes: Any) -> Ints:
@@ -154,21 +153,14 @@ def _southern_women() -> tuple[Graph, Ints]:
 
 
 def _bike_rides(cap: float | None) -> tuple[Graph, Ints]:
-    import polars as pl
-
-    stations = pl.read_csv(_DATA / "bikeshare-stations.csv")
-    graph = graph_from_flows(_DATA / "bikeshare-rides.parquet", nodes=stations["terminal"])
-    city = dict(stations.select("terminal", "city").iter_rows())
-    truth = _numbered([city[name] for name in graph.names.tolist()])
-    return (graph if cap is None else graph.clipped(0.0, cap)), truth
+    rides = bike_rides()
+    graph = graph_from_flows(rides.rides, nodes=rides.nodes)
+    return (graph if cap is None else graph.clipped(0.0, cap)), rides.truth
 
 
 def _trips() -> Graph:
-    import polars as pl
-
-    trips = pl.read_parquet(_DATA / "activitysim-trips.parquet")
-    zones = pl.concat([trips["origin"], trips["destination"]]).unique()
-    return graph_from_flows(trips, nodes=zones)
+    trips = person_trips()
+    return graph_from_flows(trips.trips, nodes=trips.nodes)
 
 
 def _trips_by_leiden() -> tuple[Graph, Ints]:
@@ -209,7 +201,7 @@ def _table(title: str, loader: str) -> Real:
 
 def _rides(title: str, cap: float | None) -> Real:
     title = f"bike rides between 70 stations in 5 cities, {title}"
-    return Real(title, ONE_COUNT, partial(_bike_rides, cap), _DATA, development=True)
+    return Real(title, ONE_COUNT, partial(_bike_rides, cap), "ptclust", development=True)
 
 
 BIKE: dict[str, Real] = {
@@ -249,13 +241,17 @@ CONTACTS: dict[str, Real] = {
 }
 TRIPS: dict[str, Real] = {
     "trips-leiden": Real(
-        "person trips between 190 zones", ONE_COUNT, _trips_by_leiden, _DATA, "Leiden, not private"
+        "person trips between 190 zones",
+        ONE_COUNT,
+        _trips_by_leiden,
+        "ptclust",
+        "Leiden, not private",
     ),
     "trips-defaults": Real(
         "person trips between 190 zones",
         ONE_COUNT,
         _trips_by_defaults,
-        _DATA,
+        "ptclust",
         "ptclust's defaults at epsilon = 1,000",
     ),
 }

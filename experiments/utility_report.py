@@ -105,7 +105,10 @@ class UtilityReport:
             "",
             *introduction(),
             *about_heterogeneous(self._settings),
-            *(f"Not run: {name}, {REAL[name].needs} is not there.\n" for name in self._left_out),
+            *(
+                f"Not run: {name}, {REAL[name].package} is not installed.\n"
+                for name in self._left_out
+            ),
             "## Targets",
             "",
             *self._targets(),

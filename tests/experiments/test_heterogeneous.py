@@ -62,14 +62,17 @@ class TestEveryGraph:
         assert not np.array_equal(strengths(first), strengths(other))
 
     def test_the_order_of_nodes_says_nothing(self, make):
-        """Neighbours in the public order are together no more often than other nodes."""
-        together = chance = 0.0
+        """Neighbours in it are together no more often than others, and it tells no sizes."""
+        together = chance = trend = 0.0
         for seed in range(20):
-            truth = make(seed=seed).truth
+            known = make(seed=seed)
+            truth, ranks = known.truth, strengths(known).argsort().argsort()
+            trend += np.corrcoef(np.arange(len(ranks)), ranks)[0, 1] / 20
             sizes = np.bincount(truth)
             together += float(np.mean(truth[1:] == truth[:-1]))
             chance += int(sizes @ sizes - len(truth)) / (len(truth) * (len(truth) - 1))
         assert together == pytest.approx(chance, abs=0.1 * 20)
+        assert trend == pytest.approx(0, abs=0.2)
 
     def test_weights_are_heavy_tailed(self, make):
         found = strengths(make(seed=3))

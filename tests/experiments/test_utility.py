@@ -215,7 +215,6 @@ class TestReal:
         assert group["Fantine"] == group["Tholomyes"] != group["Valjean"] == group["Judge"]
         assert len(set(group.values())) == 11
 
-    @pytest.mark.skipif(not available("bike"), reason="the data are not there")
     def test_bike_rides_are_capped(self):
         whole = real_graph("bike").graph.weights
         assert whole.max() > 500
@@ -248,7 +247,7 @@ class TestReal:
             real_graph("karate")
         others = [record for record in records if record["setting"] != "counts"]
         text = UtilityReport(others, "", SMALL).to_markdown()
-        assert "Not run: karate, networkx is not there." in text
+        assert "Not run: karate, networkx is not installed." in text
 
 
 class TestControls:
