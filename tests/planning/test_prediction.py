@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from ptclust import Graph, Sensitivity, Topology
+from ptclust import Graph, Sensitivity, Topology, graph_from_flows
 from ptclust._statistics import agreement, margin_of
 from ptclust.errors import FileError, InputError, PrivacyWarning, UsageError
 from ptclust.mechanisms import MECHANISMS
@@ -735,6 +736,21 @@ class TestCommandLine:
         assert prediction["repetitions"] == 2
         assert {point["clusterer"] for point in prediction["curves"][0]["points"]} == {"dbmstclu"}
 
+    def test_a_graph_that_was_built_is_one_of_counts(self, run):
+        rides = pl.DataFrame({"origin": [0, 1, 2], "destination": [1, 2, 3]})
+        graph_from_flows(rides, nodes=range(12)).save("graph.parquet")
+        options = ["--epsilon", "1", "--predict", "--sizes", "6", *SHORT]
+        prediction = json.loads(run("plan", "graph.parquet", *options, "--json")[1])["prediction"]
+        assert prediction["kind"] == "similarity"
+        assert [curve["total"] for curve in prediction["curves"]] == [66e3, 6600, 660, 66]
+        code, out, _ = run("plan", "graph.parquet", *options, "--total", "5000")
+        assert code == 0
+        assert "Weights are counts as of flows" in out
+        assert "5,000" in out
+        assert "or say it (--total)" not in out
+        found = run("plan", "edges.csv", *BUDGET, *SHORT, "--predict", "--kind", "similarity")[1]
+        assert "or say it\n(--total)" in found
+
     def test_a_tiny_graph(self, run):
         Path("tiny.csv").write_text("source,target\na,b\nb,c\n")
         code, out, err = run("plan", "tiny.csv", *BUDGET, "--predict", "--sizes", "2")
@@ -746,6 +762,8 @@ class TestCommandLine:
         [
             (["--plot", "curve.png"], 2, "--plot is about the prediction: say --predict"),
             (["--sizes", "9"], 2, "--sizes is about the prediction"),
+            (["--total", "9"], 2, "--total is about the prediction"),
+            (["--predict", "--total", "9"], 2, "say --kind similarity, or leave it out"),
             (["--predict", "--sizes", "19"], 2, "from 2 to 18"),
             (["--predict", "--sizes", "9,x"], 2, "9,x"),
             (["--predict", "--contrast", "7"], 2, "contrast"),
