@@ -18,7 +18,7 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
-from ptclust.graph.readers import read_provenance
+from ptclust.graph.readers import read_kind, read_provenance
 from ptclust.graph.readers.columns import kind_of
 from ptclust.graph.readers.file import File
 from ptclust.ledger import Ledger, Payment
@@ -380,6 +380,11 @@ class GraphFile:
     def provenance(self) -> Provenance | None:
         """How the graph was built, if ptclust built it and wrote the file; no row is read."""
         return read_provenance(self._opened, self.format)
+
+    @cached_property
+    def known_kind(self) -> Kind | None:
+        """The kind of the weights, as said, or as written in the file; no row is read."""
+        return self.kind or read_kind(self._opened, self.format)
 
     @cached_property
     def _opened(self) -> File:

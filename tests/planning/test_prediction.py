@@ -8,22 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from ptclust import Graph, Sensitivity, Topology
+from ptclust import Graph, Sensitivity, Topology, graph_from_flows
 from ptclust._statistics import agreement, margin_of
 from ptclust.errors import FileError, InputError, PrivacyWarning, UsageError
+from ptclust.mechanisms import MECHANISMS
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Curve, Point, Prediction, effort, predict
 from ptclust.planning.effort import default_sizes
 from ptclust.planning.planting import (
+    Counts,
+    TwoLevels,
     connected_pieces,
-    planted_weights,
     typical_size,
-    weight_intervals,
 )
 from ptclust.planning.simulation import Simulation
 from ptclust.privacy import RandomStream
@@ -183,7 +185,7 @@ class TestWeights:
         grid = king_graph(8)
         random = np.random.default_rng(0)
         pieces = connected_pieces(grid, 16, random)
-        weights = planted_weights(grid, pieces, (2.0, 4.0), 1.0, random)
+        weights = TwoLevels((2.0, 4.0)).weights(grid, pieces, random)
         within = pieces[grid.sources] == pieces[grid.targets]
         assert 2.2 <= weights[within].min() < weights[within].max() <= 2.6
         assert 3.8 <= weights[~within].min() < weights[~within].max() <= 4.0
@@ -194,7 +196,7 @@ class TestWeights:
         low=st.floats(-1e6, 1e6), width=st.floats(1e-3, 1e6), contrast=st.floats(0.001, 1)
     )  # fmt: skip
     def test_never_outside_the_range(self, low, width, contrast):
-        within, across = weight_intervals((low, low + width), contrast)
+        within, across = TwoLevels((low, low + width), contrast).intervals
         for bounds in (within, across):
             assert low <= bounds[0] <= bounds[1] <= low + width
         assert across[0] >= within[0]
@@ -203,10 +205,105 @@ class TestWeights:
     def test_less_contrast_brings_them_closer(self):
         gaps = []
         for contrast in (1.0, 0.5, 0.25):
-            within, across = weight_intervals((0.0, 1.0), contrast)
+            within, across = TwoLevels((0.0, 1.0), contrast).intervals
             assert within == pytest.approx((0.1, 0.3))
             gaps.append(across[0] - within[1])
         assert gaps == pytest.approx([0.6, 0.2, 0.0])
+
+
+def all_pairs(n_nodes: int) -> Topology:
+    return Topology(*np.triu_indices(n_nodes, 1))
+
+
+def strengths(topology: Topology, counts) -> Any:
+    ends = np.concatenate([topology.sources, topology.targets])
+    return np.bincount(ends, np.concatenate([counts, counts]), topology.n_nodes)
+
+
+class TestCounts:
+    topology = all_pairs(200)
+    pieces = np.arange(200) // 50
+
+    def drawn(self, seed=0, **options):
+        planting = Counts(**{"total": 1e6, **options})
+        return planting.weights(self.topology, self.pieces, np.random.default_rng(seed))
+
+    def test_are_whole_and_as_many_as_were_said(self):
+        counts = self.drawn()
+        assert np.array_equal(counts, np.round(counts))
+        assert counts.min() >= 0
+        assert counts.sum() == pytest.approx(1e6, rel=6e-3)  # six deviations
+
+    def test_nodes_differ_in_size_and_counts_have_heavy_tails(self):
+        counts = self.drawn()
+        assert 0.7 < np.log(strengths(self.topology, counts)).std() < 1.3
+        assert counts.max() > 50 * counts.mean()
+        assert counts.mean() > 2.5 * np.median(counts)
+
+    @pytest.mark.parametrize(("contrast", "share"), [(1.0, 0.05), (0.5, 0.525)])
+    def test_across_there_is_a_share(self, contrast, share):
+        """Of a pair that is alike otherwise: with the same seed, the same nodes and factors."""
+        one = np.zeros(200, dtype=np.int64)
+        planting = Counts(1e9, contrast)
+        same = planting.weights(self.topology, one, np.random.default_rng(1))
+        planted = planting.weights(self.topology, self.pieces, np.random.default_rng(1))
+        within = self.pieces[self.topology.sources] == self.pieces[self.topology.targets]
+        rate = [planted[part].sum() / same[part].sum() for part in (within, ~within)]
+        assert rate[1] / rate[0] == pytest.approx(share, rel=0.01)
+
+    def test_without_clusters_nothing_tells_them(self):
+        null = Counts(1e9).without_clusters(self.topology, np.random.default_rng(2))
+        same = Counts(1e9).weights(self.topology, 0 * self.pieces, np.random.default_rng(2))
+        assert np.array_equal(null, same)
+
+    def test_are_clipped_as_the_weights_will_be(self):
+        assert self.drawn(clip=(2.0, 30.0)).min() == 2.0
+        assert self.drawn(clip=(2.0, 30.0)).max() == 30.0
+
+    def test_are_published_as_similarities(self, monkeypatch):
+        kinds = []
+        draw = MECHANISMS["laplace"].draw
+
+        def spy(graph, *rest, **options):
+            kinds.append(graph.kind)
+            return draw(graph, *rest, **options)
+
+        monkeypatch.setattr(MECHANISMS["laplace"], "draw", spy)
+        asked = {"sizes": [10], "epsilons": [1], "repetitions": 1, "mechanism": "laplace"}
+        unit = {"sensitivity": Sensitivity(l1=1), "delta": 0}
+        predict(all_pairs(20), kind="similarity", total=1e4, **asked, **unit)
+        assert set(kinds) == {"similarity"}
+        predict(all_pairs(20), **asked, **unit)
+        assert kinds[-1] == "distance"
+
+    def test_more_records_show_more(self):
+        asked = {"sizes": [20], "epsilons": [0.5], "repetitions": 6, **QUICK}
+        unit = {"sensitivity": Sensitivity(l1=1), "delta": 0}
+        prediction = predict(all_pairs(40), kind="similarity", **unit, **asked)
+        assert [curve.total for curve in prediction.curves] == [780e3, 780e2, 7800, 780]
+        text = prediction.to_text()
+        assert "How many records there are was not said" in text
+        assert "780,000" in text
+        said = predict(all_pairs(40), kind="similarity", total=7800, **unit, **asked)
+        assert said.curves[0].points == prediction.curves[2].points
+        assert "was not said" not in said.to_text()
+        found = said.to_dict()
+        assert (found["kind"], found["total"], found["share_across"]) == ("similarity", 7800, 0.05)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"total": 5}, "total is that of counts: say kind='similarity'"),
+            ({"kind": "similarity", "total": 0}, "total must lie above 0"),
+            ({"kind": "similarity", "total": float("nan")}, "total must lie above 0"),
+            ({"kind": "similarity", "total": 1e16}, "at most 1e"),
+            ({"kind": "similarity", "total": "many"}, "total must be a number, not 'many'"),
+            ({"kind": "count"}, "kind must be 'distance' or 'similarity', not 'count'"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, options, words):
+        with pytest.raises(UsageError, match=words):
+            predict(king_graph(6), **LINF, **options)
 
 
 class TestAgreement:
@@ -512,7 +609,18 @@ def made_up(*ari: float, planned: float | None = 1.0) -> Prediction:
     )
     curve = Curve(50, 48, 4, points)
     return Prediction(
-        200, 900, Sensitivity(linf=0.1), 1e-6, (0.0, 1.0), 1.0, 8, planned, (curve,), ("the rest",)
+        n_nodes=200,
+        n_edges=900,
+        sensitivity=Sensitivity(linf=0.1),
+        delta=1e-6,
+        kind="distance",
+        total=None,
+        weight_range=(0.0, 1.0),
+        contrast=1.0,
+        repetitions=8,
+        planned=planned,
+        curves=(curve,),
+        left_out=("the rest",),
     )
 
 
@@ -628,6 +736,21 @@ class TestCommandLine:
         assert prediction["repetitions"] == 2
         assert {point["clusterer"] for point in prediction["curves"][0]["points"]} == {"dbmstclu"}
 
+    def test_a_graph_that_was_built_is_one_of_counts(self, run):
+        rides = pl.DataFrame({"origin": [0, 1, 2], "destination": [1, 2, 3]})
+        graph_from_flows(rides, nodes=range(12)).save("graph.parquet")
+        options = ["--epsilon", "1", "--predict", "--sizes", "6", *SHORT]
+        prediction = json.loads(run("plan", "graph.parquet", *options, "--json")[1])["prediction"]
+        assert prediction["kind"] == "similarity"
+        assert [curve["total"] for curve in prediction["curves"]] == [66e3, 6600, 660, 66]
+        code, out, _ = run("plan", "graph.parquet", *options, "--total", "5000")
+        assert code == 0
+        assert "Weights are counts as of flows" in out
+        assert "5,000" in out
+        assert "or say it (--total)" not in out
+        found = run("plan", "edges.csv", *BUDGET, *SHORT, "--predict", "--kind", "similarity")[1]
+        assert "or say it\n(--total)" in found
+
     def test_a_tiny_graph(self, run):
         Path("tiny.csv").write_text("source,target\na,b\nb,c\n")
         code, out, err = run("plan", "tiny.csv", *BUDGET, "--predict", "--sizes", "2")
@@ -639,6 +762,8 @@ class TestCommandLine:
         [
             (["--plot", "curve.png"], 2, "--plot is about the prediction: say --predict"),
             (["--sizes", "9"], 2, "--sizes is about the prediction"),
+            (["--total", "9"], 2, "--total is about the prediction"),
+            (["--predict", "--total", "9"], 2, "say --kind similarity, or leave it out"),
             (["--predict", "--sizes", "19"], 2, "from 2 to 18"),
             (["--predict", "--sizes", "9,x"], 2, "9,x"),
             (["--predict", "--contrast", "7"], 2, "contrast"),

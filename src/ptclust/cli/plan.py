@@ -25,6 +25,12 @@ def plan(
         str | None,
         typer.Option(help="Nodes of planted clusters, such as 50,200.", metavar="N,N,..."),
     ] = None,
+    total: Annotated[
+        float | None,
+        typer.Option(
+            help="Of counts: about the sum of all weights, as you know it without a look at them."
+        ),
+    ] = None,
     contrast: Annotated[
         float | None, typer.Option(help="How clear they are, from 1 (as in the paper) down to 0.")
     ] = None,
@@ -50,8 +56,8 @@ def plan(
     from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
 
-    details = {"sizes": sizes, "contrast": contrast, "repetitions": repetitions, "plot": plot}
-    for name, value in details.items():
+    details = {"sizes": sizes, "total": total, "contrast": contrast, "repetitions": repetitions}
+    for name, value in {**details, "plot": plot}.items():
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
     asked = None if sizes is None else _numbers(sizes)
@@ -69,10 +75,13 @@ def plan(
             from ptclust.planning import predict as predicted
 
             settings = {each.name: getattr(request, each.name) for each in fields(request)}
+            del settings["sampler"]  # of secure noise, which a prediction needs none of
             prediction = predicted(
                 topology,
                 planned=settings.pop("epsilon"),
                 sizes=asked,
+                kind=file.known_kind or "distance",
+                total=total,
                 contrast=1.0 if contrast is None else contrast,
                 repetitions=repetitions,
                 progress=progress,

@@ -28,12 +28,14 @@ class Effort:
     epsilons: tuple[float, ...]
     refined: bool  # tries epsilons between the last without and the first with visible clusters
     repetitions: int
+    n_totals: int = 1  # of counts: so many orders of magnitude
 
     @property
     def n_runs(self) -> int:
-        """How many releases will be made: for every size, and once with equal weights."""
+        """How many releases will be made: for every size, and once without clusters."""
         each = len(self.epsilons) + _HALVINGS * self.refined
-        return self.repetitions * (len(self.sizes) * each + len(self.epsilons))
+        of_total = self.repetitions * (len(self.sizes) * each + len(self.epsilons))
+        return self.n_totals * of_total
 
 
 def default_sizes(topology: Topology) -> tuple[int, ...]:
@@ -83,6 +85,7 @@ def fitted_effort(
     epsilons: tuple[float, ...] | None,
     planned: float | None,
     repetitions: int | None,
+    n_totals: int = 1,
 ) -> tuple[Effort, tuple[str, ...]]:
     """Return the most that fits in the work allowed, and what was left out; nothing given is cut.
 
@@ -90,6 +93,7 @@ def fitted_effort(
     """
     also = () if planned is None else (planned,)
     usual_sizes = sizes or default_sizes(topology)
+    most_sizes = _MOST_SIZES if n_totals == 1 else _MOST_SIZES // 2
 
     def effort(n_sizes: int, times: int, grid: tuple[float, ...], refined: bool) -> Effort:
         return Effort(
@@ -97,13 +101,14 @@ def fitted_effort(
             tuple(sorted({*(epsilons or grid), *also})),
             refined and epsilons is None,
             repetitions or times,
+            n_totals,
         )
 
     few = _DECADES[1:-1]
     ladder = [
-        *(effort(_MOST_SIZES, times, _DECADES, True) for times in (16, 8, 5, 3, 2)),
-        effort(_MOST_SIZES, 2, _DECADES, False),
-        *(effort(n_sizes, 2, few, False) for n_sizes in (_MOST_SIZES, 3, 2, 1)),
+        *(effort(most_sizes, times, _DECADES, True) for times in (16, 8, 5, 3, 2)),
+        effort(most_sizes, 2, _DECADES, False),
+        *(effort(n_sizes, 2, few, False) for n_sizes in (most_sizes, 3, 2, 1)),
         effort(1, 1, few, False),
         effort(1, 1, also or (1.0,), False),
     ]
@@ -111,7 +116,7 @@ def fitted_effort(
     chosen = next(fitting, ladder[-1])
     left_out = []
     if missing := ", ".join(f"{size:,}" for size in usual_sizes if size not in chosen.sizes):
-        left_out.append(f"clusters of {missing} nodes, for the graph is large (sizes=)")
+        left_out.append(f"clusters of {missing} nodes, to keep it short (sizes=)")
     if epsilons is None and not chosen.refined:
         tried = ", ".join(f"{epsilon:g}" for epsilon in chosen.epsilons)
         why = "for the graph is large: the first that shows clusters may lie between them"

@@ -1,21 +1,27 @@
-"""Clusters planted on a topology: connected pieces of similar size, light within, heavy across."""
+"""Clusters planted on a topology: connected pieces of similar size, and weights that show them.
+
+Weights are distances of two levels, or counts like those of real flows.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ptclust._components import adjacency
 from ptclust._kernel import kernel
 from ptclust._types import Array, Floats, Ints
-from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.graph.topology import Kind, Topology, WeightedGraph
 
 Bounds = tuple[float, float]
 Random = np.random.Generator
 
 WITHIN = (0.1, 0.3)  # shares of the weight range within clusters: the paper's w_min and w_max
 ACROSS = (0.9, 1.0)  # the same across clusters, at full contrast
+# Of counts: what a pair across has of one within, at full contrast, and deviations of logarithms.
+ACROSS_SHARE, SPREAD_OF_NODES, SPREAD_OF_PAIRS = 0.05, 1.0, 0.5
 _GROWTH, _DEPTH, _BRANCH = 0, 1, 2
 _SWEEPS = 64  # after as much work as this many sweeps of the whole graph, pieces stay as they are
 
@@ -183,38 +189,96 @@ def typical_size(pieces: Ints) -> int:
     return int(sizes[np.searchsorted(np.cumsum(sizes), len(pieces) / 2)])
 
 
-def weight_intervals(weight_range: Bounds, contrast: float) -> tuple[Bounds, Bounds]:
-    """Return where weights lie within clusters and across them.
+@dataclass(frozen=True)
+class TwoLevels:
+    """Distances that lie in one interval within clusters, and in another across.
 
-    A contrast below 1 moves the interval across towards the other in proportion. Below 1/4 they
-    overlap, at 0 they would be one.
-
-    >>> weight_intervals((0.0, 10.0), 1.0)
+    >>> TwoLevels((0.0, 10.0)).intervals
     ((1.0, 3.0), (9.0, 10.0))
     """
-    low, high = weight_range
 
-    def at(share: float) -> float:
-        # Rounding must not lead out of the range, or the pipeline refuses the weights.
-        return min(max(low + (high - low) * share, low), high)
+    weight_range: Bounds = (0.0, 1.0)
+    contrast: float = 1.0
+    kind: ClassVar[Kind] = "distance"
+    total: ClassVar[None] = None
 
-    least, most = (w + contrast * (a - w) for w, a in zip(WITHIN, ACROSS, strict=True))
-    return (at(WITHIN[0]), at(WITHIN[1])), (at(least), at(most))
+    @property
+    def intervals(self) -> tuple[Bounds, Bounds]:
+        """Where weights lie within clusters and across them.
+
+        A contrast below 1 moves the interval across towards the other in proportion. Below 1/4 they
+        overlap, at 0 they would be one.
+        """
+        low, high = self.weight_range
+
+        def at(share: float) -> float:
+            # Rounding must not lead out of the range, or the pipeline refuses the weights.
+            return min(max(low + (high - low) * share, low), high)
+
+        least, most = (w + self.contrast * (a - w) for w, a in zip(WITHIN, ACROSS, strict=True))
+        return (at(WITHIN[0]), at(WITHIN[1])), (at(least), at(most))
+
+    def weights(self, topology: Topology, pieces: Ints, random: Random) -> Floats:
+        """Return weights of all edges, uniform in the interval of edges within or across."""
+        within, across = self.intervals
+        same = pieces[topology.sources] == pieces[topology.targets]
+        low, high = (np.where(same, *bounds) for bounds in zip(within, across, strict=True))
+        drawn = low + (high - low) * random.random(topology.n_edges)
+        return np.clip(drawn, *self.weight_range)
+
+    def without_clusters(self, topology: Topology, random: Random) -> Floats:  # noqa: ARG002
+        """Return weights that are all equal."""
+        return np.full(topology.n_edges, sum(self.weight_range) / 2)
 
 
-def planted_weights(
-    topology: Topology, pieces: Ints, weight_range: Bounds, contrast: float, random: Random
-) -> Floats:
-    """Return weights of all edges, uniform in the interval of edges within pieces or across."""
-    within, across = weight_intervals(weight_range, contrast)
-    same = pieces[topology.sources] == pieces[topology.targets]
-    low, high = (np.where(same, *bounds) for bounds in zip(within, across, strict=True))
-    return np.clip(low + (high - low) * random.random(topology.n_edges), *weight_range)
+@dataclass(frozen=True)
+class Counts:
+    """Counts of records as flows have them, in total about so many.
+
+    The expected count of a pair is the product of the sizes of its nodes, as a law of gravity has
+    it, times a factor of its own, both log-normal: some nodes have a hundred times the records of
+    others, and counts have heavy tails. Across clusters it is a share of that. Counts are Poisson.
+    """
+
+    total: float
+    contrast: float = 1.0
+    clip: Bounds | None = None
+    kind: ClassVar[Kind] = "similarity"
+
+    @property
+    def share_across(self) -> float:
+        """What a pair across clusters has of a pair within that is alike otherwise.
+
+        >>> Counts(1e5).share_across, Counts(1e5, contrast=0.5).share_across
+        (0.05, 0.525)
+        """
+        return round(1.0 - self.contrast * (1.0 - ACROSS_SHARE), 12)
+
+    def weights(self, topology: Topology, pieces: Ints, random: Random) -> Floats:
+        """Return the counts of all edges."""
+        same = pieces[topology.sources] == pieces[topology.targets]
+        return self._drawn(topology, np.where(same, 1.0, self.share_across), random)
+
+    def without_clusters(self, topology: Topology, random: Random) -> Floats:
+        """Return counts that know of no cluster."""
+        return self._drawn(topology, np.ones(topology.n_edges), random)
+
+    def _drawn(self, topology: Topology, affinity: Floats, random: Random) -> Floats:
+        size = random.lognormal(0.0, SPREAD_OF_NODES, topology.n_nodes)
+        own = random.lognormal(0.0, SPREAD_OF_PAIRS, topology.n_edges)
+        expected = size[topology.sources] * size[topology.targets] * own * affinity
+        counts: Floats = random.poisson(expected * (self.total / expected.sum())).astype(np.float64)
+        if self.clip is not None:
+            np.clip(counts, *self.clip, out=counts)
+        return counts
+
+
+Planting = TwoLevels | Counts
 
 
 class MadeUpGraph(WeightedGraph):
     """A public topology with made-up weights: nobody's, so mechanisms may be tried on it freely."""
 
-    def __init__(self, topology: Topology, weights: Floats) -> None:
+    def __init__(self, topology: Topology, weights: Floats, kind: Kind) -> None:
         super().__init__(topology)
-        self.weights = weights
+        self.weights, self.kind = weights, kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import CLUSTERERS
 from ptclust.errors import InputError, UsageError
-from ptclust.graph.topology import Topology
+from ptclust.graph.topology import Kind, Topology
 from ptclust.planning import effort as limits
 from ptclust.planning.plan import CalibrationRule, PlanRequest
+from ptclust.planning.planting import Bounds, Counts, Planting, TwoLevels
 from ptclust.planning.result import Prediction
 from ptclust.planning.simulation import Simulation
 from ptclust.privacy import Sensitivity
+
+_MEAN_COUNTS = (1000.0, 100.0, 10.0, 1.0)  # of a pair, where nobody said how many records there are
+_MOST_RECORDS = 1e15
 
 
 @leaves_no_trace
@@ -29,6 +34,8 @@ def predict(
     sizes: Sequence[int] | None = None,
     epsilons: Sequence[float] | None = None,
     planned: float | Fraction | None = None,
+    kind: Kind = "distance",
+    total: float | None = None,
     clip: tuple[float, float] | None = None,
     contrast: float = 1.0,
     mechanism: str = AUTO,
@@ -42,9 +49,14 @@ def predict(
     """Predict at which epsilon clusters of several sizes become visible, before anything is spent.
 
     Connected pieces of about equal size are planted as clusters on the topology, with weights that
-    are small within and large across; the pipeline publishes them, and its clusters are compared
-    with the planted ones. Every repetition plants anew. The same is done with all weights equal, to
-    see what the topology gives away by itself.
+    show them; the pipeline publishes these, and its clusters are compared with the planted ones.
+    Every repetition plants anew. The same is done with weights that know of no cluster, to see what
+    the topology gives away by itself.
+
+    Distances are small within clusters and large across. Similarities are counts of records as
+    flows have them: the expected count of two nodes is the product of their sizes, which differ
+    widely (log-normal, deviation 1 of the logarithm), times a factor of the pair (deviation 1/2),
+    and 1/20 of that across clusters.
 
     Parameters
     ----------
@@ -60,13 +72,21 @@ def predict(
         clusters and the first that does, until steps are of 1, 1.5, 2, 3, 5, 7, 10.
     planned : float, optional
         An epsilon to try as well: the one that is to be spent.
+    kind : {"distance", "similarity"}, default "distance"
+        What the weights are. Similarities are taken for counts, as those of a graph that was built
+        of flows or visits.
+    total : float, optional
+        Of counts: about the sum of all weights, as far as you know it without a look at them. Of
+        flows that is the number of records, of visits the number of persons times
+        k (k - 1) / 2. By default several orders of magnitude are tried.
     clip : pair of float, optional
-        Public bounds of the weights. Without them, weights are taken to lie in 0 to 1, and the
+        Public bounds of the weights. Without them, distances are taken to lie in 0 to 1, and the
         prediction says so.
     contrast : float, default 1
-        How far apart weights within and across clusters are. At 1 those within lie in 10 to 30 % of
-        the range, those across in 90 to 100 %, as in the paper's experiments; a smaller contrast
-        brings them closer in proportion, and below 1/4 they overlap.
+        How far apart weights within and across clusters are. At 1 distances within lie in 10 to
+        30 % of the range, those across in 90 to 100 %, as in the paper's experiments; a smaller
+        contrast brings them closer in proportion, and below 1/4 they overlap. Counts across are
+        1/20 of those within at 1, about half at 0.5.
     repetitions : int, optional
         By default up to 16.
     random_state : int, default 0
@@ -110,9 +130,10 @@ def predict(
         clip=clip,
     )
     _check(contrast, repetitions, random_state)
+    plantings = _plantings(topology, kind, total, request.clip, float(contrast))
     given_sizes = None if sizes is None else limits.check_sizes(sizes, topology)
     given_epsilons = None if epsilons is None else _as_epsilons(epsilons)
-    simulation = Simulation(topology, request, float(contrast), int(random_state), progress)
+    simulation = Simulation(topology, request, plantings[0], int(random_state), progress)
     left_out: list[str] = []
     some_epsilons = given_epsilons or (1.0,)
     fast = next(each.name for each in CLUSTERERS if each.needs == "tree")
@@ -135,6 +156,7 @@ def predict(
         epsilons=given_epsilons,
         planned=exactly,
         repetitions=repetitions,
+        n_totals=len(plantings),
     )
     problems = {size: simulation.problem(size) for size in effort.sizes}
     return Prediction(
@@ -142,15 +164,39 @@ def predict(
         n_edges=topology.n_edges,
         sensitivity=sensitivity,
         delta=float(delta),
+        kind=kind,
+        total=total,
         weight_range=request.clip,
         contrast=float(contrast),
         repetitions=effort.repetitions,
         planned=exactly,
         curves=tuple(
-            simulation.curve(size, effort) for size in effort.sizes if problems[size] is None
+            each.curve(size, effort)
+            for each in (replace(simulation, planting=one, _controls={}) for one in plantings)
+            for size in effort.sizes
+            if problems[size] is None
         ),
         left_out=(*left_out, *not_tried, *filter(None, problems.values())),
     )
+
+
+def _plantings(
+    topology: Topology, kind: Kind, total: float | None, clip: Bounds | None, contrast: float
+) -> tuple[Planting, ...]:
+    """Return the weights that are to be made up: of counts, in one total or several."""
+    if kind not in get_args(Kind):
+        raise UsageError(f"kind must be 'distance' or 'similarity', not {kind!r}")
+    if kind == "distance":
+        if total is not None:
+            raise UsageError("total is that of counts: say kind='similarity', or leave it out")
+        return (TwoLevels(clip or (0.0, 1.0), contrast),)
+    if total is None:
+        return tuple(Counts(mean * topology.n_edges, contrast, clip) for mean in _MEAN_COUNTS)
+    if isinstance(total, bool) or not isinstance(total, (int, float, np.number)):
+        raise UsageError(f"total must be a number, not {total!r}")
+    if not 0 < total <= _MOST_RECORDS:
+        raise UsageError(f"total must lie above 0 and be at most {_MOST_RECORDS:g}, not {total!r}")
+    return (Counts(float(total), contrast, clip),)
 
 
 def _check(contrast: float, repetitions: int | None, random_state: int) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptclust._tables import right_aligned
-from ptclust.planning.planting import weight_intervals
+from ptclust.graph.topology import Kind
+from ptclust.planning.planting import Counts, TwoLevels
 from ptclust.privacy import Sensitivity
 
 GOAL = 0.9  # mean agreement from which on clusters count as visible
@@ -37,6 +38,7 @@ class Curve:
     typical_size: int  # what there is: half of all nodes are in planted clusters of at most so many
     n_clusters: int  # how many were planted; the median over the repetitions
     points: tuple[Point, ...]  # by epsilon
+    total: float | None = None  # of counts: about the sum of all of them
 
     @property
     def visible_from(self) -> float | None:
@@ -59,7 +61,7 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers."""
-        names = ("size", "typical_size", "n_clusters", "visible_from", "control")
+        names = ("size", "typical_size", "n_clusters", "total", "visible_from", "control")
         points = [point.to_dict() for point in self.points]
         return {name: getattr(self, name) for name in names} | {"points": points}
 
@@ -75,7 +77,9 @@ class Prediction:
     n_edges: int
     sensitivity: Sensitivity
     delta: float
-    weight_range: tuple[float, float] | None  # as declared; if None, taken to be 0 to 1
+    kind: Kind  # distances of two levels, or similarities that are counts
+    total: float | None  # of counts, as declared; if None, several orders of magnitude were tried
+    weight_range: tuple[float, float] | None  # as declared; distances are else taken to be 0 to 1
     contrast: float
     repetitions: int
     planned: float | None  # the epsilon that is to be spent
@@ -89,22 +93,40 @@ class Prediction:
 
     @property
     def weights(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where the planted weights lie within clusters and across."""
-        return weight_intervals(self.weight_range or (0.0, 1.0), self.contrast)
+        """Where planted distances lie within clusters and across."""
+        return TwoLevels(self.weight_range or (0.0, 1.0), self.contrast).intervals
+
+    @property
+    def share_across(self) -> float:
+        """What planted counts across clusters are of those within."""
+        return Counts(1.0, self.contrast).share_across
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers."""
         within, across = self.weights
-        return {
-            "n_nodes": self.n_nodes,
-            "n_edges": self.n_edges,
-            "sensitivity": self.sensitivity.to_dict(),
-            "delta": self.delta,
+        planted: dict[str, Any] = {
             "weight_range": list(self.weight_range or (0.0, 1.0)),
             "weight_range_assumed": self.weight_range is None,
             "contrast": self.contrast,
             "weights_within": list(within),
             "weights_across": list(across),
+        }
+        if self.kind == "similarity":
+            clip = None if self.weight_range is None else list(self.weight_range)
+            planted = {
+                "total": self.total,
+                "total_assumed": self.total is None,
+                "weight_range": clip,
+                "contrast": self.contrast,
+                "share_across": self.share_across,
+            }
+        return {
+            "n_nodes": self.n_nodes,
+            "n_edges": self.n_edges,
+            "sensitivity": self.sensitivity.to_dict(),
+            "delta": self.delta,
+            "kind": self.kind,
+            **planted,
             "goal": GOAL,
             "repetitions": self.repetitions,
             "planned": self.planned,
@@ -114,17 +136,11 @@ class Prediction:
 
     def to_text(self) -> str:
         """Return the prediction as a page to read."""
-        within, across = ("{:.3g} to {:.3g}".format(*bounds) for bounds in self.weights)
         lines = [
             "Prediction: clusters planted on this topology, published with made-up weights.",
             "Nothing is spent.",
-            f"Weights are {within} within clusters and {across} across.",
+            *(self._distances() if self.kind == "distance" else self._counts()),
         ]
-        if self.weight_range is None:
-            lines += [
-                "No range of the weights was declared: they are taken to lie in 0 to 1, and if",
-                "yours do not, all epsilons are wrong. Declare it (clip=).",
-            ]
         lines.append("")
         if self.curves:
             lines += [*right_aligned(self._rows()), "", *self._legend()]
@@ -132,13 +148,38 @@ class Prediction:
             lines += textwrap.wrap(f"Left out: {reason}.", 100, subsequent_indent="  ")
         return "\n".join(lines)
 
+    def _distances(self) -> list[str]:
+        within, across = ("{:.3g} to {:.3g}".format(*bounds) for bounds in self.weights)
+        lines = [f"Weights are {within} within clusters and {across} across."]
+        if self.weight_range is None:
+            lines += [
+                "No range of the weights was declared: they are taken to lie in 0 to 1, and if",
+                "yours do not, all epsilons are wrong. Declare it (clip=).",
+            ]
+        return lines
+
+    def _counts(self) -> list[str]:
+        lines = [
+            "Weights are counts as of flows: nodes differ widely in size, and pairs of large ones",
+            f"have most. Across clusters there is {self.share_across:.3g} of what there is within.",
+        ]
+        if self.total is None:
+            lines += [
+                "How many records there are was not said: find yours below, about, or say it",
+                "(total=), as far as you know it without a look at the weights.",
+            ]
+        return lines
+
     def _rows(self) -> list[list[str]]:
         planned = [] if self.planned is None else [f"ARI at epsilon = {self.planned:g}"]
-        rows = [["nodes each", "clusters", "visible from epsilon", *planned, "topology alone"]]
+        counted = ["records"] if self.kind == "similarity" else []
+        first = [*counted, "nodes each", "clusters", "visible from epsilon"]
+        rows = [[*first, *planned, "topology alone"]]
         for curve in self.curves:
+            records = [] if curve.total is None else [f"{curve.total:,.0f}"]
             size, count = f"{curve.typical_size:,}", f"{curve.n_clusters:,}"
             mean = [] if self.planned is None else [_mean(curve.at(self.planned))]
-            rows.append([size, count, _visible(curve), *mean, _two_digits(curve.control)])
+            rows.append([*records, size, count, _visible(curve), *mean, _two_digits(curve.control)])
         return rows
 
     def _legend(self) -> list[str]:
@@ -146,7 +187,7 @@ class Prediction:
         lines = [
             f"Visible: a mean adjusted Rand index (ARI; 1 is all, 0 is chance) of at least {GOAL}",
             f"in {times}, at this epsilon and at all larger ones tried. Topology alone: the most",
-            "that is found if all weights are equal; so much of such clusters is public anyway.",
+            "that is found if weights know of no cluster; so much of those is public anyway.",
             "Clusters as clear as these are visible there; yours may be less clear, and need more.",
         ]
         if any(curve.control >= GOAL for curve in self.curves):

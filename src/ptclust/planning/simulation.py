@@ -12,7 +12,7 @@ from ptclust._types import Floats, Ints
 from ptclust.graph.topology import Topology
 from ptclust.planning.effort import FINE, Effort
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
-from ptclust.planning.planting import MadeUpGraph, connected_pieces, planted_weights, typical_size
+from ptclust.planning.planting import MadeUpGraph, Planting, connected_pieces, typical_size
 from ptclust.planning.result import Curve, Point
 from ptclust.privacy.randomness import RandomStream
 
@@ -23,16 +23,11 @@ class Simulation:
 
     topology: Topology
     request: PlanRequest  # its epsilon is replaced by those that are tried
-    contrast: float
+    planting: Planting
     seed: int
     progress: Callable[[str], None]
     _plans: dict[float, Plan] = field(default_factory=dict)
     _controls: dict[tuple[float, int], Ints] = field(default_factory=dict)
-
-    @property
-    def weight_range(self) -> tuple[float, float]:
-        """Where made-up weights lie: as declared, or in 0 to 1."""
-        return self.request.clip or (0.0, 1.0)
 
     def plan(self, epsilon: float) -> Plan:
         """Return the plan that the real release would follow."""
@@ -64,16 +59,18 @@ class Simulation:
 
     def labels(self, weights: Floats, epsilon: float, *key: object) -> Ints:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
-        planned, graph = self.plan(epsilon), MadeUpGraph(self.topology, weights)
+        planned = self.plan(epsilon)
+        graph = MadeUpGraph(self.topology, weights, self.planting.kind)
         with RandomStream.seeded(seed_of(self.seed, "noise", epsilon, *key)) as stream:
             published = planned.mechanism.draw(graph, planned.chosen, stream)
         return planned.choose_clusterer().cluster(published).labels
 
     def control(self, epsilon: float, repetition: int) -> Ints:
-        """Return the clusters that are published if all weights are equal, whatever is planted."""
+        """Return the clusters that are published if weights say nothing of what is planted."""
         key = epsilon, repetition
         if key not in self._controls:
-            weights = np.full(self.topology.n_edges, sum(self.weight_range) / 2)
+            random = np.random.default_rng(seed_of(self.seed, "without clusters", repetition))
+            weights = self.planting.without_clusters(self.topology, random)
             self._controls[key] = self.labels(weights, epsilon, "equal", repetition)
         return self._controls[key]
 
@@ -82,6 +79,7 @@ class Simulation:
         truths = [self.pieces(size, repetition) for repetition in range(effort.repetitions)]
         curve = Curve(
             size=size,
+            total=self.planting.total,
             typical_size=int(np.median([typical_size(truth) for truth in truths])),
             n_clusters=int(np.median([truth.max() + 1 for truth in truths])),
             points=tuple(self.points(size, truths, effort.epsilons, controlled=True)),
@@ -101,8 +99,8 @@ class Simulation:
         controls: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
         for i, truth in enumerate(truths):
             random = np.random.default_rng(seed_of(self.seed, "weights", size, i))
-            bounds, times = self.weight_range, f"repetition {i + 1} of {len(truths)}"
-            weights = planted_weights(self.topology, truth, bounds, self.contrast, random)
+            weights = self.planting.weights(self.topology, truth, random)
+            times = f"repetition {i + 1} of {len(truths)}"
             what = f"Predicting: clusters of {size:,} nodes, {times}, epsilon = "
             for epsilon in epsilons:
                 self.progress(f"{what}{epsilon:g}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Edges, Graph, How
+from ptclust.graph.metadata import Metadata
 from ptclust.graph.readers.columns import Columns, settled_kind
 from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends
 from ptclust.graph.readers.file import STANDARD_INPUT, File
@@ -20,7 +21,7 @@ from ptclust.graph.readers.parquet import read_metadata, read_parquet
 from ptclust.graph.topology import Kind, Topology
 from ptclust.privacy.provenance import Provenance
 
-__all__ = ["FORMATS", "read_graph", "read_provenance", "read_topology"]
+__all__ = ["FORMATS", "read_graph", "read_kind", "read_provenance", "read_topology"]
 
 FORMATS = ("csv", "tsv", "txt", "parquet", "graphml", "mtx", "npz")
 _TEXTS = ("csv", "tsv", "txt")
@@ -162,10 +163,22 @@ def read_provenance(
     format: str | None = None,  # noqa: A002
 ) -> Provenance | None:
     """Return how a graph was built, if ptclust built and wrote it; no row of the file is read."""
-    if _format_of(os.fspath(path), format) != "parquet":
-        return None
-    metadata = read_metadata(File.at(path))
+    metadata = _metadata(path, format)
     return None if metadata is None else metadata.provenance
+
+
+def read_kind(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+) -> Kind | None:
+    """Return of what kind the weights are, if ptclust wrote the file; no row of it is read."""
+    metadata = _metadata(path, format)
+    return None if metadata is None else metadata.kind
+
+
+def _metadata(path: str | os.PathLike[str], format: str | None) -> Metadata | None:  # noqa: A002
+    is_parquet = _format_of(os.fspath(path), format) == "parquet"
+    return read_metadata(File.at(path)) if is_parquet else None
 
 
 def _graph(file: File, read: Callable[[], Edges], merge: How, *, ends_only: bool = False) -> Graph:
