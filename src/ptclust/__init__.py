@@ -12,7 +12,7 @@ from ptclust._lazy import lazy
 from ptclust._version import __version__
 
 if TYPE_CHECKING:
-    from ptclust.building import graph_from_flows, graph_from_visits
+    from ptclust.building import graph_from_flows, graph_from_profiles, graph_from_visits
     from ptclust.clustering import (
         Clustering,
         Cuts,
@@ -54,6 +54,7 @@ __all__ = [
     "dispersion",
     "euclidean_spanning_tree",
     "graph_from_flows",
+    "graph_from_profiles",
     "graph_from_visits",
     "minimum_spanning_tree",
     "plan",
@@ -67,7 +68,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     *_SUBMODULES,
-    building=("graph_from_flows", "graph_from_visits"),
+    building=("graph_from_flows", "graph_from_profiles", "graph_from_visits"),
     clustering=(
         "Clustering",
         "Cuts",

@@ -108,6 +108,8 @@ def publish(
         provenance=graph.provenance,
     )
     progress("Charging the ledger")
+    if graph.provenance is not None:
+        request.payment.settle(graph.provenance.spent)
     _charge(request.payment, plan.chosen, request.plan, statement.id)
     with RandomStream.of(request.random_state) as stream:
         # Clipping moves no two weights further apart: it keeps every sensitivity.
@@ -323,6 +325,8 @@ def private_spanning_tree(
         for warning in weak_promises(calibrated.spent, graph.n_nodes):
             warn_of_privacy(warning)
     charge_id = str(uuid.uuid4())
+    if graph.provenance is not None:
+        payment.settle(graph.provenance.spent)
     _charge(payment, calibrated, request, charge_id, "tree alone by ")
     with RandomStream.of(random_state) as stream:
         tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)

@@ -3,6 +3,14 @@
 from ptclust.building._pairs import read_list
 from ptclust.building._words import description, summary
 from ptclust.building.flows import graph_from_flows
+from ptclust.building.profiles import graph_from_profiles
 from ptclust.building.visits import graph_from_visits
 
-__all__ = ["description", "graph_from_flows", "graph_from_visits", "read_list", "summary"]
+__all__ = [
+    "description",
+    "graph_from_flows",
+    "graph_from_profiles",
+    "graph_from_visits",
+    "read_list",
+    "summary",
+]

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._types import Array, Floats, Ints
+from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
 from ptclust.graph.readers import read_topology
 from ptclust.graph.readers.columns import ENDS, Columns, choose_columns
-from ptclust.graph.topology import Topology, as_objects, shown
+from ptclust.graph.topology import Kind, Topology, as_objects, shown
 
 if TYPE_CHECKING:
     import polars as pl
+
+PRIVATE = "private"
 
 _NEVER = (
     "never take it from the records: which nodes and pairs occur there is private, and a pair that "
@@ -34,7 +36,8 @@ class Pairs:
     sources: Ints  # node numbers, the smaller of every pair
     targets: Ints
     keys: Ints  # of the pairs, ascending: source * n_nodes + target
-    chosen_by: str  # "all pairs of a public list of nodes", or "a public list of pairs"
+    chosen_by: str  # who said so, in words
+    private: bool = False  # whether they are to be thinned out by a private threshold
 
     @property
     def n_nodes(self) -> int:
@@ -69,17 +72,33 @@ class Pairs:
             weights[place[here]] = counts[here]
         return weights
 
-    def graph(self, weights: Floats) -> Graph:
+    def restricted_to(self, kept: Bools) -> Pairs:
+        """Return some of the pairs of the same nodes."""
+        ends = self.sources[kept], self.targets[kept]
+        return Pairs(self.names, *ends, self.keys[kept], self.chosen_by)
+
+    def graph(self, weights: Floats, kind: Kind = "similarity") -> Graph:
         """Return the graph of these weights."""
         ends = self.sources, self.targets
-        return Graph(*ends, weights, self.n_nodes, self.names, kind="similarity")
+        return Graph(*ends, weights, self.n_nodes, self.names, kind=kind)
 
 
 def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
     """Return the pairs of a public list of nodes, or the public list of pairs; one must be given.
 
-    ``word`` is what the list of nodes is called: "nodes" or "items".
+    ``word`` is what the list of nodes is called: "nodes" or "items". With "private" for edges the
+    pairs are those of the list of nodes, from which a private threshold will choose.
     """
+    if isinstance(edges, str) and edges == PRIVATE:
+        if nodes is None:
+            raise UsageError(
+                f"edges='private' chooses among all pairs of a public list, {word}=: give it, and "
+                f"{_NEVER}"
+            )
+        pairs = _all_pairs(_as_names(nodes, word))
+        return replace(
+            pairs, private=True, chosen_by=f"{pairs.chosen_by} above a private threshold"
+        )
     if (nodes is None) == (edges is None):
         given = "neither" if nodes is None else "both"
         raise UsageError(

@@ -13,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
+from ptclust._types import Array
 from ptclust.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ptclust.building._pairs import Pairs
 
@@ -28,6 +30,7 @@ _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
+_LISTED = 20
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
 
 
@@ -133,9 +136,10 @@ class Records:
                 found, called = [column for column in there if column == name], repr(name)
             if len(found) != 1:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
-                listed = ", ".join(map(repr, there))
-                use = f"name the right one, {role}=; its columns are: {listed}"
-                raise InputError(f"{self.where} has {wrong}; {use}")
+                more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+                listed = f"its columns are: {', '.join(map(repr, there[:_LISTED]))}{more}"
+                use = f"name the right one, {role}=" if role in KNOWN else "every node is a column"
+                raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
         if len(set(named.values())) < len(named):
             raise UsageError(f"{', '.join(named)} must be different columns")
@@ -187,6 +191,28 @@ class Records:
             "as they are written there"
         )
 
+    def check_numbers(self, role: str) -> None:
+        """Refuse a column that cannot hold numbers, by its type; of texts, those that are none."""
+        dtype = self.types[role]
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, *_TEXTS)):
+            bad = f"column {self.columns[role]!r} of {self.where} is of type {dtype}"
+            raise InputError(f"{bad}; values must be numbers: cast it")
+
+    def histogram(self, numbers: pl.LazyFrame) -> Callable[[Sequence[int]], Array]:
+        """Return what counts the persons by the smallest cap that their number stays within.
+
+        ``numbers`` has a row a person; numbers above all caps count with the largest.
+        """
+
+        def count(caps: Sequence[int]) -> Array:
+            place = pl.sum_horizontal(pl.lit(0), *((pl.col("number") > cap) for cap in caps[:-1]))
+            found = self.collect(numbers.group_by(place=place).agg(count=pl.len()))
+            counts = np.zeros(len(caps))
+            counts[found["place"].to_numpy()] = found["count"].to_numpy()
+            return counts
+
+        return count
+
     def collect(self, lazy: pl.LazyFrame) -> pl.DataFrame:
         """Read the records and return what was asked of them."""
         found = None
@@ -199,8 +225,6 @@ class Records:
 
 def _of_pandas(column: Any, name: str) -> pl.Series:
     """Return a column of pandas: numbers stay numbers by their type, all else is text."""
-    import numpy as np
-
     kind = column.dtype.kind
     if kind in "iuf" and isinstance(column.dtype, np.dtype):
         return pl.Series(name, column.to_numpy())

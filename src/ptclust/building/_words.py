@@ -24,8 +24,7 @@ def description(graph: Graph) -> str:
     built = graph.provenance
     lines = [f"A graph of {graph.n_nodes:,} nodes and {graph.n_edges:,} pairs of them"]
     if built is not None:
-        if "topology" in built.details:
-            lines[0] += f" ({built.details['topology']}), those that nobody is counted on included"
+        lines[0] += f" ({built.details.get('topology', 'it was not said which')})"
         relation = {
             "add-remove": "tables with one unit more or less",
             "replace": "tables with one unit in place of another",
@@ -33,7 +32,7 @@ def description(graph: Graph) -> str:
         lines += [
             f"Protected: {built.unit}",
             f"What that can change at most: {built.sensitivity} (neighbours: {relation})",
-            "Not counted: records whose person, if one is named, or node is missing or not listed",
+            "Records without a person, where one is protected, or on other nodes do not count",
         ]
-        lines += [f"Spent on {each.purpose}: {each.budget}" for each in built.spent]
+        lines += [f"Spent on {each.words}" for each in built.spent]
     return ". ".join(lines) + "."

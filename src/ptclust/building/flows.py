@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
 
 from ptclust._traces import leaves_no_trace
-from ptclust.building._neighbours import check_neighbours, sensitivity_of_sum
-from ptclust.building._pairs import Pairs, public_pairs
+from ptclust._types import Floats
+from ptclust.building._build import Build
+from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.building._pairs import Pairs
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
-from ptclust.privacy.provenance import Neighbours, Provenance
+from ptclust.privacy.provenance import Neighbours
 
 if TYPE_CHECKING:
     import polars as pl
 
     from ptclust.building._records import Key, Records
+    from ptclust.ledger import Ledger
+
+
+_CAPS = (
+    "where persons are protected both bounds are needed, as max_pairs=5 and max_per_pair=2; choose "
+    "them by what you know of such data, not by a look at these records (single records are "
+    "protected without: no person=, or on the command line --unit record)"
+)
 
 
 @leaves_no_trace
@@ -27,9 +39,13 @@ def graph_from_flows(
     nodes: Iterable[Any] | None = None,
     edges: Any = None,
     person: str | None = None,
-    max_pairs: int | None = None,
-    max_per_pair: int | None = None,
+    max_pairs: int | Literal["auto"] | None = None,
+    max_per_pair: int | Literal["auto"] | None = None,
     neighbours: Neighbours = "add-remove",
+    caps_epsilon: float | Fraction | None = None,
+    edges_epsilon: float | Fraction | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
     _key: Key | None = None,
 ) -> Graph:
     """Make a graph of records that each go from one node to another: rides, trips, payments.
@@ -52,16 +68,24 @@ def graph_from_flows(
         In place of ``nodes``: the public list of pairs that get a weight, as roads. In a frame or
         file they are two columns or columns called source and target; which is which does not
         matter, and a pair that is listed both ways is one. **Never** take either list from the
-        records.
+        records. Or, with ``nodes``, "private": only pairs of them that pass a differentially
+        private threshold are joined.
     person : str, optional
         The column that says whose record it is. The unit that is protected is then a person;
         without it, a record.
     max_pairs, max_per_pair : int
         With ``person``: at most so many pairs of nodes count for a person, and at most so many
-        records on each. More keep more of the data and need more noise.
+        records on each. More keep more of the data and need more noise. "auto" chooses a bound
+        that about nine of ten persons stay within, by a differentially private quantile.
     neighbours : {"add-remove", "replace"}
         Who is protected from whom: tables are neighbours if one has one unit more, or if they
         differ in what one unit is, their number being known. The second needs more noise.
+    caps_epsilon, edges_epsilon : float
+        What is spent on bounds that are "auto", all together, and on pairs that are "private".
+        Both are in addition to what releases of the graph spend, and part of their statements.
+    ledger, dataset : Ledger or path, and str, optional
+        The ledger that they are charged to before the records are looked at, and its dataset. What
+        was not charged when the graph was built is charged with its first release.
 
     Returns
     -------
@@ -92,10 +116,20 @@ def graph_from_flows(
     >>> graph, graph.sensitivity.l1, graph.unit
     (Graph(n_nodes=3, n_edges=3, weights=<private>, kind='similarity'), 1.0, 'one record')
     """
-    from ptclust.building._records import Records, draw_key
+    from ptclust.building._records import Records
 
-    check_neighbours(neighbours)
-    pairs = public_pairs(nodes, edges, records, word="nodes")
+    build = Build.of(
+        "graph_from_flows",
+        records,
+        {"nodes": nodes, "edges": edges},
+        neighbours=neighbours,
+        caps=(max_pairs, max_per_pair),
+        caps_epsilon=caps_epsilon,
+        edges_epsilon=edges_epsilon,
+        ledger=ledger,
+        dataset=dataset,
+        key=_key,
+    )
     columns = {"origin": origin, "destination": destination}
     if person is None:
         if max_pairs is not None or max_per_pair is not None:
@@ -103,72 +137,45 @@ def graph_from_flows(
                 "max_pairs and max_per_pair bound what one person adds: name the column that says "
                 "whose record it is, person=, or leave them out to protect single records"
             )
-        return _of_single_records(Records(records, columns), pairs, neighbours)
-    caps = _caps(max_pairs, max_per_pair)
+        return _of_single_records(Records(records, columns), build)
     table = Records(records, {**columns, "person": person})
-    return _of_persons(table, pairs, *caps, neighbours, draw_key() if _key is None else _key)
+    return _of_persons(table, build, max_pairs, max_per_pair)
 
 
-def _caps(max_pairs: int | None, max_per_pair: int | None) -> tuple[int, int]:
-    from ptclust.building._records import at_least
-
-    why = (
-        "where persons are protected both bounds are needed, as max_pairs=5 and max_per_pair=2; "
-        "choose them by what you know of such data, not by a look at these records (single records "
-        "are protected without: no person=, or on the command line --unit record)"
-    )
-    return at_least("max_pairs", max_pairs, 1, why), at_least("max_per_pair", max_per_pair, 1, why)
-
-
-def _of_single_records(records: Records, pairs: Pairs, neighbours: Neighbours) -> Graph:
+def _of_single_records(records: Records, build: Build) -> Graph:
     import polars as pl
 
-    found = _on_pairs(records, records.lazy, pairs).group_by("pair").agg(count=pl.len())
-    graph = _graph(records, found, pairs)
-    graph.provenance = Provenance(
-        sensitivity=sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=neighbours),
-        unit="one record",
-        neighbours=neighbours,
-        details={"built_by": "graph_from_flows", "topology": pairs.chosen_by},
-    )
-    return graph
+    found = _on_pairs(records, records.lazy, build.pairs).group_by("pair").agg(count=pl.len())
+    sensitivity = sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=build.neighbours)
+    return build.graph(_weights(records, found, build.pairs), sensitivity, "one record")
 
 
-def _of_persons(
-    records: Records,
-    pairs: Pairs,
-    max_pairs: int,
-    max_per_pair: int,
-    neighbours: Neighbours,
-    key: Key,
-) -> Graph:
+def _of_persons(records: Records, build: Build, max_pairs: Any, max_per_pair: Any) -> Graph:
     import polars as pl
 
     from ptclust.building._records import counted, keep_some
 
-    on_pairs = _on_pairs(records, records.with_persons(), pairs)
+    on_pairs = _on_pairs(records, records.with_persons(), build.pairs)
     each = on_pairs.group_by("person", "pair").agg(count=pl.len().cast(pl.Int64))
-    kept = keep_some(each, "pair", max_pairs, key)
-    total = pl.col("count").clip(upper_bound=max_per_pair).sum()
-    graph = _graph(records, kept.group_by("pair").agg(total), pairs)
-    most = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, 'record')} each"
-    graph.provenance = Provenance(
-        sensitivity=sensitivity_of_sum(
-            linf=max_per_pair,
-            l1=max_pairs * max_per_pair,
-            squares=max_pairs * max_per_pair**2,
-            neighbours=neighbours,
-        ),
-        unit=f"one person, at most {most}",
-        neighbours=neighbours,
-        details={
-            "built_by": "graph_from_flows",
-            "topology": pairs.chosen_by,
-            "max_pairs": max_pairs,
-            "max_per_pair": max_per_pair,
-        },
+    of_person = each.group_by("person")
+    average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
+    numbers = {"max_pairs": pl.len(), "max_per_pair": average}
+    max_pairs, max_per_pair = (
+        build.cap(name, given, records.histogram(of_person.agg(number=numbers[name])), 1, _CAPS)
+        for name, given in (("max_pairs", max_pairs), ("max_per_pair", max_per_pair))
     )
-    return graph
+    kept = keep_some(each, "pair", max_pairs, build.key)
+    total = pl.col("count").clip(upper_bound=max_per_pair).sum()
+    weights = _weights(records, kept.group_by("pair").agg(total), build.pairs)
+    sensitivity = sensitivity_of_sum(
+        linf=max_per_pair,
+        l1=max_pairs * max_per_pair,
+        squares=max_pairs * max_per_pair**2,
+        neighbours=build.neighbours,
+    )
+    words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, 'record')} each"
+    caps = {"max_pairs": max_pairs, "max_per_pair": max_per_pair}
+    return build.graph(weights, sensitivity, f"one person, at most {words}", **caps)
 
 
 def _on_pairs(records: Records, lazy: pl.LazyFrame, pairs: Pairs) -> pl.LazyFrame:
@@ -185,6 +192,6 @@ def _on_pairs(records: Records, lazy: pl.LazyFrame, pairs: Pairs) -> pl.LazyFram
     return lazy.join(pl.LazyFrame({"pair": pairs.keys}), on="pair", how="semi")
 
 
-def _graph(records: Records, found: pl.LazyFrame, pairs: Pairs) -> Graph:
+def _weights(records: Records, found: pl.LazyFrame, pairs: Pairs) -> Floats:
     table = records.collect(found)
-    return pairs.graph(pairs.weights(table["pair"].to_numpy(), table["count"].to_numpy()))
+    return pairs.weights(table["pair"].to_numpy(), table["count"].to_numpy())

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Ints
-from ptclust.building._neighbours import check_neighbours, sensitivity_of_sum
-from ptclust.building._pairs import public_pairs
+from ptclust.building._build import Build
+from ptclust.building._neighbours import sensitivity_of_sum
 from ptclust.graph.graph import Graph
-from ptclust.privacy.provenance import Neighbours, Provenance
+from ptclust.privacy.provenance import Neighbours
 
 if TYPE_CHECKING:
     import polars as pl
 
     from ptclust.building._records import Key
+    from ptclust.ledger import Ledger
+
+
+_CAPS = "a person with fewer items has no pair of them"
 
 
 @leaves_no_trace
@@ -28,8 +34,12 @@ def graph_from_visits(
     item: str | None = None,
     items: Iterable[Any] | None = None,
     edges: Any = None,
-    max_items: int,
+    max_items: int | Literal["auto"],
     neighbours: Neighbours = "add-remove",
+    caps_epsilon: float | Fraction | None = None,
+    edges_epsilon: float | Fraction | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    dataset: str | None = None,
     _key: Key | None = None,
 ) -> Graph:
     """Make a graph of records that each join a person and an item: visits, purchases, readings.
@@ -51,8 +61,8 @@ def graph_from_visits(
         In place of ``items``: the public list of pairs that get a weight; see
         `ptclust.graph_from_flows`. **Never** take either list from the records.
     max_items : int
-        At most so many different items count for a person, 2 or more.
-    neighbours : {"add-remove", "replace"}
+        At most so many different items count for a person, 2 or more, or "auto".
+    neighbours, caps_epsilon, edges_epsilon, ledger, dataset
         As in `ptclust.graph_from_flows`.
 
     Returns
@@ -83,24 +93,33 @@ def graph_from_visits(
     """
     import polars as pl
 
-    from ptclust.building._records import Records, at_least, counted, draw_key, keep_some
+    from ptclust.building._records import Records, counted, keep_some
 
-    check_neighbours(neighbours)
-    pairs = public_pairs(items, edges, records, word="items")
-    most = at_least("max_items", max_items, 2, "a person with fewer items has no pair of them")
-    table = Records(records, {"person": person, "item": item})
-    here = table.number(table.with_persons(), "item", pairs).unique()
-    kept = keep_some(here, "item node", most, draw_key() if _key is None else _key)
-    found = table.collect(kept.group_by("person").agg(pl.col("item node")))
-    graph = pairs.graph(pairs.weights(*_in_common(found["item node"], pairs.n_nodes)))
-    n_pairs = most * (most - 1) // 2
-    graph.provenance = Provenance(
-        sensitivity=sensitivity_of_sum(linf=1, l1=n_pairs, squares=n_pairs, neighbours=neighbours),
-        unit=f"one person, at most {counted(most, 'item')}",
+    build = Build.of(
+        "graph_from_visits",
+        records,
+        {"items": items, "edges": edges},
         neighbours=neighbours,
-        details={"built_by": "graph_from_visits", "topology": pairs.chosen_by, "max_items": most},
+        caps=(max_items,),
+        caps_epsilon=caps_epsilon,
+        edges_epsilon=edges_epsilon,
+        ledger=ledger,
+        dataset=dataset,
+        key=_key,
     )
-    return graph
+    pairs, table = build.pairs, Records(records, {"person": person, "item": item})
+    here = table.number(table.with_persons(), "item", pairs).unique()
+    numbers = table.histogram(here.group_by("person").agg(number=pl.len()))
+    most = build.cap("max_items", max_items, numbers, 2, _CAPS)
+    kept = keep_some(here, "item node", most, build.key)
+    found = table.collect(kept.group_by("person").agg(pl.col("item node")))
+    weights = pairs.weights(*_in_common(found["item node"], pairs.n_nodes))
+    n_pairs = most * (most - 1) // 2
+    sensitivity = sensitivity_of_sum(
+        linf=1, l1=n_pairs, squares=n_pairs, neighbours=build.neighbours
+    )
+    unit = f"one person, at most {counted(most, 'item')}"
+    return build.graph(weights, sensitivity, unit, max_items=most)
 
 
 def _in_common(items: pl.Series, n_items: int) -> tuple[Ints, Ints]:

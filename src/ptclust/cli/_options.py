@@ -77,6 +77,12 @@ EscapeFormulas = Annotated[
     bool,
     typer.Option(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
 ]
+LedgerFile = Annotated[
+    Path | None, typer.Option(help="Charge this ledger first; it refuses what it does not cover.")
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
+]
 LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
 Plot = Annotated[
     Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
@@ -221,13 +227,8 @@ class ReleaseOptions(PlanOptions):
     random_state: Annotated[
         int | None, typer.Option(help="Seed for experiments: the release is NOT private.", min=0)
     ] = None
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="Charge this ledger first; it refuses what it does not cover."),
-    ] = None
-    dataset: Annotated[
-        str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
-    ] = None
+    ledger: LedgerFile = None
+    dataset: Dataset = None
 
     def release_request(self, built: Provenance | None) -> ReleaseRequest:
         """Return the request, checked, its ledger verified."""

@@ -21,13 +21,14 @@ build = typer.Typer(no_args_is_help=True, help=_HELP)
 
 Neighbours = StrEnum("Neighbours", {"add_remove": "add-remove", "replace": "replace"})
 Unit = StrEnum("Unit", ["person", "record"])
+Dissimilarity = StrEnum("Dissimilarity", ["absolute", "squared"])
 
 _NODES = "Public list of all nodes: a text file of lines, or a table; all pairs get a weight."
 NodeColumn = Annotated[
     str | None, typer.Option(help="Column of the list, if it is a table of several.")
 ]
 Person = Annotated[str | None, typer.Option(help="Column of the person.")]
-_LARGER = "Larger ones keep more of the data and need more noise: choose by what you know of such "
+_LARGER = "Larger caps keep more of the data and need more noise: choose by what you know of such "
 _CAPS = f"""{_LARGER}data, not by a look at these records. Noise grows with
 
 pairs x records: l1 (pure) and l2 (with --delta) of one person
@@ -38,6 +39,15 @@ _ITEM_CAPS = f"""{_LARGER}data, not by a look at these records. Noise grows with
 items: l1 (pure) and l2 (with --delta) of one person
 
 2: 1 and 1;  3: 3 and 1.7;  5: 10 and 3.2;  10: 45 and 6.7;  20: 190 and 14."""
+
+
+def _cap(text: str) -> int | str:
+    """Return a cap, or auto; what is neither is refused where it is used."""
+    return int(text) if text.removeprefix("-").isdecimal() else text
+
+
+def _cap_option(text: str) -> Any:
+    return typer.Option(help=f"{text} auto: a private quantile.", parser=_cap, metavar="N|auto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +61,12 @@ class BuildOptions:
         Path, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
     ]
     edges: Annotated[
-        Path | None,
-        typer.Option(help="In place of the list: public pairs, as roads; never from the records."),
+        str | None,
+        typer.Option(
+            help="In place of the list a file of public pairs, as roads; or, with it, private: "
+            "those of its pairs that pass a private threshold.",
+            metavar="FILE|private",
+        ),
     ] = None
     neighbours: Annotated[
         Neighbours, typer.Option(help="Tables with one unit more or less, or one in place of one.")
@@ -69,21 +83,38 @@ class BuildOptions:
         from ptclust.cli._results import held_outputs
         from ptclust.cli._terminal import progress_display, say
 
-        reads = {"the records": self.records, "the list": listed, "--edges": self.edges}
+        roads = Path(self.edges) if self.edges not in (None, "private") else None
+        reads = {"the records": self.records, "the list": listed, "--edges": roads}
+        reads |= {"--ledger": options.get("ledger")}
         with (
             held_outputs({"--output": self.output}, reads, self.overwrite),
             progress_display() as progress,
         ):
             progress(f"Reading {self.records.name}")
-            graph = make(
-                self.records, edges=self.edges, neighbours=self.neighbours.value, **options
-            )
+            words = {"edges": self.edges, "neighbours": self.neighbours.value}
+            graph = make(self.records, **words, **options)
             progress(f"Writing {self.output.name}")
             graph.save(self.output, overwrite=True)
         if self.as_json:
             typer.echo(json.dumps(summary(graph), indent=2))
         say(f"{description(graph)} It is in {self.output}, which holds private weights.")
         say(f"Next: ptclust plan {shlex.quote(str(self.output))} --epsilon 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookOptions:
+    """Looks at the records that are released at once, and who pays for them."""
+
+    caps_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Spend this on caps that are auto.", parser=o.number, metavar="NUMBER"),
+    ] = None
+    edges_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Spend this on private edges.", parser=o.number, metavar="NUMBER"),
+    ] = None
+    ledger: o.LedgerFile = None
+    dataset: o.Dataset = None
 
 
 def _read_list(path: Path | None, column: str | None) -> list[Any] | None:
@@ -96,6 +127,7 @@ def _read_list(path: Path | None, column: str | None) -> list[Any] | None:
 @o.command
 def flows(
     common: BuildOptions,
+    looks: LookOptions,
     origin: Annotated[str | None, typer.Option(help="Column of the first node.")] = None,
     destination: Annotated[str | None, typer.Option(help="Column of the second node.")] = None,
     nodes: Annotated[Path | None, typer.Option(help=_NODES)] = None,
@@ -106,10 +138,10 @@ def flows(
         typer.Option(help="record: protect single records, also where a column of persons is."),
     ] = None,
     max_pairs: Annotated[
-        int | None, typer.Option(help="At most so many pairs of nodes count for a person.", min=1)
+        str | None, _cap_option("At most so many pairs of nodes count for a person.")
     ] = None,
     max_per_pair: Annotated[
-        int | None, typer.Option(help="At most so many records on each of them.", min=1)
+        str | None, _cap_option("At most so many records on each of them.")
     ] = None,
 ) -> None:
     """Records between two nodes: rides, trips, payments. A weight is their number.
@@ -131,6 +163,7 @@ def flows(
         person=person,
         max_pairs=max_pairs,
         max_per_pair=max_per_pair,
+        **vars(looks),
     )
 
 
@@ -138,9 +171,8 @@ def flows(
 @o.command
 def visits(
     common: BuildOptions,
-    max_items: Annotated[
-        int, typer.Option(help="At most so many items count for a person.", min=2)
-    ],
+    looks: LookOptions,
+    max_items: Annotated[str, _cap_option("At most so many items count for a person.")],
     person: Person = None,
     item: Annotated[str | None, typer.Option(help="Column of the item.")] = None,
     items: Annotated[Path | None, typer.Option(help=_NODES)] = None,
@@ -156,4 +188,40 @@ def visits(
         person=person,
         item=item,
         max_items=max_items,
+        **vars(looks),
+    )
+
+
+@build.command("profiles")
+@o.command
+def profiles(
+    common: BuildOptions,
+    low: Annotated[float, typer.Option(help="Public bounds of the values: the lower,")],
+    high: Annotated[float, typer.Option(help="and the upper; values outside are moved there.")],
+    nodes: Annotated[Path | None, typer.Option(help=_NODES)] = None,
+    node_column: NodeColumn = None,
+    person: Person = None,
+    n_persons: Annotated[
+        int | None,
+        typer.Option(help="Divide sums by this public number, about that of the persons.", min=1),
+    ] = None,
+    dissimilarity: Annotated[
+        Dissimilarity, typer.Option(help="|x - y|, or its square.")
+    ] = Dissimilarity.absolute,
+) -> None:
+    """A row a person, a column a node. A weight is how far apart values are, the mean of persons.
+
+    With --neighbours replace the number of persons is public and --n-persons may be left out.
+    """
+    from ptclust.building import graph_from_profiles
+
+    common.run(
+        graph_from_profiles,
+        nodes,
+        nodes=_read_list(nodes, node_column),
+        low=low,
+        high=high,
+        person=person,
+        n_persons=n_persons,
+        dissimilarity=dissimilarity.value,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +20,7 @@ from ptclust.ledger import _file as file
 from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy import _checks as check
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.provenance import Spending
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1000
@@ -258,6 +260,27 @@ class Payment:
         if self.ledger is not None:
             words = {"statement_id": statement_id, "description": description}
             self.ledger.charge(self.dataset, spent, zcdp=_zcdp_of(spent), **words)
+
+    def settle(self, spendings: Iterable[Spending]) -> None:
+        """Charge what was spent when a graph was built, unless this dataset was charged for it.
+
+        It is spent, whatever comes of the graph; by its id it is charged once a ledger.
+        """
+        charged: dict[str, str] | None = None
+        for each in spendings:
+            if self.ledger is None:
+                return
+            if charged is None:
+                charged = {past.statement_id: past.dataset for past in self.ledger.history()}
+            account = charged.get(each.id)
+            if account is None:
+                self.charge(each.budget, statement_id=each.id, description=each.words)
+                self.confirm(each.id)
+            elif account != self.ledger.account(self.dataset).dataset:
+                raise UsageError(
+                    f"what building this graph spent was charged to dataset {account!r}: its "
+                    "releases are of the same people, so charge them there, too"
+                )
 
     def confirm(self, statement_id: str) -> None:
         """Note that a release was handed over; it is charged whether the note succeeds or not."""

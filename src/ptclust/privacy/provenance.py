@@ -40,6 +40,11 @@ class Spending:
         if not isinstance(self.budget, Budget) or self.budget.kind == "zcdp":
             raise InputError("a spending has a budget of epsilon, or of epsilon and delta")
 
+    @property
+    def words(self) -> str:
+        """What it released, and at what price."""
+        return f"{self.purpose}: {self.budget}, {self.noise} noise of scale {self.scale:.6g}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain objects, ready for JSON."""
         return {**vars(self), "budget": self.budget.to_dict()}

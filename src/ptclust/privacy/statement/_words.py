@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ptclust.errors import InputError
@@ -156,7 +157,7 @@ def sentence(statement: PrivacyStatement) -> str:
 def _of_building(statement: PrivacyStatement) -> str:
     if statement.provenance is None or not statement.provenance.spent:
         return ""
-    before = statement.total_epsilon - statement.epsilon
+    before = sum((each.budget.epsilon for each in statement.provenance.spent), Fraction(0))
     return f", of which {at_most(before)} was spent when the graph was built"
 
 
@@ -164,10 +165,7 @@ def _before(statement: PrivacyStatement) -> list[str]:
     """Return what was spent before the release, one line each, and the total."""
     if statement.provenance is None or not statement.provenance.spent:
         return []
-    lines = [
-        f"{each.purpose}: {each.budget}, {each.noise} noise of scale {each.scale:.6g}"
-        for each in statement.provenance.spent
-    ]
+    lines = [each.words for each in statement.provenance.spent]
     total = f"in total, this release included: epsilon = {at_most(statement.total_epsilon)}"
     return [
         *lines,

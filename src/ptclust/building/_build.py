@@ -1,0 +1,122 @@
+"""One build: its public pairs, its neighbours, and the looks at the records that it pays for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ptclust._traces import leaves_no_trace
+from ptclust._types import Array, Floats
+from ptclust.building._looks import AUTO, Looks, check_epsilon, private_cap, private_pairs
+from ptclust.building._neighbours import check_neighbours
+from ptclust.building._pairs import Pairs, public_pairs
+from ptclust.errors import UsageError
+from ptclust.graph.graph import Graph
+from ptclust.privacy.provenance import Neighbours, Provenance
+
+if TYPE_CHECKING:
+    from ptclust.building._records import Key
+    from ptclust.graph.topology import Kind
+    from ptclust.ledger import Ledger
+    from ptclust.privacy.sensitivity import Sensitivity
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a build was asked for, checked before any record is read."""
+
+    by: str  # the function that builds
+    pairs: Pairs
+    neighbours: Neighbours
+    looks: Looks
+    cap_epsilon: Fraction | None  # for every cap that is "auto"
+    edges_epsilon: Fraction | None  # for pairs that are "private"
+    key: Key  # of the keyed hash
+
+    @classmethod
+    def of(
+        cls,
+        by: str,
+        records: Any,
+        lists: dict[str, Any],
+        *,
+        neighbours: Neighbours,
+        caps: Sequence[object] = (),
+        caps_epsilon: object = None,
+        edges_epsilon: object = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        key: Key | None = None,
+    ) -> Build:
+        """Check what was asked for; ``lists`` are the public nodes, or items, and the edges."""
+        from ptclust.building._records import draw_key
+
+        check_neighbours(neighbours)
+        (word, nodes), (_, edges) = lists.items()
+        pairs = public_pairs(nodes, edges, records, word=word)
+        n_auto = caps.count(AUTO)
+        caps_price = check_epsilon("caps_epsilon", caps_epsilon, n_auto > 0, "a bound 'auto'")
+        edges_price = check_epsilon(
+            "edges_epsilon", edges_epsilon, pairs.private, "a list of pairs 'private'"
+        )
+        return cls(
+            by,
+            pairs,
+            neighbours,
+            Looks(ledger, dataset),
+            None if caps_price is None else caps_price / n_auto,
+            edges_price,
+            draw_key() if key is None else key,
+        )
+
+    def cap(
+        self,
+        name: str,
+        given: Any,
+        histogram: Callable[[Sequence[int]], Array],
+        least: int,
+        why: str,
+    ) -> int:
+        """Return a cap that was given, or one that is chosen; see `private_cap`."""
+        from ptclust.building._records import at_least
+
+        if given != AUTO:
+            return at_least(name, given, least, why)
+        if self.cap_epsilon is None:
+            raise UsageError(f"{name} is 'auto', and no epsilon was set aside for it")
+        return private_cap(
+            self.looks,
+            name,
+            histogram,
+            least=least,
+            epsilon=self.cap_epsilon,
+            neighbours=self.neighbours,
+        )
+
+    @leaves_no_trace
+    def graph(
+        self,
+        weights: Floats,
+        sensitivity: Sensitivity,
+        unit: str,
+        *,
+        kind: Kind = "similarity",
+        **details: int | float | str,
+    ) -> Graph:
+        """Return the graph of the weights of all pairs, or of those pairs that are released."""
+        pairs = self.pairs
+        if self.edges_epsilon is not None:
+            joined = private_pairs(self.looks, weights, sensitivity, self.edges_epsilon)
+            pairs, weights = pairs.restricted_to(joined), weights[joined]
+        graph = pairs.graph(weights, kind)
+        graph.provenance = Provenance(
+            sensitivity=sensitivity,
+            unit=unit,
+            neighbours=self.neighbours,
+            details={"built_by": self.by, "topology": pairs.chosen_by, **details},
+            spent=tuple(self.looks.spent),
+        )
+        return graph
