@@ -864,7 +864,7 @@ def test_all_that_takes_private_weights_is_decorated():
         euclidean_spanning_edges, dbmstclu, ptclust.dbcvi, ptclust.separation, ptclust.dispersion,
         ptclust.cluster_validity, PTClust.fit, PTClust.fit_predict, DBMSTClu.fit,
         DBMSTClu.fit_predict, pipeline.as_graph, pipeline.as_tree, Graph.__init__, Tree.__init__,
-        ptclust.graph_from_flows, ptclust.graph_from_visits,
+        ptclust.graph_from_flows, ptclust.graph_from_visits, ptclust.graph_from_profiles,
     ]  # fmt: skip
     by_other_types += [type(mechanism).draw for mechanism in MECHANISMS]
     assert all(hasattr(function, "__leaves_no_trace__") for function in by_other_types)
