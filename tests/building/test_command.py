@@ -10,7 +10,10 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from ptclust import Release, read_graph
+from ptclust import Release, graph_from_flows, graph_from_visits, read_graph
+from ptclust.cli import build
+
+PAGE = Path(__file__).parents[2] / "docs" / "building.md"
 
 TOWNS = [(a, b) for town in ("abcdef", "uvwxyz") for a in town for b in town if a < b]
 RIDES = pl.DataFrame(
@@ -52,6 +55,9 @@ def test_three_commands_from_events_to_labels(run, here):
     code, out, _ = run("plan", "graph.parquet", "--epsilon", "1")
     assert code == 0
     assert "in total over all edges (l1)" in out
+    assert out.startswith("Built from records. Protected: one record.\n")
+    document = json.loads(run("plan", "graph.parquet", "--epsilon", "1", "--json")[1])
+    assert document["provenance"]["unit"] == "one record"
     code, _, err = run(
         "cluster", "graph.parquet", "--epsilon", "5", "-o", "release.json", "--labels", "labels.csv"
     )
@@ -167,6 +173,42 @@ def test_what_is_wrong_is_said_in_options(words, code, said, run, here):
     assert said in err
     assert (got, out) == (code, "")
     assert not Path("graph.parquet").exists()
+
+
+SCORES = pl.DataFrame({"x": [0.0, 1.0], "y": [1.0, 1.0], "z": [0.5, 0.0], "person": ["p", "q"]})
+
+
+def test_profiles(run, here):
+    SCORES.write_csv("scores.csv")
+    Path("tests.txt").write_text("x\ny\nz\n")
+    profiles = ("build", "profiles", "scores.csv", "--nodes", "tests.txt", "-o", "graph.parquet")
+    code, _, err = run(*profiles, "--low", "0", "--high", "1")
+    assert code == 2
+    assert "with --neighbours replace it may be left out" in err
+    bounds = ("--low", "0", "--high", "1", "--n-persons", "2", "--person", "person")
+    code, _, err = run(*profiles, *bounds)
+    assert code == 0
+    assert "Protected: one person, one value between 0 and 1 a node." in err
+    graph = read_graph("graph.parquet")
+    assert graph.kind == "distance"
+    assert graph.weights.tolist() == [0.5, 0.75, 0.75]
+    assert run("cluster", "graph.parquet", "--epsilon", "1", "-o", "release.json")[0] == 0
+
+
+def test_the_trade_off_of_caps_is_that_of_the_builders():
+    """What help and page say of noise follows from the sensitivities."""
+    flows, visits = RIDES.clear(), VISITS.clear().cast(pl.String)
+    pages = build._CAPS + build._ITEM_CAPS, PAGE.read_text()
+    for pairs, records in ((1, 1), (2, 1), (5, 2), (10, 2), (20, 5)):
+        caps = {"person": "who", "max_pairs": pairs, "max_per_pair": records}
+        found = graph_from_flows(flows, nodes=["a", "b"], **caps).sensitivity
+        assert f"{pairs} x {records}: {found.l1:g} and {found.l2:.2g}" in pages[0]
+        assert f"| {pairs} x {records} " in pages[1]
+        assert f"| {found.l1:g}, {found.l2:.2g} " in pages[1]
+    for items in (2, 3, 5, 10, 20):
+        found = graph_from_visits(visits, items=["a", "b"], max_items=items).sensitivity
+        assert f"{items}: {found.l1:g} and {found.l2:.2g}" in pages[0]
+        assert f"| {found.l1:g}, {found.l2:.2g} " in pages[1]
 
 
 def test_outputs_do_not_destroy_inputs(run, here):

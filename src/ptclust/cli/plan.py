@@ -94,8 +94,11 @@ def plan(
             draw_curve(prediction, path=plot)
     if as_json:
         more = {} if prediction is None else {"prediction": prediction.to_dict()}
-        typer.echo(json.dumps({**planned.to_dict(), **more}, indent=2))
+        built = {} if file.provenance is None else {"provenance": file.provenance.to_dict()}
+        typer.echo(json.dumps({**planned.to_dict(), **built, **more}, indent=2))
         return
+    if file.provenance is not None:
+        typer.echo(file.provenance.words)
     typer.echo(in_options(planned.to_text()))
     if prediction is not None:
         typer.echo(f"\n{in_options(prediction.to_text())}")

@@ -97,6 +97,12 @@ class Provenance:
         object.__setattr__(self, "details", _as_details(self.details))
         object.__setattr__(self, "spent", tuple(self.spent))
 
+    @property
+    def words(self) -> str:
+        """What is protected, and what was spent already."""
+        before = "".join(f" Spent before, on {each.words}." for each in self.spent)
+        return f"Built from records. Protected: {self.unit}.{before}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain objects, ready for JSON."""
         return {
