@@ -12,7 +12,9 @@ import numpy as np
 import polars as pl
 from scipy.sparse import coo_array, csr_array, save_npz
 
-from ptclust import Graph, PTClust, Sensitivity
+from ptclust import Budget, Graph, PTClust, Sensitivity
+from ptclust.graph.metadata import KEY, Metadata
+from ptclust.privacy import Provenance, Spending
 from ptclust.release.format import encode
 from tests.lazy import lazy
 
@@ -107,7 +109,17 @@ def _parquets() -> tuple[bytes, ...]:
         written(names, compression="uncompressed", row_group_size=3),
         written(names.with_columns(pl.col("source").cast(pl.Categorical)), compression="snappy"),
         written(numbers, compression="gzip", data_page_size=16),
+        written(names, metadata=_words(names), compression="uncompressed"),
     )
+
+
+def _words(frame: pl.DataFrame) -> dict[str, str]:
+    """Return what ptclust writes beside the edges of a graph."""
+    graph = Graph.from_dataframe(frame, kind="distance")
+    built = {"sensitivity": Sensitivity(l1=1.0), "unit": "one record", "details": {"built_by": "x"}}
+    spent = Spending(purpose="max_pairs", budget=Budget.pure("1/10"), noise="Laplace", scale=10.0)
+    graph.provenance = Provenance(**built, spent=(spent,))
+    return {KEY: Metadata.of(graph).encode()}
 
 
 def _graphmls() -> tuple[bytes, ...]:
