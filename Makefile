@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # Without bytecode every process compiles all modules anew, which doubles the time to collect the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise ledger-stress crossings
+EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise prediction trips ledger-stress crossings
 
 .PHONY: demo test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
 

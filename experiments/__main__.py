@@ -287,6 +287,65 @@ def bench_noise(
     typer.echo(report.to_json() if as_json else report.to_markdown())
 
 
+@app.command()
+def prediction(
+    context: typer.Context,
+    output: _Output = Path("build/prediction"),
+    example: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Only this example; may be given repeatedly."),
+    ] = None,
+    clusterer: Annotated[str, typer.Option(help="Clusterer, by name.")] = "auto",
+    repetitions: Annotated[int, typer.Option(min=1, help="Repetitions of both sides.")] = 5,
+    seed: _Seed = 0,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what `plan --predict` says with what is reached, on examples with known clusters."""
+    from experiments.prediction import PredictionReport, run_prediction
+
+    with progress_display() as progress:
+        rows = run_prediction(
+            output,
+            examples=example,
+            clusterer=clusterer,
+            repetitions=repetitions,
+            seed=seed,
+            resume=resume,
+            progress=progress,
+        )
+    report = PredictionReport(rows, _command(context))
+    report.save(output)
+    _show(report, f"{len(report.misses)} of {len(rows)} differ; in {output}", as_json=as_json)
+
+
+@app.command()
+def trips(
+    context: typer.Context,
+    output: _Output = Path("build/trips"),
+    clusterer: Annotated[str, typer.Option(help="Clusterer, by name.")] = "auto",
+    repetitions: Annotated[int, typer.Option(min=1, help="Draws of every release.")] = 10,
+    seed: _Seed = 0,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Publish clusters of trips with a guarantee per person (docs/examples/trips.md)."""
+    from experiments.trips import TripsReport, run_trips
+
+    with progress_display() as progress:
+        rows = run_trips(
+            output,
+            clusterer=clusterer,
+            repetitions=repetitions,
+            seed=seed,
+            resume=resume,
+            progress=progress,
+        )
+    report = TripsReport(rows, repetitions, _command(context))
+    report.save(output)
+    _show(report, f"{len(rows)} settings; page and results are in {output}", as_json=as_json)
+
+
 @app.command("ledger-stress")
 def ledger_stress(
     parts: Annotated[

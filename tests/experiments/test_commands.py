@@ -7,10 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from experiments import benchmark
+from experiments import benchmark, trips
 from experiments.__main__ import app
 from experiments.building import write_visits
 from experiments.crossings import Trace, trace_cluster
+from experiments.prediction import PredictionReport
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,6 +85,45 @@ def test_visits_are_what_they_are_called(tmp_path):
     assert visits["place"].is_between(0, 19).all()
     per_person = visits.group_by("person").len()["len"]
     assert per_person.max() > 4 * per_person.median()
+
+
+def test_predictions_are_compared_with_what_is_reached(run_experiment):
+    options = ["--example", "karate", "--repetitions", 1, "-o", "p"]
+    code, out, _ = run_experiment("prediction", *options)
+    assert code == 0
+    assert "the predicted and the reached ARI differ by at most 0.15" in " ".join(out.split())
+    assert "200 records, 2 clusters, contrast 0.3" in out
+    rows = json.loads(Path("p/prediction.json").read_text())["rows"]
+    assert [row["epsilon"] for row in rows] == [0.01, 0.1, 0.3, 1.0, 3.0, 10.0]
+    assert code == run_experiment("prediction", *options)[0]  # goes on from what is there
+
+
+def test_misses_are_counted_and_marked():
+    said = {"total": 1e5, "n_clusters": 3, "contrast": 1.0}
+    rows = [
+        {"example": "karate", "epsilon": 1.0, "predicted": p, "reached": 0.5, "said": said,
+         "topology": shown}
+        for p, shown in ((0.6, 1), (0.7, 1), (0.0, 7))
+    ]  # fmt: skip
+    rows.append({**rows[0], "predicted": None, "said": None})
+    report = PredictionReport(rows, "make prediction")
+    assert report.misses == rows[1:2]
+    text = report.to_markdown()
+    assert "On 1 of 2 rows" in text
+    assert "**0.20**" in text
+    assert "topology shows 7" in text
+    assert "one cluster without noise" in text
+
+
+def test_trips_are_published_between_districts(run_experiment, monkeypatch):
+    monkeypatch.setattr(trips, "WIDTHS", (10,))
+    monkeypatch.setattr(trips, "CAPS", ((1, 1), (2, 2)))
+    code, out, _ = run_experiment("trips", "--repetitions", 2, "-o", "t")
+    assert code == 0
+    assert "19 districts of 10" in out
+    rows = json.loads(Path("t/trips.json").read_text())["rows"]
+    assert [row["kept"] <= 3796 * cap for row, cap in zip(rows, (1, 4))] == [True, True]
+    assert all(-1 <= row["least"] <= row["ari"] <= row["most"] <= 1 for row in rows)
 
 
 def test_a_part_of_the_stress_that_does_not_exist(run_experiment):

@@ -21,7 +21,7 @@ Random = np.random.Generator
 WITHIN = (0.1, 0.3)  # shares of the weight range within clusters: the paper's w_min and w_max
 ACROSS = (0.9, 1.0)  # the same across clusters, at full contrast
 # Of counts: what a pair across has of one within, at full contrast, and deviations of logarithms.
-ACROSS_SHARE, SPREAD_OF_NODES, SPREAD_OF_PAIRS = 0.05, 1.0, 0.5
+ACROSS_SHARE, SPREAD_OF_NODES, SPREAD_OF_PAIRS = 0.05, 0.9, 0.5
 _GROWTH, _DEPTH, _BRANCH = 0, 1, 2
 _SWEEPS = 64  # after as much work as this many sweeps of the whole graph, pieces stay as they are
 

@@ -55,7 +55,7 @@ def predict(
 
     Distances are small within clusters and large across. Similarities are counts of records as
     flows have them: the expected count of two nodes is the product of their sizes, which differ
-    widely (log-normal, deviation 1 of the logarithm), times a factor of the pair (deviation 1/2),
+    widely (log-normal, deviation 0.9 of the logarithm), times a factor of the pair (deviation 0.5),
     and 1/20 of that across clusters.
 
     Parameters
@@ -159,6 +159,13 @@ def predict(
         n_totals=len(plantings),
     )
     problems = {size: simulation.problem(size) for size in effort.sizes}
+    simulations = [replace(simulation, planting=each, _controls={}) for each in plantings]
+    curves = tuple(
+        each.curve(size, effort)
+        for each in simulations
+        for size in effort.sizes
+        if problems[size] is None
+    )
     return Prediction(
         n_nodes=topology.n_nodes,
         n_edges=topology.n_edges,
@@ -170,12 +177,8 @@ def predict(
         contrast=float(contrast),
         repetitions=effort.repetitions,
         planned=exactly,
-        curves=tuple(
-            each.curve(size, effort)
-            for each in (replace(simulation, planting=one, _controls={}) for one in plantings)
-            for size in effort.sizes
-            if problems[size] is None
-        ),
+        curves=curves,
+        topology_clusters=max(each.topology_clusters for each in simulations),
         left_out=(*left_out, *not_tried, *filter(None, problems.values())),
     )
 

@@ -84,6 +84,7 @@ class Prediction:
     repetitions: int
     planned: float | None  # the epsilon that is to be spent
     curves: tuple[Curve, ...]  # from the largest clusters to the smallest
+    topology_clusters: int  # so many the topology shows by itself; 1 if it shows none
     left_out: tuple[str, ...]  # what was not tried, and why
 
     @property
@@ -131,6 +132,7 @@ class Prediction:
             "repetitions": self.repetitions,
             "planned": self.planned,
             "curves": [curve.to_dict() for curve in self.curves],
+            "topology_clusters": self.topology_clusters,
             "left_out": list(self.left_out),
         }
 
@@ -192,6 +194,11 @@ class Prediction:
         ]
         if any(curve.control >= GOAL for curve in self.curves):
             lines.append("Where the topology alone shows clusters, they say nothing about weights.")
+        elif self.topology_clusters > 1:
+            lines += [
+                f"The topology alone shows {self.topology_clusters:,} other clusters, whatever the",
+                "weights: expect those, and of others what the table says.",
+            ]
         return lines
 
 

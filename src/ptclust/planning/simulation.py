@@ -16,6 +16,8 @@ from ptclust.planning.planting import MadeUpGraph, Planting, connected_pieces, t
 from ptclust.planning.result import Curve, Point
 from ptclust.privacy.randomness import RandomStream
 
+_THE_SAME = 0.5  # agreement from which on two runs found about the same clusters
+
 
 @dataclass
 class Simulation:
@@ -73,6 +75,19 @@ class Simulation:
             weights = self.planting.without_clusters(self.topology, random)
             self._controls[key] = self.labels(weights, epsilon, "equal", repetition)
         return self._controls[key]
+
+    @property
+    def topology_clusters(self) -> int:
+        """How many clusters are found where weights say nothing; 1 if noise alone makes them.
+
+        Those of the topology are found again in most repetitions, those of noise are not.
+        """
+        found = [1]
+        for epsilon in {epsilon for epsilon, _ in self._controls}:
+            first, *others = (self._controls[key] for key in self._controls if key[0] == epsilon)
+            if others and np.mean([agreement(first, other) for other in others]) >= _THE_SAME:
+                found.append(int((np.bincount(first[first >= 0]) > 1).sum()))
+        return max(found)
 
     def curve(self, size: int, effort: Effort) -> Curve:
         """Return the agreement at all epsilons, and at some around where the clusters appear."""
