@@ -101,12 +101,12 @@ def write_views(
     release: Release, labels: Path | None, plot: Path | None, *, escape_formulas: bool
 ) -> None:
     """Write the labels of a release, and its picture, where these are wanted."""
-    from ptclust.report import draw_tree
+    from ptclust.drawing.pictures import save_plot
 
     if labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
-        draw_tree(release.tree, release.labels, path=plot)
+        save_plot(release.plot, plot)
 
 
 def show_advice(release: Release) -> None:

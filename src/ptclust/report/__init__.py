@@ -1,7 +1,6 @@
-"""The pictures that a person looks at: draws what it is given and computes nothing from weights."""
+"""What a person looks at: pictures and the page of a release. Reads published values alone."""
 
-from ptclust.report.maps import draw_map
-from ptclust.report.pictures import (
+from ptclust.drawing.pictures import (
     Panel,
     check_format,
     draw_curve,
@@ -9,6 +8,7 @@ from ptclust.report.pictures import (
     draw_points,
     draw_tree,
 )
+from ptclust.report.maps import draw_map
 
 __all__ = [
     "Panel",

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from ptclust._types import Floats, Ints
 from ptclust.errors import UsageError
-from ptclust.report.pictures import _save, check_format, cluster_colours
+from ptclust.drawing.pictures import check_format, save
+from ptclust.drawing.plots import draw_legend
+from ptclust.drawing.style import Groups
 
 __all__ = ["draw_map"]
 
@@ -63,7 +65,7 @@ def draw_map(
             color=_TEXT,
         )
     axes.margins(0.12)
-    _save(figure, path, dpi=150)
+    save(figure, path, dpi=150)
 
 
 def _degrees(longitudes: ArrayLike, latitudes: ArrayLike, count: int) -> Floats:
