@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise ledger-stress crossings
 
-.PHONY: demo test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
+.PHONY: browser demo test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -44,6 +44,10 @@ check: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# A browser for the tests of the report page; without one they are skipped.
+browser:
+	command -v chromium chromedriver > /dev/null || apt-get install --yes --no-install-recommends chromium chromium-driver
 
 format: .venv/ready-dev
 	$(BIN)/ruff format .

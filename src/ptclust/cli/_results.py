@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ptclust._types import Array, Floats
+    from ptclust.cli._options import PlaceOptions
     from ptclust.pipeline import TreeClustering
     from ptclust.release import Release
 
@@ -98,15 +100,36 @@ def write_release(release: Release, output: Path) -> None:
 
 
 def write_views(
-    release: Release, labels: Path | None, plot: Path | None, *, escape_formulas: bool
+    release: Release,
+    labels: Path | None,
+    plot: Path | None,
+    *,
+    escape_formulas: bool,
+    report: Path | None = None,
+    coordinates: Floats | None = None,
 ) -> None:
-    """Write the labels of a release, and its picture, where these are wanted."""
+    """Write the labels of a release, its picture and its page, where these are wanted."""
+    from functools import partial
+
     from ptclust.drawing.pictures import save_plot
+    from ptclust.report import write_report
 
     if labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
-        save_plot(release.plot, plot)
+        save_plot(partial(release.plot, coordinates), plot)
+    if report is not None:
+        write_report(release, report, coordinates=coordinates, overwrite=True)
+
+
+def read_places(options: PlaceOptions, names: Array) -> Floats | None:
+    """Return where the nodes are, if a file says it."""
+    from ptclust.report import read_coordinates
+
+    if options.coordinates is None:
+        return None
+    columns = {"node": options.node, "x": options.x, "y": options.y}
+    return read_coordinates(options.coordinates, names, **columns, degrees=options.degrees)
 
 
 def show_advice(release: Release) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptclust._kernel import kernel
 from ptclust._types import Array, Floats, Ints
+from ptclust.drawing.style import Groups
 from ptclust.errors import InputError
 
 _BETWEEN_TREES = 6.0
@@ -71,7 +72,8 @@ def packed(
         first = np.unique(of_node, return_index=True)[1]
         for labels in above:
             shared = labels[first]
-            links += (shared[:, None] == shared[None, :]) & (shared >= 0)
+            links += 4.0 * ((shared[:, None] == shared[None, :]) & (shared >= 0))
+        np.fill_diagonal(links, 0.0)
     radii = np.sqrt(sizes) + 0.7
     centres = _spread(links, radii)
     order = np.argsort(of_node, kind="stable")
@@ -81,6 +83,21 @@ def packed(
     distance, angle = share * (radii[of_node] - 0.7), rank * _GOLDEN_ANGLE
     offset = np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
     return Packing(centres[of_node] + offset, centres, radii)
+
+
+def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array) -> Floats:
+    """Return places that suit nested partitions, coarse to fine: every cluster is in one piece.
+
+    The finest in which most nodes are not alone is packed, clusters of a coarser one together.
+    """
+    useful = [
+        place
+        for place, labels in enumerate(partitions)
+        if 2 * np.count_nonzero(np.bincount(labels + 1)[1:] == 1) <= len(labels)
+    ]
+    finest = useful[-1] if useful else 0
+    above = tuple(partitions[:finest])
+    return packed(Groups.of(partitions[finest]).of_node, sources, targets, above=above).places
 
 
 def _spread(links: Floats, radii: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptclust._markup import shortened
 from ptclust._types import Array, Floats, Ints
-from ptclust.drawing.layout import Packing, packed
+from ptclust.drawing.layout import Packing, packed, packed_by_levels
 from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Group, Groups
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def plot_clusters(
     axes: Any = None,
     title: str = "",
     note: str = "",
-    above: tuple[Ints, ...] = (),
     legend: bool = True,
     tags: bool = True,
 ) -> Any:
@@ -54,7 +53,7 @@ def plot_clusters(
     axes.set_title(title, fontsize=10, wrap=True)
     aggregated = len(labels) > (MOST_NODES if places is None else _MOST_ON_MAP)
     if places is None:
-        packing = packed(groups.of_node, *edges, above=above)
+        packing = packed(groups.of_node, *edges)
         note = note or "Places show who is with whom, nothing else."
     else:
         packing = _of_places(groups, places)
@@ -76,7 +75,7 @@ def plot_clusters(
             color=AUXILIARY,
         )  # fmt: skip
     if legend:
-        _draw_legend(axes, groups)
+        draw_legend(axes, groups, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     if names is not None and len(labels) <= _MOST_NAMES and not aggregated:
         write_names(axes, packing.places, names)
     return axes
@@ -97,8 +96,7 @@ def plot_levels(
     figure.suptitle(title, fontsize=11)
     row = figure.subplots(rows, columns, squeeze=False).ravel()
     if places is None:
-        finest = Groups.of(levels[-1][1]).of_node
-        places = packed(finest, *edges, above=tuple(labels for _, labels in levels[:-1])).places
+        places = packed_by_levels([labels for _, labels in levels], *edges)
     for axes, (name, labels) in zip(row, levels, strict=False):
         plot_clusters(labels, edges=edges, places=places, axes=axes, title=name, legend=False)
     for axes in row[count:]:
@@ -252,7 +250,8 @@ def _draw_tags(axes: Any, groups: Groups, centres: Floats) -> None:
             )  # fmt: skip
 
 
-def _draw_legend(axes: Any, groups: Groups) -> None:
+def draw_legend(axes: Any, groups: Groups, **options: Any) -> None:
+    """Draw a legend of the largest clusters, and say how many more there are."""
     from matplotlib.lines import Line2D
 
     clusters = sorted((g for g in groups.all if g.label is not None), key=lambda g: -g.size)
@@ -270,8 +269,7 @@ def _draw_legend(axes: Any, groups: Groups) -> None:
         more = Line2D([], [], linestyle="none", label=f"and {left:,} more clusters")
         handles.insert(_IN_LEGEND, more)
     if handles:
-        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-        axes.legend(handles=handles, fontsize=8, frameon=False, **place)
+        axes.legend(handles=handles, fontsize=8, **options)
 
 
 def write_names(axes: Any, places: Floats, names: Array) -> None:

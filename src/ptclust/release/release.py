@@ -17,13 +17,14 @@ from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level
+from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
-from ptclust.release.summary import Summary, levels_of
+from ptclust.release.summary import Summary
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class Release:
         if levels:
             named = [
                 (f"level {i}: {level.n_clusters:,} clusters", level.labels)
-                for i, level in enumerate(levels_of(self))
+                for i, level in enumerate(self.levels)
             ] or [("one level", self.labels)]
             return plot_levels(named, edges=edges, places=places, title=title)
         return plot_clusters(
@@ -258,6 +259,35 @@ class Release:
         found = request.cluster(self.published, mechanism, before=self.clustering)
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
+
+    def to_networkx(self, onto: Any = None) -> Any:
+        """Return a networkx graph whose nodes have ``cluster``: a new one, or the one given.
+
+        A new one has the released topology, and ``noisy_weight`` on its edges. Of a graph that is
+        given, ``onto``, every node of a name in this release gets its cluster.
+        """
+        from ptclust.release.exports import to_networkx
+
+        return to_networkx(self, onto)
+
+    def to_igraph(self, onto: Any = None) -> Any:
+        """Return an igraph graph whose vertices have ``cluster``: a new one, or the one given.
+
+        Vertices of a graph that is given are known by their attribute ``name``, without such by
+        their numbers.
+        """
+        from ptclust.release.exports import to_igraph
+
+        return to_igraph(self, onto)
+
+    def to_linkage(self) -> Floats:
+        """Return the single-linkage merges along the released tree as scipy's linkage matrix.
+
+        Heights are the noisy weights, as distances, shifted and scaled into (0, 1] as for DBMSTClu.
+        """
+        normal = normalisation(self.tree.distances, self.weight_noise.standard_deviation)
+        heights = normal.apply(self.tree.distances)
+        return Tree(self.tree.topology, heights, self.tree.edge_ids).to_linkage()
 
     def compare(self, earlier: Release) -> Comparison:
         """Match the clusters with those of an earlier release, and say what both cost together.
@@ -354,6 +384,16 @@ class Release:
 
         with held(Path(path), overwrite):
             write_graphml(self, Path(path))
+
+    def to_gexf(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the tree as GEXF, for Gephi; FileError if it exists.
+
+        A node has its name, ``cluster`` and colour, an edge ``noisy_weight``.
+        """
+        from ptclust.release.exports import write_gexf
+
+        with _held(Path(path), overwrite):
+            write_gexf(self, Path(path))
 
     def to_text(self) -> str:
         """Return guarantee, clusters and how sure they are as text; ``statement`` has the rest."""

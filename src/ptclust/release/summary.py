@@ -94,16 +94,23 @@ class Summary:
     """The clusters of a release, and how sure they are; post-processing."""
 
     release: Release
+    of_level: Ints | None = None
+    """Labels of another level, if the clusters of that are meant."""
+
+    @property
+    def labels(self) -> Ints:
+        """The labels that are summarised."""
+        return self.release.labels if self.of_level is None else self.of_level
 
     @cached_property
     def _edges(self) -> tuple[Ints, Ints, Floats]:
-        topology, labels = self.release.topology, self.release.labels
+        topology, labels = self.release.topology, self.labels
         return labels[topology.sources], labels[topology.targets], self.release.noisy_weights
 
     @cached_property
     def clusters(self) -> tuple[ClusterSummary, ...]:
         """All clusters, the largest first."""
-        labels, count = self.release.labels, self.release.n_clusters
+        labels, count = self.labels, int(self.labels.max(initial=-1)) + 1
         a, b, weights = self._edges
         inside, between = (a == b) & (a >= 0), a != b
         within = _means(a[inside], weights[inside], count)
@@ -154,6 +161,19 @@ class Summary:
         gap = gaps.get(release.clusterer or "", max(gaps.values()))
         return Visibility(epsilon, noise, noise * gap)
 
+    @cached_property
+    def topology_agreement(self) -> float | None:
+        """Adjusted Rand index of the clusters and those of the topology alone, if these are known.
+
+        At 1 the clusters say nothing about the weights.
+        """
+        found = self.release.clustering
+        if found is None or found.topology_labels is None:
+            return None
+        from sklearn.metrics import adjusted_rand_score
+
+        return float(adjusted_rand_score(found.topology_labels, found.labels))
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, ready for JSON."""
         release, separation = self.release, self.separation
@@ -174,9 +194,10 @@ class Summary:
                 "verdict": separation.verdict,
                 "at_epsilons": [dict(vars(each)) for each in separation.visibilities],
             },
+            "topology_agreement": self.topology_agreement,
             "levels": [
                 {"n_clusters": level.n_clusters, "support": level.support}
-                for level in levels_of(release)
+                for level in release.levels
             ],
             "clusters": [
                 {
@@ -191,6 +212,17 @@ class Summary:
             "advice": list(release.advice),
             "statement": release.statement.to_dict(),
         }
+
+    @property
+    def topology_words(self) -> str:
+        """What the topology alone gives, in a sentence; empty if that is not known."""
+        found = self.topology_agreement
+        if found is None:
+            return ""
+        return (
+            f"Clusters of the public topology alone, all weights equal, agree with these to "
+            f"{found:.2f} (adjusted Rand index; 1 is all, 0 is chance): so much is public anyway."
+        )
 
     @property
     def heading(self) -> str:
@@ -245,10 +277,11 @@ class Summary:
             f"({separation.n_within:,} edges), {number(separation.across)} across "
             f"({separation.n_across:,})",
             *textwrap.wrap(f"{separation.verdict} {OPTIMISTIC}", _WIDTH),
+            *textwrap.wrap(self.topology_words, _WIDTH),
         ]
         lines += [
             f"Level {i}: {level.n_clusters:,} clusters, support {level.support:.3g} nats"
-            for i, level in enumerate(levels_of(release))
+            for i, level in enumerate(release.levels)
         ]
         rows = [
             (f"{each.epsilon:g}", f"{each.noise:.3g}", f"{each.visible_gap:.3g}")
@@ -272,11 +305,6 @@ class Summary:
         head = "cluster", "nodes", "within", "across", "members"
         parts = [table(head, body), left * (len(self.clusters) > most)] if body else []
         return facts(self.heading, rows, *parts)
-
-
-def levels_of(release: Release) -> tuple[Any, ...]:
-    """Return the levels of a release, coarse to fine; none without a hierarchy."""
-    return tuple(getattr(release, "levels", ()))
 
 
 def _means(of: Ints, values: Floats, count: int) -> list[float | None]:

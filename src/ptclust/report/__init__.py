@@ -1,5 +1,10 @@
 """What a person looks at: pictures and the page of a release. Reads published values alone."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptclust._lazy import lazy
 from ptclust.drawing.pictures import (
     Panel,
     check_format,
@@ -10,6 +15,10 @@ from ptclust.drawing.pictures import (
 )
 from ptclust.report.maps import draw_map
 
+if TYPE_CHECKING:
+    from ptclust.report.coordinates import read_coordinates
+    from ptclust.report.page import report_page, write_report
+
 __all__ = [
     "Panel",
     "check_format",
@@ -18,4 +27,11 @@ __all__ = [
     "draw_panels",
     "draw_points",
     "draw_tree",
+    "read_coordinates",
+    "report_page",
+    "write_report",
 ]
+
+__getattr__ = lazy(
+    __name__, coordinates=("read_coordinates",), page=("report_page", "write_report")
+)
