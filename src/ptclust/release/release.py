@@ -392,7 +392,7 @@ class Release:
         """
         from ptclust.release.exports import write_gexf
 
-        with _held(Path(path), overwrite):
+        with held(Path(path), overwrite):
             write_gexf(self, Path(path))
 
     def to_text(self) -> str:
