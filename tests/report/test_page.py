@@ -13,7 +13,7 @@ import pytest
 
 from ptclust import Release
 from ptclust.errors import FileError, InputError
-from ptclust.report import read_coordinates, report_page, write_report
+from ptclust.report import read_coordinates, read_names, report_page, write_report
 from tests.report.releases import HOSTILE, planted, with_labels, with_levels
 
 #: What a page may hold; no name of a node can add to it.
@@ -252,6 +252,14 @@ class TestCoordinates:
         with pytest.raises(InputError, match=words):
             read_coordinates(self.write(tmp_path, text), self.NAMES)
 
+    def test_names_to_show(self, tmp_path):
+        path = self.write(tmp_path, "node,name\nb,<b>Berlin\n")
+        assert read_names(path, self.NAMES) == ["a", "<b>Berlin"]
+        page = report_page(planted([2], names=["a", "b"]), names=["a", "<b>Berlin"])
+        assert "&lt;b&gt;Berlin" in page
+        with pytest.raises(InputError, match="1 names were given for 2 nodes"):
+            report_page(planted([2], names=["a", "b"]), names=["a"])
+
     def test_no_such_file(self, tmp_path):
         with pytest.raises(FileError, match="cannot be read"):
             read_coordinates(tmp_path / "x.csv", self.NAMES)
@@ -285,8 +293,8 @@ class TestCommands:
         assert "<title>Rides</title>" in Path("report.html").read_text()
         assert run("report", "release.json", "-o", "report.html")[0] == 3
         assert run("report", "release.json", "-o", "-")[0] == 2
-        again = run("report", "release.json", "-o", "map.html", "--coordinates", "places.csv")
-        assert again[0] == 0
+        given = "--coordinates", "places.csv", "--name", "x"
+        assert run("report", "release.json", "-o", "map.html", *given)[0] == 0
         assert "coordinates that were given" in Path("map.html").read_text()
 
     def test_cluster_with_report(self, run, edges):

@@ -267,6 +267,9 @@ class PlaceOptions:
     node: Annotated[str, typer.Option(help="Its column of nodes.")] = "node"
     x: Annotated[str, typer.Option("--x", help="Its column of x, or longitudes.")] = "x"
     y: Annotated[str, typer.Option("--y", help="Its column of y, or latitudes.")] = "y"
+    name: Annotated[
+        str | None, typer.Option("--name", help="Its column of what a page calls the nodes.")
+    ] = None
     degrees: Annotated[
         bool, typer.Option("--degrees", help="Places are degrees of longitude and latitude.")
     ] = False

@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -106,7 +106,7 @@ def write_views(
     *,
     escape_formulas: bool,
     report: Path | None = None,
-    coordinates: Floats | None = None,
+    places: Places | None = None,
 ) -> None:
     """Write the labels of a release, its picture and its page, where these are wanted."""
     from functools import partial
@@ -114,22 +114,33 @@ def write_views(
     from ptclust.drawing.pictures import save_plot
     from ptclust.report import write_report
 
+    found = places or Places()
     if labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
-        save_plot(partial(release.plot, coordinates), plot)
+        save_plot(partial(release.plot, found.coordinates), plot)
     if report is not None:
-        write_report(release, report, coordinates=coordinates, overwrite=True)
+        write_report(release, report, **found._asdict(), overwrite=True)
 
 
-def read_places(options: PlaceOptions, names: Array) -> Floats | None:
-    """Return where the nodes are, if a file says it."""
-    from ptclust.report import read_coordinates
+class Places(NamedTuple):
+    """Where the nodes are, and what they are called, as far as a file says it."""
 
-    if options.coordinates is None:
-        return None
+    coordinates: Floats | None = None
+    names: list[str] | None = None
+
+
+def read_places(options: PlaceOptions, names: Array) -> Places:
+    """Return what the file of coordinates says."""
+    from ptclust.report import read_coordinates, read_names
+
+    if (file := options.coordinates) is None:
+        return Places()
     columns = {"node": options.node, "x": options.x, "y": options.y}
-    return read_coordinates(options.coordinates, names, **columns, degrees=options.degrees)
+    found = read_coordinates(file, names, **columns, degrees=options.degrees)
+    if options.name is None:
+        return Places(found)
+    return Places(found, read_names(file, names, node=options.node, name=options.name))
 
 
 def show_advice(release: Release) -> None:

@@ -14,7 +14,6 @@ from ptclust.cli import _options as o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ptclust._types import Floats
     from ptclust.graph import Topology
     from ptclust.pipeline import ReleaseRequest
     from ptclust.release import Release
@@ -84,11 +83,11 @@ def cluster(
                 results.write_release(values, output)
             request.payment.confirm(values.statement.id)
 
-        coordinates: Floats | None = None
+        known = results.Places()
 
         def check(topology: Topology) -> None:
-            nonlocal coordinates
-            coordinates = results.read_places(places, topology.names)
+            nonlocal known
+            known = results.read_places(places, topology.names)
             if labels is not None:
                 written_names(topology.names, escape_formulas=escape_formulas)
 
@@ -122,7 +121,7 @@ def cluster(
             plot,
             escape_formulas=escape_formulas,
             report=report,
-            coordinates=coordinates,
+            places=known,
         )
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))

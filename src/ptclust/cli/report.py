@@ -39,6 +39,6 @@ def report(
         progress(f"Reading {release.name}")
         made = Release.load(release)
         progress("Drawing")
-        coordinates = results.read_places(places, made.names)
-        write_report(made, output, coordinates=coordinates, title=title, overwrite=True)
+        known = results.read_places(places, made.names)
+        write_report(made, output, **known._asdict(), title=title, overwrite=True)
     say(f"{results.found(made)} in {output}. Open it in a browser; nothing was spent.")

@@ -16,7 +16,7 @@ from ptclust.drawing.pictures import (
 from ptclust.report.maps import draw_map
 
 if TYPE_CHECKING:
-    from ptclust.report.coordinates import read_coordinates
+    from ptclust.report.coordinates import read_coordinates, read_names
     from ptclust.report.page import report_page, write_report
 
 __all__ = [
@@ -28,10 +28,11 @@ __all__ = [
     "draw_points",
     "draw_tree",
     "read_coordinates",
+    "read_names",
     "report_page",
     "write_report",
 ]
 
 __getattr__ = lazy(
-    __name__, coordinates=("read_coordinates",), page=("report_page", "write_report")
+    __name__, coordinates=("read_coordinates", "read_names"), page=("report_page", "write_report")
 )

@@ -66,6 +66,14 @@ def read_coordinates(
     return places
 
 
+def read_names(
+    path: str | os.PathLike[str], names: Array, *, node: str = "node", name: str = "name"
+) -> list[str]:
+    """Read what to call every node from a CSV file; a node that is not in it keeps its name."""
+    shown = {row[node]: row[name] for _, row in _rows(Path(path), (node, name)) if row[name]}
+    return [shown.get(each, each) for each in map(str, names.tolist())]
+
+
 def _rows(file: Path, columns: tuple[str, ...]) -> list[tuple[str, dict[str, str]]]:
     found = []
     try:

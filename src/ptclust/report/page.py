@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -24,6 +25,7 @@ from ptclust._markup import shortened
 from ptclust._types import Floats, Ints
 from ptclust._version import __version__
 from ptclust.drawing.layout import as_places
+from ptclust.errors import InputError
 from ptclust.privacy.statement._words import entries
 from ptclust.release import Release
 from ptclust.release.format import encode
@@ -35,9 +37,16 @@ _MOST_NAMES = 10_000
 _LONGEST_NAME = 60
 _MOST_NUMBERS = 100_000  # of labels of other levels
 _BINS, _BARS_HIGH = 40, 120
+_FAR = 200.0  # deviations of the noise, from which on the scale of weights is compressed
 
 
-def report_page(release: Release, *, coordinates: Any = None, title: str | None = None) -> str:
+def report_page(
+    release: Release,
+    *,
+    coordinates: Any = None,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+) -> str:
     """Return a release as one self-contained page of HTML, of less than a megabyte.
 
     Parameters
@@ -45,15 +54,19 @@ def report_page(release: Release, *, coordinates: Any = None, title: str | None 
     release : Release
     coordinates : array of shape (n_nodes, 2), or mapping of names to pairs, optional
         Where the nodes are, such as stations on a map: public knowledge that you add.
+    names : sequence of str, optional
+        What the page calls every node, in node order; by default the names of the release.
     title : str, optional
 
     Notes
     -----
-    *Privacy.* Post-processing: nothing but the release and the coordinates is read.
+    *Privacy.* Post-processing: nothing but the release, coordinates and names is read.
     """
     from jinja2 import Environment, StrictUndefined
 
-    page = _Page(release, coordinates, title)
+    if names is not None and len(names) != release.n_nodes:
+        raise InputError(f"{len(names)} names were given for {release.n_nodes} nodes")
+    page = _Page(release, coordinates, names, title)
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -73,11 +86,13 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     coordinates: Any = None,
+    names: Sequence[str] | None = None,
     title: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write `report_page` to a file; FileError if it exists and ``overwrite`` is not set."""
-    made, file = report_page(release, coordinates=coordinates, title=title).encode(), Path(path)
+    file = Path(path)
+    made = report_page(release, coordinates=coordinates, names=names, title=title).encode()
     if overwrite:
         _write(made, file)
     else:
@@ -100,6 +115,7 @@ class _Page:
 
     release: Release
     coordinates: Any
+    names: Sequence[str] | None
     title: str | None
 
     may_be_left_out = ("download", "labels_file", "data")
@@ -160,7 +176,8 @@ class _Page:
 
     def _names(self, nodes: Ints) -> list[str]:
         kept = nodes if self.release.n_nodes <= _MOST_NAMES else nodes[np.isin(nodes, self._listed)]
-        return [shortened(name, _LONGEST_NAME) for name in self.release.names[kept].tolist()]
+        called = self.release.names if self.names is None else self.names
+        return [shortened(called[node], _LONGEST_NAME) for node in kept.tolist()]
 
     def _cluster(self, cluster: ClusterSummary) -> dict[str, Any]:
         nodes = np.flatnonzero(self.release.labels == cluster.label)
@@ -217,17 +234,24 @@ class _Page:
         }
 
     def _bars(self) -> dict[str, Any] | None:
-        """Return histograms of the released weights within clusters and across, as two paths."""
+        """Return histograms of the released weights within clusters and across, as two paths.
+
+        Where the weights spread far beyond the noise, as counts do, the scale is that of the
+        inverse hyperbolic sine: straight about zero, logarithmic further away.
+        """
         labels, topology = self.release.labels, self.release.topology
         a, b = labels[topology.sources], labels[topology.targets]
         weights, both = self.release.noisy_weights, (a >= 0) & (b >= 0)
+        noise = self.release.weight_noise.standard_deviation
         with np.errstate(over="ignore"):
-            low, high = (float(weights.min()), float(weights.max())) if len(weights) else (0.0, 0.0)
-            width = high - low
-        if not 0 < width < np.inf:
+            width = float(np.ptp(weights)) if len(weights) else 0.0
+        if not (0 < width < np.inf and noise > 0):
             return None
+        compressed = width > _FAR * noise
+        along = np.arcsinh(weights / noise) if compressed else weights
+        low, high = float(along.min()), float(along.max())
         counts = [
-            np.histogram(weights[both & part], _BINS, (low, high))[0] for part in (a == b, a != b)
+            np.histogram(along[both & part], _BINS, (low, high))[0] for part in (a == b, a != b)
         ]
         most = max(int(each.max()) for each in counts) or 1
         step = WIDTH / _BINS
@@ -240,11 +264,17 @@ class _Page:
             )
             for each in counts
         ]
-        noise = min(self.release.weight_noise.standard_deviation / width * WIDTH, 2.0 * WIDTH)
+        bar = float(np.arcsinh(1.0)) if compressed else noise
         return {
-            "within": paths[0], "across": paths[1], "low": low, "high": high,
-            "high_px": _BARS_HIGH, "noise": round(noise, 1),
-        }  # fmt: skip
+            "within": paths[0],
+            "across": paths[1],
+            "low": float(weights.min()),
+            "high": float(weights.max()),
+            "zero": round(-low / (high - low) * WIDTH, 1) if low < 0 < high else None,
+            "compressed": compressed,
+            "high_px": _BARS_HIGH,
+            "noise": round(min(bar / (high - low), 2.0) * WIDTH, 1),
+        }
 
     def _labels_file(self) -> str:
         from ptclust.graph.labels import written_names
