@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise ledger-stress crossings
 
-.PHONY: browser demo test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
+.PHONY: browser demo docs pictures test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -44,6 +44,11 @@ check: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in build/site: executes the notebooks; every warning is an error.
+docs: .venv/ready-dev
+	PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in build/site: open build/site/index.html"
 
 # A browser for the tests of the report page; without one they are skipped.
 browser:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,15 +23,7 @@ from ptclust.graph import Topology
 from ptclust.planning import predict
 from ptclust.release import Release
 
-mpl.use("Agg")
-
 NONE = np.empty(0, np.int64)
-
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
