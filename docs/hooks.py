@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from html import escape, unescape
@@ -32,8 +33,11 @@ def executed(path: Path) -> Any:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    quiet = ["--log-level=40"]
-    NotebookClient(notebook, timeout=600, kernel_name="python3", extra_arguments=quiet).execute()
+    client = NotebookClient(
+        notebook, timeout=600, kernel_name="python3", extra_arguments=["--log-level=40"]
+    )
+    inline = "module://matplotlib_inline.backend_inline"
+    client.execute(env={**os.environ, "MPLBACKEND": inline})
     return notebook
 
 
