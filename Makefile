@@ -5,9 +5,9 @@ SHELL := /bin/bash
 # Without bytecode every process compiles all modules anew, which doubles the time to collect the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise ledger-stress crossings
+EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise ledger-stress crossings pictures
 
-.PHONY: browser demo docs pictures test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
+.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo

@@ -137,6 +137,20 @@ def test_a_level_is_chosen(opened):
     assert chosen(browser) != label or label == ["1"]
 
 
+def test_a_cluster_is_zoomed_in_on(opened, small):
+    browser = opened(small, coordinates=np.arange(20.0).reshape(10, 2))
+    assert not browser.one("#zoom").is_enabled()
+    browser.one('#table tr[data-cluster="2"] th button').click()
+    before = browser.one("#picture .on path").rect
+    browser.one("#zoom").click()
+    after = browser.one("#picture .on path").rect
+    assert after["width"] > 3 * before["width"]
+    browser.screenshot("zoomed")
+    whole = browser.run("document.querySelector('#shapes path').getAttribute('d')")
+    browser.one("#clear").click()
+    assert browser.run("document.querySelector('#shapes path').getAttribute('d')") != whole
+
+
 def test_the_release_is_downloaded(opened, small):
     browser = opened(small)
     browser.one("#release").click()

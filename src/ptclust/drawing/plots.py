@@ -156,6 +156,8 @@ def _draw_size(axes: Any, curve: Curve, colour: str) -> None:
     ari = np.array([point.ari for point in curve.points])
     margin = np.array([point.margin or 0.0 for point in curve.points])
     label = f"{curve.n_clusters:,} clusters of {curve.typical_size:,} nodes"
+    if curve.total is not None:
+        label += f", {curve.total:,.0f} records"
     axes.plot(epsilons, ari, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
     axes.fill_between(epsilons, ari - margin, ari + margin, color=colour, alpha=0.15, linewidth=0)
     controls = [(p.epsilon, p.control) for p in curve.points if p.control is not None]

@@ -16,7 +16,7 @@ from ptclust.drawing.pictures import (
 from ptclust.report.maps import draw_map
 
 if TYPE_CHECKING:
-    from ptclust.report.coordinates import read_coordinates, read_names
+    from ptclust.report.coordinates import flattened, read_coordinates, read_names
     from ptclust.report.page import report_page, write_report
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "draw_panels",
     "draw_points",
     "draw_tree",
+    "flattened",
     "read_coordinates",
     "read_names",
     "report_page",
@@ -34,5 +35,7 @@ __all__ = [
 ]
 
 __getattr__ = lazy(
-    __name__, coordinates=("read_coordinates", "read_names"), page=("report_page", "write_report")
+    __name__,
+    coordinates=("flattened", "read_coordinates", "read_names"),
+    page=("report_page", "write_report"),
 )

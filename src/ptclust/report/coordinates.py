@@ -61,9 +61,19 @@ def read_coordinates(
         raise InputError(f"{file} has no place for node {lacking[0]!r}{many}; complete it")
     places = np.array([place_of[name] for name in map(str, names.tolist())], dtype=np.float64)
     places = places.reshape(-1, 2)
-    if degrees and len(places):
-        places[:, 0] *= math.cos(math.radians(float(places[:, 1].mean())))
-    return places
+    return flattened(places) if degrees else places
+
+
+def flattened(degrees: Floats) -> Floats:
+    """Return longitudes and latitudes on a plane: degrees of longitude as long as they are there.
+
+    >>> flattened(np.array([[10.0, 60.0]])).round(6).tolist()
+    [[5.0, 60.0]]
+    """
+    if not len(degrees):
+        return degrees
+    shrink = math.cos(math.radians(float(degrees[:, 1].mean())))
+    return degrees * [shrink, 1.0]
 
 
 def read_names(

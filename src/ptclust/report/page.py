@@ -209,7 +209,7 @@ class _Page:
             current = chosen.level
             partitions[current] = self.release.labels
         return {
-            "places": [] if picture.aggregated else picture.places[order].ravel().tolist(),
+            "places": [] if picture.aggregated else _short(picture.places[order].ravel()),
             "shapes": picture.shapes,
             "aggregated": picture.aggregated,
             "tag_above": picture.tag_above,
@@ -285,6 +285,11 @@ class _Page:
         return _data_link(
             "text/csv", "node,label\n" + "".join(f"{n},{label}\n" for n, label in rows)
         )
+
+
+def _short(numbers: Floats) -> list[float | int]:
+    """Return numbers for JSON, whole ones without a point."""
+    return [int(each) if each.is_integer() else each for each in numbers.tolist()]
 
 
 def _of(labels: Ints, release: Release) -> tuple[ClusterSummary, ...]:

@@ -1,6 +1,7 @@
 """The picture on the page of a release: a shape for every cluster, as paths of an inline SVG.
 
-Coordinates are whole numbers in a box 1,000 wide, so that 10,000 nodes take 200 kB and no more.
+Places are in a box 1,000 wide, in whole numbers where there are many, so that 10,000 nodes take
+some 200 kB and no more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 WIDTH, _MARGIN = 1000, 30
 MOST_TAGS = 120
 _MOST_ON_MAP = 20_000
+_MOST_FINE = 3_000  # nodes whose places have a decimal, for zooming
 
 #: Corners of the markers after the round one, in the order of ``drawing.style.MARKERS``.
 _POLYGONS: tuple[tuple[tuple[float, float], ...], ...] = (
@@ -79,8 +81,8 @@ def _polygon(corners: list[tuple[float, float]]) -> Shape:
 class Picture:
     """Where every node is on the page, and how large it is drawn."""
 
-    places: Ints
-    """Whole numbers, a row a node."""
+    places: Floats
+    """A row a node; of many nodes, whole numbers."""
     height: int
     radius: float
     aggregated: bool
@@ -107,7 +109,7 @@ class Picture:
         places = centred * [1, -1] + [WIDTH / 2, height / 2]  # pages count downwards
         aggregated = release.n_nodes > (MOST_NODES if coordinates is None else _MOST_ON_MAP)
         return cls(
-            places=np.rint(places).astype(np.int64).reshape(-1, 2),
+            places=places.round(0 if len(drawn) > _MOST_FINE else 1).reshape(-1, 2),
             height=height,
             radius=float(np.clip(120 / np.sqrt(max(len(drawn), 1)), 2.0, 8.0)),
             aggregated=aggregated,
@@ -128,7 +130,7 @@ class Picture:
     def draw(self, labels: Ints) -> list[dict[str, Any]]:
         """Return what is drawn of every group of a partition, ready for the template."""
         groups = Groups.of(labels)
-        centres = np.rint(centres_of(groups, self.places.astype(np.float64)))
+        centres = np.rint(centres_of(groups, self.places))
         tagged = sorted(range(len(groups.all)), key=lambda i: -groups.all[i].size)[:MOST_TAGS]
         drawn = []
         for i, group in enumerate(groups.all):
@@ -149,10 +151,12 @@ class Picture:
             )
         return drawn
 
-    def _marks(self, places: Ints, group: Group, number: int) -> str:
+    def _marks(self, places: Floats, group: Group, number: int) -> str:
         shape = look_of(group, number)
         (dx, dy), path = self.shapes[shape]
-        return "".join(f"M{x + dx:g} {y + dy:g}{path}" for x, y in places.tolist())
+        return "".join(
+            f"M{round(x + dx, 1):g} {round(y + dy, 1):g}{path}" for x, y in places.tolist()
+        )
 
     def _disc(self, x: int, y: int, size: int) -> str:
         (dx, dy), path = _circle(max(2, round(self.unit * float(np.sqrt(size)))))

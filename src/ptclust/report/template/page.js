@@ -6,6 +6,10 @@
   // Names are read from the page, in its order; all else is numbers in this order.
   const names = [...body.querySelectorAll("i")].map((each) => each.textContent);
   let level = data.level, chosen = null, node = null;
+  // Zooming moves the places, not the box: marks stay as large as they are.
+  const box = picture.viewBox.baseVal, whole = { x: 0, y: 0, scale: 1 };
+  let view = whole;
+  const at = (i) => [(data.places[2 * i] - view.x) * view.scale, (data.places[2 * i + 1] - view.y) * view.scale];
   const svg = (tag, attributes) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const key in attributes) made.setAttribute(key, attributes[key]);
@@ -17,10 +21,11 @@
     return made;
   };
   const short = (value) => (value === null ? "-" : String(Number(value.toPrecision(3))));
+  const tenth = (value) => Math.round(value * 10) / 10;
   const mark = ([colour, shape], x, y) => {
     const [[dx, dy], path] = data.shapes[shape];
     const line = path.includes("m");
-    return [`M${x + dx} ${y + dy}${path}`, line ? { fill: "none", stroke: colour } : { fill: colour }];
+    return [`M${tenth(x + dx)} ${tenth(y + dy)}${path}`, line ? { fill: "none", stroke: colour } : { fill: colour }];
   };
   const membersOf = (labels) => {
     const found = new Map();
@@ -28,7 +33,7 @@
     return found;
   };
 
-  function drawLevel() {
+  function drawPicture() {
     const { labels, looks, clusters, discs } = data.levels[level];
     const members = membersOf(labels), shapes = byId("shapes"), tags = byId("tags");
     shapes.replaceChildren();
@@ -63,24 +68,24 @@
         const look = looks[label < 0 ? looks.length - 1 : label], nodes = members.get(label);
         let path = "", attributes = {}, x = 0, y = 0;
         for (const i of nodes) {
-          const [part, style] = mark(look, data.places[2 * i], data.places[2 * i + 1]);
+          const [left, top] = at(i), [part, style] = mark(look, left, top);
           path += part;
           attributes = style;
-          x += data.places[2 * i] / nodes.length;
-          y += data.places[2 * i + 1] / nodes.length;
+          x += left / nodes.length;
+          y += top / nodes.length;
         }
         add(label, label < 0 ? "unclustered nodes" : `cluster ${label}: ${nodes.length} nodes`, path, attributes);
         if (nodes.length > 1 && tagged.has(label)) {
-          const away = (i) => (data.places[2 * i] - x) ** 2 + (data.places[2 * i + 1] - y) ** 2;
-          const middle = nodes.reduce((best, i) => (away(i) < away(best) ? i : best));
-          tag(label, data.places[2 * middle], data.places[2 * middle + 1] - data.tag_above);
+          const away = (i) => (at(i)[0] - x) ** 2 + (at(i)[1] - y) ** 2;
+          const [left, top] = at(nodes.reduce((best, i) => (away(i) < away(best) ? i : best)));
+          tag(label, Math.round(left), Math.round(top) - data.tag_above);
         }
       });
     }
-    fillTable(members, looks, clusters);
   }
 
-  function fillTable(members, looks, clusters) {
+  function fillTable() {
+    const { labels, looks, clusters } = data.levels[level], members = membersOf(labels);
     const rows = clusters.map(([label, size, within, across]) => {
       const row = element("tr"), head = element("th"), cell = element("td");
       row.dataset.cluster = label;
@@ -131,9 +136,10 @@
       head.lastChild.replaceWith(button);
     }
   }
-  function choose(label, at = null) {
+  function choose(label, found = null) {
     chosen = label;
-    node = at;
+    node = found;
+    byId("zoom").disabled = data.aggregated || label === null;
     picture.classList.toggle("chosen", label !== null);
     for (const group of picture.querySelectorAll(".cluster")) {
       group.classList.toggle("on", label !== null && group.dataset.cluster === String(label));
@@ -147,15 +153,16 @@
       if (button) button.setAttribute("aria-pressed", String(on));
     }
     for (const hit of body.querySelectorAll("i.hit")) hit.classList.remove("hit");
-    const visible = at !== null && data.places.length > 0;
+    const visible = found !== null && data.places.length > 0;
     ring.setAttribute("visibility", visible ? "visible" : "hidden");
     if (visible) {
-      ring.setAttribute("cx", data.places[2 * at]);
-      ring.setAttribute("cy", data.places[2 * at + 1]);
+      const [x, y] = at(found);
+      ring.setAttribute("cx", x);
+      ring.setAttribute("cy", y);
     }
-    if (at !== null) {
+    if (found !== null) {
       const row = body.querySelector(`tr[data-cluster="${label}"]`);
-      const name = row && [...row.querySelectorAll("i")].find((each) => each.textContent === names[at]);
+      const name = row && [...row.querySelectorAll("i")].find((each) => each.textContent === names[found]);
       if (name) {
         const closed = name.closest("details");
         if (closed) closed.open = true;
@@ -163,7 +170,7 @@
       }
     }
     const where = label === null ? "" : label < 0 ? "unclustered" : `cluster ${label}, ${size} nodes`;
-    byId("status").textContent = at === null ? where : `${names[at]}: ${where}`;
+    byId("status").textContent = found === null ? where : `${names[found]}: ${where}`;
   }
   const pick = (target) => {
     const group = target.closest("[data-cluster]");
@@ -249,17 +256,43 @@
     byId("find").value = byId("search").value = "";
     byId("found").replaceChildren();
     for (const row of body.rows) row.hidden = false;
+    if (view !== whole) {
+      view = whole;
+      drawPicture();
+    }
     choose(null);
+  });
+  byId("zoom").addEventListener("click", () => {
+    const labels = data.levels[level].labels, xs = [], ys = [];
+    labels.forEach((label, i) => {
+      if (label === chosen) {
+        xs.push(data.places[2 * i]);
+        ys.push(data.places[2 * i + 1]);
+      }
+    });
+    if (!xs.length) return;
+    const least = (values) => values.reduce((a, b) => Math.min(a, b));
+    const most = (values) => values.reduce((a, b) => Math.max(a, b));
+    const width = Math.max(most(xs) - least(xs), 1), height = Math.max(most(ys) - least(ys), 1);
+    const scale = Math.min((0.8 * box.width) / width, (0.8 * box.height) / height, 40);
+    view = {
+      scale,
+      x: (least(xs) + most(xs) - box.width / scale) / 2,
+      y: (least(ys) + most(ys) - box.height / scale) / 2,
+    };
+    drawPicture();
+    choose(chosen, node);
   });
   const select = byId("level");
   if (select) {
     for (const option of [...select.options]) if (!data.levels[option.value]) option.remove();
     select.addEventListener("change", () => {
-      const at = node;
+      const found = node;
       level = Number(select.value);
-      drawLevel();
+      drawPicture();
+      fillTable();
       byId("search").value = "";
-      choose(at === null ? null : data.levels[level].labels[at], at);
+      choose(found === null ? null : data.levels[level].labels[found], found);
     });
   }
   addEventListener("beforeprint", () => {
