@@ -36,11 +36,16 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 
 @pytest.mark.long
-def test_the_commands_of_the_first_page_run(tmp_path):
+@pytest.mark.parametrize("page", ["docs/start.md", "README.md"])
+def test_commands_run(tmp_path, page):
+    """Those of README in the directory of the demo, and without make."""
     folder, environment = tmp_path, dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    commands = shell_of(ROOT / "docs" / "start.md")
-    assert len(commands) > 5
+    commands = shell_of(ROOT / page)
+    if page == "README.md":
+        assert commands[0] == "make demo"
+        commands[:2] = ["ptclust demo --output build/demo", "cd build/demo"]
+    assert len(commands) > 4
     for command in commands:
         if command.startswith("cd "):
             folder = folder / command[3:]
@@ -62,6 +67,19 @@ def test_options_in_the_documentation_exist():
             if line.startswith("ptclust "):
                 found = re.findall(r"(?<=\s)--[a-z][a-z0-9-]*", line)
                 assert set(found) <= known, f"{page.name}: {line}"
+
+
+def test_links_to_the_repository_lead_somewhere():
+    """README is shown by a package index, too: its links are whole addresses."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", readme):
+        found = re.fullmatch(
+            r"https://(?:github\.com/ptclust/ptclust/blob|raw\.githubusercontent\.com/ptclust/ptclust)"
+            r"/main/([^#]+)",
+            target,
+        )
+        assert found, f"{target} does not work on a package index"
+        assert (ROOT / found[1]).is_file(), target
 
 
 def test_pages_have_one_title_and_are_found():
