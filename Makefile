@@ -5,9 +5,10 @@ SHELL := /bin/bash
 # Without bytecode every process compiles all modules anew, which doubles the time to collect the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise prediction trips ledger-stress crossings
+EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise prediction trips ledger-stress crossings \
+	pictures
 
-.PHONY: demo test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
+.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -44,6 +45,15 @@ check: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in build/site: executes the notebooks; every warning is an error.
+docs: .venv/ready-dev
+	PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in build/site: open build/site/index.html"
+
+# A browser for the tests of the report page; without one they are skipped.
+browser:
+	command -v chromium chromedriver > /dev/null || apt-get install --yes --no-install-recommends chromium chromium-driver
 
 format: .venv/ready-dev
 	$(BIN)/ruff format .

@@ -68,6 +68,16 @@ def _show(report: _Report, message: str, *, as_json: bool) -> None:
 
 
 @app.command()
+def pictures(output: _Output = Path("docs/images")) -> None:
+    """Draw the pictures of README and documentation; that of the report needs a browser."""
+    from experiments.pictures import run_pictures
+
+    with progress_display() as progress:
+        written = run_pictures(output, progress)
+    say(f"Written: {', '.join(map(str, written))}")
+
+
+@app.command()
 def figures(
     context: typer.Context,
     output: _Output = Path("build/figures"),

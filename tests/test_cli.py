@@ -312,7 +312,9 @@ def test_demo_goes_from_rides_to_a_map(run):
     assert f"an adjusted Rand index of {agreement:.2f}" in out
     picture = Path("made/here", f"map-{release.statement.id[:8]}.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert out.rstrip().endswith(str(picture))
+    page = Path("made/here", f"report-{release.statement.id[:8]}.html")
+    assert out.rstrip().endswith(str(page))
+    assert "San Jose Diridon Caltrain Station" in page.read_text()
     assert pl.read_parquet("made/here/rides.parquet").equals(bikes.rides)
     assert pl.read_csv("made/here/stations.csv").equals(bikes.stations)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import copy
 import gc
+import html
 import importlib
 import inspect
+import io
 import itertools
 import json
 import linecache
@@ -28,6 +30,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
@@ -54,6 +57,7 @@ from ptclust import (
     read_graph,
     theory,
 )
+from ptclust.drawing.pictures import save_plot
 from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import read_topology
 from ptclust.mechanisms import MECHANISMS
@@ -61,6 +65,7 @@ from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import GraphFile, ReleaseRequest, publish
 from ptclust.planning import Plan
 from ptclust.published import Published
+from ptclust.report import report_page
 from ptclust.trees.emst import euclidean_spanning_edges
 from ptclust.trees.mst import minimum_spanning_edges
 from tests.lazy import lazy
@@ -119,6 +124,16 @@ def is_leaked(array: np.ndarray) -> bool:
     return bool(np.isin(WEIGHTS, array).any())
 
 
+def a_png_that_says(text: str) -> bytes:
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    said, made = PngInfo(), io.BytesIO()
+    said.add_text("Comment", text)
+    Image.new("L", (1, 1)).save(made, "png", pnginfo=said)
+    return made.getvalue()
+
+
 class TestTheDetectors:
     """A test that cannot fail shows nothing."""
 
@@ -149,6 +164,7 @@ class TestTheDetectors:
         with pytest.raises(ValueError, match="could not convert") as caught:
             np.array([digits(WEIGHTS[0], 9) + "x"], dtype=float)
         assert leaks(everything_said(caught.value))
+        assert leaks(metadata_of(a_png_that_says(digits(WEIGHTS[0], 9)))[0], 9)
         hidden = TypeError("unrelated")
         hidden.__context__ = caught.value
         hidden.__suppress_context__ = True
@@ -232,6 +248,44 @@ class TestWhatIsPublished:
         assert table.schema["label"].is_integer()
         assert not leaks_of_bytes((tmp_path / "labels.parquet").read_bytes())
 
+    def test_what_a_notebook_shows(self, kind):
+        model = fitted(kind)
+        release = model.release_
+        shown: list[Any] = [release, release.statement, model.plan_, release.compare(release)]
+        shown.append(private_graph())
+        for thing in shown:
+            assert not leaks(thing._repr_html_() + str(thing), 9)
+        summary = release.summary.to_dict()
+        del summary["separation"]["at_epsilons"]  # public numbers: one weight is a tenth of sqrt(2)
+        assert not leaks(json.dumps(summary), 9)
+
+    def test_the_page(self, kind):
+        release = fitted(kind).release_
+        page = report_page(release)
+        assert not leaks(page, 9)
+        assert not leaks_of_bytes(page.encode())
+        (link,) = re.findall(r'href="data:application/json;charset=utf-8,([^"]*)"', page)
+        numbers = np.array(all_numbers(json.loads(unquote(html.unescape(link)))))
+        assert set(release.tree.weights.tolist()) <= set(numbers.tolist()), "the walk finds arrays"
+        (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+        numbers = np.concatenate([numbers, all_numbers(json.loads(data))])
+        assert not is_leaked(numbers)
+        assert not is_leaked(-numbers)
+
+    @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+    def test_pictures(self, kind, suffix, tmp_path):
+        release, path = fitted(kind).release_, tmp_path / f"picture.{suffix}"
+        save_plot(release.plot, path)
+        content = path.read_bytes()
+        assert not leaks_of_bytes(content)
+        if suffix == "svg":
+            assert not leaks(content.decode(), 9)
+        else:
+            assert not leaks("".join(metadata_of(content)), 9)
+        again = tmp_path / f"again.{suffix}"
+        save_plot(release.plot, again)
+        assert again.read_bytes() == content or suffix == "pdf", "the time is not in it"
+
     def test_the_fitted_model_reaches_nothing_private(self, kind):
         assert private_parts(fitted(kind)) == []
 
@@ -255,6 +309,19 @@ class TestWhatIsPublished:
         gc.collect()
         assert [reference() for reference in here] == [None, None]
         assert model.labels_ is not None  # alive to the end
+
+
+def metadata_of(content: bytes) -> list[str]:
+    """All texts of a PNG, or of the dictionaries of a PDF."""
+    if content.startswith(b"%PDF"):
+        return [part.decode("latin-1") for part in re.findall(rb"<<[^>]*>>", content)]
+    found, place = [], 8
+    while place < len(content):
+        (length,) = struct.unpack(">I", content[place : place + 4])
+        if content[place + 4 : place + 8] in (b"tEXt", b"iTXt", b"zTXt", b"eXIf"):
+            found.append(content[place + 8 : place + 8 + length].decode("latin-1"))
+        place += length + 12
+    return found
 
 
 def all_numbers(content: Any) -> list[float]:

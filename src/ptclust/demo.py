@@ -12,7 +12,7 @@ from ptclust.building import graph_from_flows
 from ptclust.datasets import bike_rides
 from ptclust.estimators import PTClust
 from ptclust.planning import plan
-from ptclust.report import draw_map
+from ptclust.report import draw_map, flattened, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,10 @@ __all__ = ["run_demo"]
 def run_demo(
     directory: Path, *, epsilon: float = 1.0, progress: Callable[[str], None] = lambda _: None
 ) -> str:
-    """Publish clusters of stations; write records, release and map, and return the text to show.
+    """Publish clusters of stations; write records, release, map and report; return what to show.
 
-    The noise is fresh and secure every time. Release and map have the id of the release in their
-    names, so that every run adds its own; a file that is there is never replaced.
+    The noise is fresh and secure every time. What is written has the id of the release in its
+    name, so that every run adds its own; a file that is there is never replaced.
     """
     make_directory(directory)
     progress("Building a graph of bike rides")
@@ -41,7 +41,9 @@ def run_demo(
     progress("Publishing its clusters")
     release = PTClust(epsilon=epsilon, privacy_unit="one ride").fit(graph).release_
     run = release.statement.id[:8]
-    saved, picture = directory / f"release-{run}.json", directory / f"map-{run}.png"
+    saved, picture, page = (
+        directory / name for name in (f"release-{run}.json", f"map-{run}.png", f"report-{run}.html")
+    )
     release.save(saved)
     progress("Drawing the map")
     several = f"{release.n_clusters} cluster{'s' * (release.n_clusters != 1)}"
@@ -53,6 +55,14 @@ def run_demo(
         path=picture,
         title=f"Stations by published clusters: {several}, epsilon = {epsilon:g} a ride",
         places=_cities(bikes),
+    )
+    progress("Writing the report")
+    write_report(
+        release,
+        page,
+        coordinates=flattened(bikes.points),
+        names=bikes.stations["station"].to_list(),
+        title="Bike stations that belong together",
     )
     agreement = adjusted_rand_score(bikes.truth, release.labels)
     return f"""\
@@ -70,7 +80,9 @@ CLUSTERS: {several}
 They agree with the five cities, which no ride names, to an adjusted Rand index of {agreement:.2f}:
 1 is the same, 0 is chance.
   release  {saved}
-  map      {picture}"""
+  map      {picture}
+  report, to open in a browser:
+  {page}"""
 
 
 def _write_records(bikes: BikeRides, directory: Path) -> None:

@@ -5,7 +5,9 @@ import json
 import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 from hypothesis import given
@@ -305,6 +307,91 @@ REGISTRY = {
     "administrative": "status registry_authors tier",
 }
 FOR_THE_CURATOR = "TO BE FILLED BY THE CURATOR"
+# What that schema asks of the fields, restated; all others are texts.
+REGISTRY_REQUIRED = {
+    "basic": "name data_curators description intended_use data_product_type data_product_region "
+    "publication_date",
+    "administrative": "status registry_authors tier",
+}
+REGISTRY_CHOICES = {
+    "data_product_type": "Summary statistics|Machine learning model|Dataset|Synthetic data|"
+    "Interactive API|SQL queries",
+    "data_product_sector": "Technology|Healthcare|Education|Government|Energy|Finance",
+    "variant_name": "Pure DP|Approximate DP|Zero-concentrated DP|Renyi DP|Custom",
+    "model_name": "Local|Central|Shuffle|Federated|Varies",
+    "release_type": "One release|Many releases",
+    "data_source_type": "Static|Dynamic",
+    "access_type": "Interactive|Non-interactive",
+    "status": "Converted|Draft|Pending|Changes Required|Approved|Approved (Update Requested)|"
+    "Approved (Pending)",
+}
+_TEXTS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_NUMBER = {"type": "number"}
+REGISTRY_OTHERS: dict[str, dict[str, Any]] = {
+    "data_curators": {
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "type": "object",
+            "required": ["data_curator_name", "data_curator_type"],
+            "properties": {"data_curator_type": {"enum": ["Government", "Industry", "Nonprofit"]}},
+        },
+    },
+    "publication_date": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+    "number_of_privacy_units": {"type": "integer"},
+    "privacy_parameters": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"epsilon": _NUMBER, "delta": _NUMBER, "rho": _NUMBER},
+    },
+    "registry_authors": _TEXTS,
+    "tier": {"type": "integer"},
+}
+
+
+def registry_schema() -> dict[str, Any]:
+    def field(name: str) -> dict[str, Any]:
+        choices = REGISTRY_CHOICES.get(name)
+        return REGISTRY_OTHERS.get(
+            name, {"enum": choices.split("|")} if choices else {"type": "string"}
+        )
+
+    sections = {
+        section: {
+            "type": "object",
+            "additionalProperties": False,
+            "required": REGISTRY_REQUIRED.get(section, "").split(),
+            "properties": {name: field(name) for name in names.split()},
+        }
+        for section, names in REGISTRY.items()
+    }
+    deployment = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["basic", "administrative"],
+        "properties": sections,
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["url_slug", "deployment"],
+        "properties": {"url_slug": {"type": "string"}, "deployment": deployment},
+    }
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: pure(), lambda: approximate()], ids=["pure", "approximate"]
+)
+def test_registry_entry_fits_the_schema_once_the_curator_has_filled_it(make):
+    entry = yaml.safe_load(make().to_registry_yaml())
+    deployment = entry["deployment"]
+    with pytest.raises(jsonschema.ValidationError, match=FOR_THE_CURATOR):
+        jsonschema.validate(entry, registry_schema())
+    deployment["basic"]["data_curators"][0]["data_curator_type"] = "Government"
+    deployment["basic"]["data_product_sector"] = "Healthcare"
+    deployment["privacy_loss"]["number_of_privacy_units"] = 1000
+    deployment["deployment_model"]["data_source_type"] = "Static"
+    jsonschema.validate(entry, registry_schema())
 
 
 def test_registry_entry_has_the_fields_of_the_registry():

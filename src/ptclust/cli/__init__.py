@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import audit, build, check, cluster, dbmstclu, demo, ledger, plan, recluster
+from ptclust.cli import (
+    audit,
+    build,
+    check,
+    cluster,
+    dbmstclu,
+    demo,
+    ledger,
+    plan,
+    recluster,
+    report,
+    show,
+)
 from ptclust.cli._terminal import in_options, options_of, say, shown_warnings
 from ptclust.errors import PtclustError
 
@@ -19,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (demo, plan, cluster, recluster, check, dbmstclu, audit):
+for _module in (demo, plan, cluster, show, report, recluster, check, dbmstclu, audit):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name)(getattr(_module, _name))
 app.add_typer(build.build, name="build")

@@ -87,6 +87,9 @@ LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this 
 Plot = Annotated[
     Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
 ]
+Report = Annotated[
+    Path | None, typer.Option(help="Write a page to look at to this HTML file, too.")
+]
 _CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."
 _DELTA = "0 for a pure guarantee; a tiny positive value for far less noise."
 _MECHANISM = "Mechanism by name (`plan` lists all); auto takes what shows most."
@@ -252,6 +255,25 @@ class ReleaseOptions(PlanOptions):
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions:
+    """Where the nodes are, for pictures."""
+
+    coordinates: Annotated[
+        Path | None,
+        typer.Option(help="Draw nodes at the places in this CSV file: public knowledge you add."),
+    ] = None
+    node: Annotated[str, typer.Option(help="Its column of nodes.")] = "node"
+    x: Annotated[str, typer.Option("--x", help="Its column of x, or longitudes.")] = "x"
+    y: Annotated[str, typer.Option("--y", help="Its column of y, or latitudes.")] = "y"
+    name: Annotated[
+        str | None, typer.Option("--name", help="Its column of what a page calls the nodes.")
+    ] = None
+    degrees: Annotated[
+        bool, typer.Option("--degrees", help="Places are degrees of longitude and latitude.")
+    ] = False
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

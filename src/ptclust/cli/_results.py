@@ -8,11 +8,13 @@ import sys
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ptclust._types import Array, Floats
+    from ptclust.cli._options import PlaceOptions
     from ptclust.pipeline import TreeClustering
     from ptclust.release import Release
 
@@ -98,15 +100,47 @@ def write_release(release: Release, output: Path) -> None:
 
 
 def write_views(
-    release: Release, labels: Path | None, plot: Path | None, *, escape_formulas: bool
+    release: Release,
+    labels: Path | None,
+    plot: Path | None,
+    *,
+    escape_formulas: bool,
+    report: Path | None = None,
+    places: Places | None = None,
 ) -> None:
-    """Write the labels of a release, and its picture, where these are wanted."""
-    from ptclust.report import draw_tree
+    """Write the labels of a release, its picture and its page, where these are wanted."""
+    from functools import partial
 
+    from ptclust.drawing.pictures import save_plot
+    from ptclust.report import write_report
+
+    found = places or Places()
     if labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
-        draw_tree(release.tree, release.labels, path=plot)
+        save_plot(partial(release.plot, found.coordinates), plot)
+    if report is not None:
+        write_report(release, report, **found._asdict(), overwrite=True)
+
+
+class Places(NamedTuple):
+    """Where the nodes are, and what they are called, as far as a file says it."""
+
+    coordinates: Floats | None = None
+    names: list[str] | None = None
+
+
+def read_places(options: PlaceOptions, names: Array) -> Places:
+    """Return what the file of coordinates says."""
+    from ptclust.report import read_coordinates, read_names
+
+    if (file := options.coordinates) is None:
+        return Places()
+    columns = {"node": options.node, "x": options.x, "y": options.y}
+    found = read_coordinates(file, names, **columns, degrees=options.degrees)
+    if options.name is None:
+        return Places(found)
+    return Places(found, read_names(file, names, node=options.node, name=options.name))
 
 
 def show_advice(release: Release) -> None:

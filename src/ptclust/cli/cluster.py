@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def cluster(
     graph: o.GraphOptions,
     options: o.ReleaseOptions,
+    places: o.PlaceOptions,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
@@ -30,6 +31,7 @@ def cluster(
     labels: o.LabelsFile = None,
     escape_formulas: o.EscapeFormulas = True,
     plot: o.Plot = None,
+    report: o.Report = None,
     overwrite: o.Overwrite = None,
     dry_run: Annotated[bool, typer.Option(help="Show the plan and stop; spends nothing.")] = False,
     as_json: o.AsJson = False,
@@ -53,10 +55,12 @@ def cluster(
     if dry_run:
         show_dry_run(file, options.release_request(file.provenance), as_json=as_json)
         return
+    if places.coordinates is not None and plot is None and report is None:
+        raise UsageError("--coordinates are for pictures: say --report report.html, or --plot")
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
-    files = {"--output": output, "--labels": labels, "--plot": plot}
-    reads = {"the graph": graph.edges}
+    files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
+    reads = {"the graph": graph.edges, "--coordinates": places.coordinates}
     if (book := options.ledger) is not None:
         reads |= {"--ledger": book, "its journal": Path(f"{os.path.realpath(book)}-journal")}
     place, remedy = results.place(output), "running again spends the budget again: "
@@ -79,7 +83,11 @@ def cluster(
                 results.write_release(values, output)
             request.payment.confirm(values.statement.id)
 
+        known = results.Places()
+
         def check(topology: Topology) -> None:
+            nonlocal known
+            known = results.read_places(places, topology.names)
             if labels is not None:
                 written_names(topology.names, escape_formulas=escape_formulas)
 
@@ -107,7 +115,14 @@ def cluster(
             raise
         if streamed:
             stream(release)
-        results.write_views(release, labels, plot, escape_formulas=escape_formulas)
+        results.write_views(
+            release,
+            labels,
+            plot,
+            escape_formulas=escape_formulas,
+            report=report,
+            places=known,
+        )
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
     say(release.statement.sentence)

@@ -10,7 +10,7 @@ import typer
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for records, release and map.")
+        Path, typer.Option("--output", "-o", help="Directory for records, release, map and report.")
     ] = Path("ptclust-demo"),
     epsilon: Annotated[float, typer.Option(help="The privacy budget of a ride.")] = 1.0,
 ) -> None:

@@ -95,6 +95,19 @@ class Clustering:
         """Number of nodes in no cluster."""
         return int((self.labels < 0).sum())
 
+    def plot(self, coordinates: Any = None, *, axes: Any = None) -> Any:
+        """Draw the clusters with matplotlib, and return the axes; see ``Release.plot``.
+
+        Without ``coordinates``, one pair a node, only the sizes of clusters show.
+        """
+        from ptclust.drawing.layout import as_places
+        from ptclust.drawing.plots import plot_clusters
+
+        nodes, none = np.arange(len(self.labels)), np.empty(0, np.int64)
+        places = None if coordinates is None else as_places(coordinates, nodes)
+        title = f"{self.n_clusters:,} clusters of {len(nodes):,} nodes, found by {self.clusterer}"
+        return plot_clusters(self.labels, edges=(none, none), places=places, axes=axes, title=title)
+
 
 class Cost(NamedTuple):
     """About how many steps a run takes, as measured: fixed + per_item * (nodes + edges)**power."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
+from ptclust._markup import facts, listed
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
@@ -387,6 +388,24 @@ class Graph(WeightedGraph):
     def __repr__(self) -> str:
         kind = "" if self.kind == "distance" else f", kind={self.kind!r}"
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, weights=<private>{kind})"
+
+    def _facts(self) -> list[tuple[str, object]]:
+        """Return what is public, for people."""
+        close = "small" if self.kind == "distance" else "large"
+        known: list[tuple[str, object]] = [
+            ("nodes", f"{self.n_nodes:,}: " + listed(self.names[:8].tolist(), 8)),
+            ("edges", f"{self.n_edges:,} in {self.topology.n_components:,} component(s)"),
+            ("weights", f"private; {self.kind}: {close} means close"),
+        ]
+        if self.sensitivity is not None:
+            known += [("sensitivity", self.sensitivity), ("privacy unit", self.unit)]
+        return known
+
+    def __str__(self) -> str:
+        return "\n".join(["Graph", *(f"  {name:13}{value}" for name, value in self._facts())])
+
+    def _repr_html_(self) -> str:
+        return facts("Graph", self._facts())
 
     def __copy__(self) -> Graph:
         return self

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from ptclust._markup import facts, table
 from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
@@ -222,6 +223,36 @@ class Plan:
         if self.chosen.spent != self.budget:
             lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
+
+    def plot(self, *, axes: Any = None) -> Any:
+        """Draw the visible gap of every mechanism with matplotlib, and return the axes."""
+        from ptclust.drawing.plots import plot_plan
+
+        return plot_plan(self, axes)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        head = "", "mechanism", "tree noise", "weight noise", "visible gap"
+        rows = [
+            (
+                "chosen" if each is self.chosen else "",
+                each.mechanism,
+                f"{each.tree.noise:.3g}" if each.tree else "-",
+                f"{each.weights.standard_deviation:.3g}",
+                f"{each.visible_gap:.3g}",
+            )
+            for each in self.calibrations
+        ]
+        known: list[tuple[str, object]] = [
+            ("graph", f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"),
+            ("budget", self.budget),
+            ("neighbours", self.request.sensitivity.describe()),
+            ("clusterer", self.choose_clusterer().name),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+        return facts("Plan: nothing is spent yet", known, table(head, rows))
 
 
 def weak_promises(spent: Budget, n_nodes: int) -> Iterator[str]:

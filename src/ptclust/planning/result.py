@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from ptclust._markup import facts, table
 from ptclust._tables import right_aligned
 from ptclust.graph.topology import Kind
 from ptclust.planning.planting import Counts, TwoLevels
@@ -171,6 +172,25 @@ class Prediction:
                 "(total=), as far as you know it without a look at the weights.",
             ]
         return lines
+
+    def plot(self, *, axes: Any = None) -> Any:
+        """Draw agreement against epsilon with matplotlib, and return the axes."""
+        from ptclust.drawing.plots import plot_prediction
+
+        return plot_prediction(self, axes)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        planted = self._distances() if self.kind == "distance" else self._counts()
+        known: list[tuple[str, object]] = [
+            ("graph", f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"),
+            ("made-up weights", " ".join(planted)),
+            *(("left out", reason) for reason in self.left_out),
+        ]
+        return facts("Prediction: nothing is spent", known, table(head, rows))
 
     def _rows(self) -> list[list[str]]:
         planned = [] if self.planned is None else [f"ARI at epsilon = {self.planned:g}"]

@@ -1,4 +1,4 @@
-"""Releases for other programs: tables and GraphML."""
+"""Releases for other programs: tables, GraphML, GEXF, networkx and igraph."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
+
 from ptclust._files import written_at_once
-from ptclust.errors import FileError
+from ptclust._lazy import package
+from ptclust.drawing.style import Groups
+from ptclust.errors import FileError, InputError
 from ptclust.release.release import Release
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,6 +29,19 @@ _HEAD = """\
   <graph edgedefault="undirected">
 """
 _TAIL = "  </graph>\n</graphml>\n"
+_GEXF_HEAD = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<gexf xmlns="http://www.gexf.net/1.2draft" xmlns:viz="http://www.gexf.net/1.2draft/viz" \
+version="1.2">
+  <graph mode="static" defaultedgetype="undirected">
+    <attributes class="node">
+      <attribute id="cluster" title="cluster" type="integer"/>
+    </attributes>
+    <attributes class="edge">
+      <attribute id="noisy_weight" title="noisy_weight" type="double"/>
+    </attributes>
+"""
+_GEXF_TAIL = "  </graph>\n</gexf>\n"
 
 
 def write_parquet(release: Release, path: Path) -> None:
@@ -41,19 +59,34 @@ def write_parquet(release: Release, path: Path) -> None:
 
 def write_graphml(release: Release, path: Path) -> None:
     """Write the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
-    names = list(map(str, release.names.tolist()))
+    names = _names(release)
     if len(set(names)) < len(names):
         raise FileError("two node names are the same as text, all that GraphML has; rename them")
+    quoted = [quoteattr(name) for name in names]
+    _write(path, _HEAD, _elements(release, quoted), _TAIL)
+
+
+def write_gexf(release: Release, path: Path) -> None:
+    """Write the tree with names, clusters and their colours; nodes are numbered."""
+    _write(path, _GEXF_HEAD, _gexf_elements(release), _GEXF_TAIL)
+
+
+def _names(release: Release) -> list[str]:
+    names = list(map(str, release.names.tolist()))
     if odd := next(filter(_NOT_XML.search, names), None):
         remedy = "rename it, or write CSV or Parquet"
         raise FileError(f"the node name {odd!r} has a character that XML does not admit; {remedy}")
+    return names
+
+
+def _write(path: Path, head: str, elements: Iterator[str], tail: str) -> None:
     with (
         written_at_once(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        file.write(_HEAD)
-        file.writelines(_elements(release, [quoteattr(name) for name in names]))
-        file.write(_TAIL)
+        file.write(head)
+        file.writelines(elements)
+        file.write(tail)
 
 
 def _elements(release: Release, names: list[str]) -> Iterator[str]:
@@ -67,3 +100,68 @@ def _elements(release: Release, names: list[str]) -> Iterator[str]:
             f"    <edge source={names[source]} target={names[target]}>"
             f'<data key="weight">{weight!r}</data><data key="edge_id">{edge}</data></edge>\n'
         )
+
+
+def _gexf_elements(release: Release) -> Iterator[str]:
+    names, tree, groups = _names(release), release.tree, Groups.of(release.labels)
+    colours = [_rgb(group.colour) for group in groups.all]
+    yield "    <nodes>\n"
+    nodes = zip(names, release.labels.tolist(), groups.of_node.tolist(), strict=True)
+    for node, (name, label, group) in enumerate(nodes):
+        yield (
+            f'      <node id="{node}" label={quoteattr(name)}><attvalues>'
+            f'<attvalue for="cluster" value="{label}"/></attvalues>{colours[group]}</node>\n'
+        )
+    yield "    </nodes>\n    <edges>\n"
+    edges = zip(tree.sources.tolist(), tree.targets.tolist(), tree.weights.tolist(), strict=True)
+    for edge, (source, target, weight) in enumerate(edges):
+        yield (
+            f'      <edge id="{edge}" source="{source}" target="{target}"><attvalues>'
+            f'<attvalue for="noisy_weight" value="{weight!r}"/></attvalues></edge>\n'
+        )
+    yield "    </edges>\n"
+
+
+def _rgb(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f'<viz:color r="{red}" g="{green}" b="{blue}"/>'
+
+
+def to_networkx(release: Release, onto: Any) -> Any:
+    """Put the clusters onto a networkx graph, or onto a new one."""
+    names, clusters = release.names.tolist(), release.labels.tolist()
+    if onto is None:
+        whole = release.topology
+        onto = package("networkx", "Release.to_networkx").Graph(kind=release.kind)
+        onto.add_nodes_from(names)
+        ends = zip(whole.sources.tolist(), whole.targets.tolist(), strict=True)
+        for (a, b), weight in zip(ends, release.noisy_weights.tolist(), strict=True):
+            onto.add_edge(names[a], names[b], noisy_weight=weight)
+    known = 0
+    for name, cluster in zip(names, clusters, strict=True):
+        if name in onto:
+            onto.nodes[name]["cluster"] = cluster
+            known += 1
+    _check_known(known, release)
+    return onto
+
+
+def to_igraph(release: Release, onto: Any) -> Any:
+    """Put the clusters onto an igraph graph, or onto a new one."""
+    if onto is None:
+        whole = release.topology
+        ends = np.stack([whole.sources, whole.targets], axis=1).tolist()
+        onto = package("igraph", "Release.to_igraph").Graph(n=release.n_nodes, edges=ends)
+        onto["kind"], onto.es["noisy_weight"] = release.kind, release.noisy_weights.tolist()
+        onto.vs["name"] = release.names.tolist()
+    named = "name" in onto.vs.attributes()
+    there = onto.vs["name"] if named else range(onto.vcount())
+    cluster_of = dict(zip(release.names.tolist(), release.labels.tolist(), strict=True))
+    onto.vs["cluster"] = [cluster_of.get(name) for name in there]
+    _check_known(sum(name in cluster_of for name in there), release)
+    return onto
+
+
+def _check_known(known: int, release: Release) -> None:
+    if known == 0 < release.n_nodes:
+        raise InputError("no node of the graph has a name that is in the release")

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,13 +17,18 @@ from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level
+from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
+from ptclust.release.summary import Summary
 from ptclust.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from ptclust.release.comparison import Comparison
 
 
 @leaves_no_trace
@@ -147,6 +152,68 @@ class Release:
 
         return advise(self)
 
+    @property
+    def summary(self) -> Summary:
+        """The clusters with their members, and noise against separation.
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but this release is read.
+        """
+        return Summary(self)
+
+    def plot(
+        self,
+        coordinates: Any = None,
+        *,
+        axes: Any = None,
+        levels: bool = False,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the clusters with matplotlib, and return the axes.
+
+        Parameters
+        ----------
+        coordinates : array of shape (n_nodes, 2), or mapping of names to pairs, optional
+            Where the nodes are, such as stations on a map: public knowledge that you add. Without,
+            the nodes of a cluster are packed into a disc, linked clusters near each other.
+        axes : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        levels : bool, default False
+            Draw every level of the hierarchy beside the others, and return an array of axes.
+        title : str, optional
+
+        Notes
+        -----
+        *Privacy.* Post-processing: places come from ``coordinates`` or from this release.
+
+        Examples
+        --------
+        >>> from ptclust import PTClust, Sensitivity
+        >>> from ptclust.datasets import planted_graph
+        >>> planted = planted_graph("moons", 100)
+        >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6))
+        >>> axes = model.fit(planted.graph).release_.plot(planted.points)
+        >>> axes.get_title()
+        '2 clusters of 100 nodes, found by contraction; epsilon = 1, delta = 1e-06'
+        """
+        from ptclust.drawing.layout import as_places
+        from ptclust.drawing.plots import plot_clusters, plot_levels
+
+        places = None if coordinates is None else as_places(coordinates, self.names)
+        edges = self.tree.sources, self.tree.targets
+        if title is None:
+            title = f"{self.summary.heading}; {self.summary.guarantee}"
+        if levels:
+            named = [
+                (f"level {i}: {level.n_clusters:,} clusters", level.labels)
+                for i, level in enumerate(self.levels)
+            ] or [("one level", self.labels)]
+            return plot_levels(named, edges=edges, places=places, title=title)
+        return plot_clusters(
+            self.labels, edges=edges, names=self.names, places=places, axes=axes, title=title
+        )
+
     def recluster(
         self,
         clusterer: str = AUTO,
@@ -192,6 +259,62 @@ class Release:
         found = request.cluster(self.published, mechanism, before=self.clustering)
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
+
+    def to_networkx(self, onto: Any = None) -> Any:
+        """Return a networkx graph whose nodes have ``cluster``: a new one, or the one given.
+
+        A new one has the released topology, and ``noisy_weight`` on its edges. Of a graph that is
+        given, ``onto``, every node of a name in this release gets its cluster.
+        """
+        from ptclust.release.exports import to_networkx
+
+        return to_networkx(self, onto)
+
+    def to_igraph(self, onto: Any = None) -> Any:
+        """Return an igraph graph whose vertices have ``cluster``: a new one, or the one given.
+
+        Vertices of a graph that is given are known by their attribute ``name``, without such by
+        their numbers.
+        """
+        from ptclust.release.exports import to_igraph
+
+        return to_igraph(self, onto)
+
+    def to_linkage(self) -> Floats:
+        """Return the single-linkage merges along the released tree as scipy's linkage matrix.
+
+        Heights are the noisy weights, as distances, shifted and scaled into (0, 1] as for DBMSTClu.
+        """
+        normal = normalisation(self.tree.distances, self.weight_noise.standard_deviation)
+        heights = normal.apply(self.tree.distances)
+        return Tree(self.tree.topology, heights, self.tree.edge_ids).to_linkage()
+
+    def compare(self, earlier: Release) -> Comparison:
+        """Match the clusters with those of an earlier release, and say what both cost together.
+
+        ``compare(earlier).labels`` are the labels of this release under their earlier numbers.
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but the two releases is read.
+
+        Examples
+        --------
+        >>> from ptclust import PTClust, Sensitivity
+        >>> from ptclust.datasets import planted_graph
+        >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6))
+        >>> graph = planted_graph("moons", 100).graph
+        >>> first, second = model.fit(graph).release_, model.fit(graph).release_
+        >>> second.compare(first)
+        Comparison(n_common=100, agreement=1.000)
+        >>> print(second.compare(first).cost)
+        rho = 0.048712 (zCDP)
+        """
+        from ptclust.release.comparison import Comparison
+
+        if not isinstance(earlier, Release):
+            raise InputError(f"a release is compared with a Release, no {type(earlier).__name__}")
+        return Comparison(self, earlier)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release as JSON, in the format that ``release_schema`` describes.
@@ -261,6 +384,26 @@ class Release:
 
         with held(Path(path), overwrite):
             write_graphml(self, Path(path))
+
+    def to_gexf(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the tree as GEXF, for Gephi; FileError if it exists.
+
+        A node has its name, ``cluster`` and colour, an edge ``noisy_weight``.
+        """
+        from ptclust.release.exports import write_gexf
+
+        with held(Path(path), overwrite):
+            write_gexf(self, Path(path))
+
+    def to_text(self) -> str:
+        """Return guarantee, clusters and how sure they are as text; ``statement`` has the rest."""
+        return self.summary.to_text()
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary.to_html()
 
     def __repr__(self) -> str:
         statement = self.statement

@@ -1,7 +1,11 @@
-"""The pictures that a person looks at: draws what it is given and computes nothing from weights."""
+"""What a person looks at: pictures and the page of a release. Reads published values alone."""
 
-from ptclust.report.maps import draw_map
-from ptclust.report.pictures import (
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptclust._lazy import lazy
+from ptclust.drawing.pictures import (
     Panel,
     check_format,
     draw_curve,
@@ -9,6 +13,11 @@ from ptclust.report.pictures import (
     draw_points,
     draw_tree,
 )
+from ptclust.report.maps import draw_map
+
+if TYPE_CHECKING:
+    from ptclust.report.coordinates import flattened, read_coordinates, read_names
+    from ptclust.report.page import report_page, write_report
 
 __all__ = [
     "Panel",
@@ -18,4 +27,15 @@ __all__ = [
     "draw_panels",
     "draw_points",
     "draw_tree",
+    "flattened",
+    "read_coordinates",
+    "read_names",
+    "report_page",
+    "write_report",
 ]
+
+__getattr__ = lazy(
+    __name__,
+    coordinates=("flattened", "read_coordinates", "read_names"),
+    page=("report_page", "write_report"),
+)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._types import Floats, Ints
+from ptclust.drawing.pictures import check_format, save
+from ptclust.drawing.plots import draw_legend
+from ptclust.drawing.style import Groups
 from ptclust.errors import UsageError
-from ptclust.report.pictures import _save, check_format, cluster_colours
 
 __all__ = ["draw_map"]
 
-_MARKERS = "osD^vP"  # a colour comes back with another marker
-_IN_LEGEND = 20
 _TEXT, _GRID = "#333333", "#e4e4e4"
 
 
@@ -63,7 +63,7 @@ def draw_map(
             color=_TEXT,
         )
     axes.margins(0.12)
-    _save(figure, path, dpi=150)
+    save(figure, path, dpi=150)
 
 
 def _degrees(longitudes: ArrayLike, latitudes: ArrayLike, count: int) -> Floats:
@@ -78,26 +78,10 @@ def _degrees(longitudes: ArrayLike, latitudes: ArrayLike, count: int) -> Floats:
 
 
 def _draw_clusters(axes: Any, points: Floats, labels: Ints) -> None:
-    """Draw every cluster with its line in the legend, the largest first."""
-    found, counts = np.unique(labels, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    n_colours = len(set(cluster_colours(np.arange(100)).tolist()))
-    for place, (label, count) in enumerate(
-        zip(found[order].tolist(), counts[order].tolist(), strict=True)
-    ):
-        name = "in no cluster" if label < 0 else f"cluster {label}"
-        text = f"{name}: {count:,} node{'s' * (count != 1)}"
-        if place >= _IN_LEGEND:
-            text = f"and {len(found) - place:,} more" if place == _IN_LEGEND else "_"
-        here = labels == label
-        axes.scatter(
-            *points[here].T,
-            s=42,
-            c=cluster_colours(np.array([label]))[0],
-            marker="x" if label < 0 else _MARKERS[label // n_colours % len(_MARKERS)],
-            edgecolors=None if label < 0 else "white",
-            linewidths=0.6,
-            label=text,
-        )
-    if len(found):
-        axes.legend(fontsize=8, loc="best", framealpha=0.9)
+    """Draw every cluster as all pictures do, with its line in the legend."""
+    groups = Groups.of(labels)
+    for i, group in enumerate(groups.all):
+        outline = {} if group.marker == "x" else {"edgecolors": "white", "linewidths": 0.6}
+        here = points[groups.of_node == i]
+        axes.scatter(*here.T, s=42, c=group.colour, marker=group.marker, **outline)
+    draw_legend(axes, groups, loc="best", framealpha=0.9)

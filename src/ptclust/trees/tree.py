@@ -133,6 +133,46 @@ class Tree(HasTopology):
         weight = {} if self._weights is None else {"weight": self._weights}
         return data_frame({"edge_id": self.edge_ids, **ends, **weight}, backend)
 
+    def plot(
+        self, labels: ArrayLike | None = None, coordinates: Any = None, *, axes: Any = None
+    ) -> Any:
+        """Draw the tree with matplotlib, its nodes by cluster, and return the axes.
+
+        Parameters
+        ----------
+        labels : array of int, optional
+            The cluster of every node; -1 for unclustered nodes.
+        coordinates : array of shape (n_nodes, 2), or mapping of names to pairs, optional
+            Where the nodes are; by default no two edges cross. Weights are not shown.
+        axes : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+
+        Notes
+        -----
+        *Privacy.* The picture shows the edges. Those of a tree of private weights are private; the
+        title says so.
+        """
+        from ptclust.drawing.layout import as_places
+        from ptclust.drawing.pictures import tree_places
+        from ptclust.drawing.plots import plot_clusters
+
+        given = np.zeros(self.n_nodes, np.int64) if labels is None else np.asarray(labels)
+        if given.shape != (self.n_nodes,) or given.dtype.kind not in "iu":
+            raise GraphError(f"labels must be {self.n_nodes} whole numbers, one a node")
+        if coordinates is None:
+            places = tree_places(self, given)
+        else:
+            places = as_places(coordinates, self.names)
+        title = f"Tree of {self.n_nodes:,} nodes" + ", NOT PRIVATE: raw weights chose it" * (
+            self.private
+        )
+        edges = self.sources, self.targets
+        plain = labels is None
+        return plot_clusters(
+            given, edges=edges, names=self.names, places=places, axes=axes, title=title,
+            legend=not plain, tags=not plain,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
 

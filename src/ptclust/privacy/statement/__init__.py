@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 from uuid import uuid4
 
+from ptclust._markup import facts
 from ptclust._traces import shown_half_built
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
@@ -330,6 +331,14 @@ class PrivacyStatement:
     def to_text(self) -> str:
         """Return the statement as a page of at most 60 lines for a terminal."""
         return words.page(self)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        title = "Privacy statement" + ": this release is NOT private" * (not self.private)
+        rows = [("In a sentence", (self.sentence,)), *words.entries(self).items()]
+        return facts(title, rows)
 
     def to_registry_yaml(self) -> str:
         """Return a draft entry for the public Differential Privacy Deployments Registry.

@@ -185,15 +185,15 @@ def _remarks(statement: PrivacyStatement) -> str:
     return remarks
 
 
-def page(statement: PrivacyStatement) -> str:
-    """Return the statement as a page of at most 60 lines."""
+def entries(statement: PrivacyStatement) -> dict[str, Sequence[str]]:
+    """Return everything that a statement says, by heading."""
     guarantee = f"{statement.variant}, epsilon = {at_most(statement.epsilon)}"
     if statement.rho is not None:
         guarantee += f", delta = {at_most(statement.delta)} (rho = {at_most(statement.rho)} zCDP)"
     if statement.requested_epsilon is not None:
         guarantee += f"; requested: {statement.requested_epsilon:.6g}"
     slack = at_most(statement.numerical_slack, 3)
-    entries: dict[str, Sequence[str]] = {
+    return {
         "Guarantee": [guarantee],
         "Spent before": _before(statement),
         "Calibration": [statement.calibration],
@@ -214,9 +214,13 @@ def page(statement: PrivacyStatement) -> str:
         "Made": [f"{statement.created} by {statement.library} {statement.library_version}"],
         "Id": [f"{statement.id} (statement schema {statement.schema_version})"],
     }
+
+
+def page(statement: PrivacyStatement) -> str:
+    """Return the statement as a page of at most 60 lines."""
     title = "PRIVACY STATEMENT" + ": THIS RELEASE IS NOT PRIVATE" * (not statement.private)
     lines = [title, *textwrap.wrap(statement.sentence, _WIDTH), ""]
-    for label, items in entries.items():
+    for label, items in entries(statement).items():
         dash = "- " if len(items) > 1 else ""
         start, indent = f"{label}:".ljust(_LABEL), " " * (_LABEL + len(dash))
         for item in items:

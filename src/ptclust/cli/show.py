@@ -1,0 +1,57 @@
+"""``ptclust show``: what is in a release, for people and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ptclust.cli import _options as o
+
+
+def show(
+    release: Annotated[
+        Path, typer.Argument(help="A release of `cluster`.", readable=False, show_default=False)
+    ],
+    as_json: o.AsJson = False,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Write node,label as CSV to stdout instead.")
+    ] = False,
+    escape_formulas: o.EscapeFormulas = True,
+    registry: Annotated[
+        bool,
+        typer.Option(
+            "--registry",
+            help="Write a draft entry for the Differential Privacy Deployments Registry (YAML).",
+        ),
+    ] = False,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            help="Show what became of the clusters of this earlier release.", metavar="FILE"
+        ),
+    ] = None,
+) -> None:
+    """Show the guarantee of a release, its clusters and how sure they are; spends nothing."""
+    import json
+
+    from ptclust.cli._terminal import in_options
+    from ptclust.errors import UsageError
+    from ptclust.graph.labels import write_labels
+    from ptclust.release import Release
+
+    if labels + registry + (compare is not None) > 1 or (as_json and (labels or registry)):
+        raise UsageError("say one of --json, --labels, --registry and --compare at a time")
+    made = Release.load(release)
+    if labels:
+        write_labels(made.names, made.labels, None, escape_formulas=escape_formulas)
+    elif registry:
+        typer.echo(made.statement.to_registry_yaml(), nl=False)
+    elif compare is not None:
+        comparison = made.compare(Release.load(compare))
+        typer.echo(json.dumps(comparison.to_dict(), indent=2) if as_json else comparison.to_text())
+    elif as_json:
+        typer.echo(json.dumps(made.summary.to_dict(), indent=2, default=str))
+    else:
+        typer.echo(f"{in_options(made.to_text())}\n{made.statement.to_text()}", nl=False)

@@ -1,0 +1,174 @@
+"""Where nodes are drawn: at coordinates that are given, along a tree, or packed by cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptclust._kernel import kernel
+from ptclust._types import Array, Floats, Ints
+from ptclust.drawing.style import Groups
+from ptclust.errors import InputError
+
+_BETWEEN_TREES = 6.0
+_GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
+_ROUNDS, _ROUNDS_APART = 150, 60
+
+
+def as_places(coordinates: Any, names: Array) -> Floats:
+    """Return the place of every node; InputError says which has none.
+
+    ``coordinates`` has a pair of numbers for every node, in node order or by name.
+
+    >>> as_places({"b": (1, 2), "a": (3, 4)}, np.array(["a", "b"])).tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    """
+    if isinstance(coordinates, Mapping):
+        lacking = next((name for name in names.tolist() if name not in coordinates), None)
+        if lacking is not None:
+            raise InputError(f"coordinates has no place for node {str(lacking)!r}; give it one")
+        coordinates = [coordinates[name] for name in names.tolist()]
+    try:
+        places = np.array(coordinates, dtype=np.float64).reshape(len(coordinates), -1)
+    except (TypeError, ValueError):
+        raise InputError("coordinates must be pairs of numbers, one a node") from None
+    if places.shape != (len(names), 2) and (len(names) or places.size):
+        raise InputError(
+            f"coordinates must be {len(names)} pairs of numbers, one a node, not an array of shape "
+            f"{places.shape}"
+        )
+    bad = ~np.isfinite(places).all(axis=1)
+    if bad.any():
+        raise InputError(f"the coordinates of node {str(names[bad.argmax()])!r} are not finite")
+    return places.reshape(-1, 2)
+
+
+class Packing(NamedTuple):
+    """A disc for every group of nodes, and the place of every node within its disc."""
+
+    places: Floats
+    centres: Floats
+    radii: Floats
+
+
+def packed(
+    of_node: Ints, sources: Array, targets: Array, *, above: tuple[Ints, ...] = ()
+) -> Packing:
+    """Return discs that do not overlap, as large as their groups; linked groups are drawn together.
+
+    ``above`` has coarser labels: groups that share one are drawn together, too. The places show who
+    is with whom and nothing else.
+    """
+    sizes = np.bincount(of_node)
+    count = len(sizes)
+    links = np.zeros((count, count))
+    np.add.at(links, (of_node[sources], of_node[targets]), 1.0)
+    links += links.T
+    np.fill_diagonal(links, 0.0)
+    links /= max(links.max(initial=0.0), 1.0)
+    if above:
+        first = np.unique(of_node, return_index=True)[1]
+        for labels in above:
+            shared = labels[first]
+            links += 4.0 * ((shared[:, None] == shared[None, :]) & (shared >= 0))
+        np.fill_diagonal(links, 0.0)
+    radii = np.sqrt(sizes) + 0.7
+    centres = _spread(links, radii)
+    order = np.argsort(of_node, kind="stable")
+    rank = np.empty(len(of_node), np.int64)
+    rank[order] = np.arange(len(of_node)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    share = np.sqrt((rank + 0.5) / np.maximum(sizes[of_node], 1))
+    distance, angle = share * (radii[of_node] - 0.7), rank * _GOLDEN_ANGLE
+    offset = np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
+    return Packing(centres[of_node] + offset, centres, radii)
+
+
+def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array) -> Floats:
+    """Return places that suit nested partitions, coarse to fine: every cluster is in one piece.
+
+    The finest in which most nodes are not alone is packed, clusters of a coarser one together.
+    """
+    useful = [
+        place
+        for place, labels in enumerate(partitions)
+        if 2 * np.count_nonzero(np.bincount(labels + 1)[1:] == 1) <= len(labels)
+    ]
+    finest = useful[-1] if useful else 0
+    above = tuple(partitions[:finest])
+    return packed(Groups.of(partitions[finest]).of_node, sources, targets, above=above).places
+
+
+def _spread(links: Floats, radii: Floats) -> Floats:
+    """Return the centres of discs: pulled together along links, pushed apart where they overlap."""
+    count = len(radii)
+    by_size = np.argsort(-radii, kind="stable")
+    reach = np.sqrt(np.cumsum(radii[by_size] ** 2) - radii[by_size[:1]] ** 2)
+    centres = np.empty((count, 2))
+    angle = np.arange(count) * _GOLDEN_ANGLE
+    centres[by_size] = 1.6 * reach[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    wanted = radii[:, None] + radii[None, :] + 0.6
+    np.fill_diagonal(wanted, 0.0)
+    pull = links + 0.02  # a little towards everybody keeps the picture together
+    np.fill_diagonal(pull, 0.0)
+    pull /= np.maximum(pull.sum(axis=1, keepdims=True), 1e-12)
+    for step in range(_ROUNDS + _ROUNDS_APART):
+        difference = centres[None, :, :] - centres[:, None, :]
+        distance = np.sqrt((difference**2).sum(axis=2)) + 1e-9
+        overlap = np.maximum(wanted - distance, 0.0)
+        push = -(0.5 * overlap / distance)[:, :, None] * difference
+        centres = centres + push.sum(axis=1)
+        if step < _ROUNDS:
+            slack = np.maximum(distance - wanted, 0.0)
+            move = (pull * slack / distance)[:, :, None] * difference
+            centres = centres + 0.3 * move.sum(axis=1)
+    return centres - centres.mean(axis=0, keepdims=True) if count else centres
+
+
+def fan(n_nodes: int, sources: Array, targets: Array, lengths: Floats) -> Floats:
+    """Return places such that no two edges of a tree cross, in linear time.
+
+    Every subtree gets a fan as wide as its share of leaves (Felsenstein's equal-angle layout). The
+    trees of a forest hang on one invisible root, node ``n_nodes``.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+    def adjacency(a: Array, b: Array) -> Any:
+        ends = a.astype(np.int32), b.astype(np.int32)  # scipy before 1.15 wants these
+        return coo_array((np.ones(len(a), np.int8), ends), shape=(n_nodes + 1,) * 2)
+
+    _, tree = connected_components(adjacency(sources, targets), directed=False)
+    firsts = np.unique(tree[:-1], return_index=True)[1]
+    a = np.concatenate([sources, np.full(len(firsts), n_nodes)])
+    b = np.concatenate([targets, firsts])
+    order, parent = breadth_first_order(adjacency(a, b), n_nodes, directed=False)
+    length = np.empty(n_nodes + 1)
+    child = np.where(parent[b] == a, b, a)
+    length[child] = np.concatenate([lengths, np.full(len(firsts), _BETWEEN_TREES)])
+    places = np.zeros((n_nodes + 1, 2))
+    _place(order, parent, length, places)
+    return places[:n_nodes]
+
+
+@kernel
+def _place(order: Array, parent: Array, length: Floats, places: Floats) -> None:
+    """Fill ``places``; ``order`` lists the root first and every other node after its parent."""
+    n_nodes = len(order)
+    leaves = np.zeros(n_nodes)
+    for i in range(n_nodes - 1, 0, -1):
+        v = order[i]
+        leaves[v] = max(leaves[v], 1.0)
+        leaves[parent[v]] += leaves[v]
+    begin, width = np.zeros(n_nodes), np.zeros(n_nodes)
+    width[order[0]] = 2.0 * np.pi
+    for i in range(1, n_nodes):
+        v = order[i]
+        up = parent[v]
+        width[v] = width[up] * leaves[v] / leaves[up]
+        angle = begin[up] + width[v] / 2.0
+        places[v, 0] = places[up, 0] + length[v] * np.cos(angle)
+        places[v, 1] = places[up, 1] + length[v] * np.sin(angle)
+        begin[v] = begin[up]
+        begin[up] += width[v]

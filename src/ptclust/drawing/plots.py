@@ -1,0 +1,296 @@
+"""Plots into matplotlib's axes: clusters, levels of clusters, plans, predictions.
+
+Everything comes as plain numbers: this package knows no graph, no release and no weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._markup import shortened
+from ptclust._types import Array, Floats, Ints
+from ptclust.drawing.layout import Packing, packed, packed_by_levels
+from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Group, Groups
+
+if TYPE_CHECKING:
+    from ptclust.planning.plan import Plan
+    from ptclust.planning.result import Curve, Prediction
+
+MOST_NODES = 2_000  # of which each is drawn where there are no coordinates
+_MOST_ON_MAP = 20_000
+_MOST_EDGES = 4_000
+_MOST_NAMES = 150
+_MOST_TAGS = 60
+_IN_LEGEND = 14
+
+Edges = tuple[Array, Array]
+
+
+def plot_clusters(
+    labels: Ints,
+    *,
+    edges: Edges,
+    names: Array | None = None,
+    places: Floats | None = None,
+    axes: Any = None,
+    title: str = "",
+    note: str = "",
+    legend: bool = True,
+    tags: bool = True,
+) -> Any:
+    """Draw nodes in the colours and markers of their clusters, and return the axes.
+
+    Without ``places`` the nodes of a cluster are packed into a disc. Large graphs are aggregated: a
+    disc is a cluster, and the picture says so. ``note`` is written below.
+    """
+    groups = Groups.of(labels)
+    axes = new_axes(_shape(places)) if axes is None else axes
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    axes.set_title(title, fontsize=10, wrap=True)
+    aggregated = len(labels) > (MOST_NODES if places is None else _MOST_ON_MAP)
+    if places is None:
+        packing = packed(groups.of_node, *edges)
+        note = note or "Places show who is with whom, nothing else."
+    else:
+        packing = _of_places(groups, places)
+    if aggregated:
+        _draw_discs(axes, groups, packing, alpha=0.75)
+        note = f"Aggregated: {len(labels):,} nodes; a disc is a cluster, its area their number."
+    else:
+        a, b = edges
+        if places is None:  # edges within a disc say nothing
+            _draw_discs(axes, groups, packing, alpha=0.12)
+            across = labels[a] != labels[b]
+            a, b = a[across], b[across]
+        _draw_nodes(axes, groups, packing.places, (a, b))
+    if tags:
+        _draw_tags(axes, groups, packing.centres)
+    if note:
+        axes.text(
+            0.5, -0.02, note, transform=axes.transAxes, ha="center", va="top", fontsize=7,
+            color=AUXILIARY,
+        )  # fmt: skip
+    if legend:
+        draw_legend(axes, groups, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    if names is not None and len(labels) <= _MOST_NAMES and not aggregated:
+        write_names(axes, packing.places, names)
+    return axes
+
+
+def plot_levels(
+    levels: Sequence[tuple[str, Ints]],
+    *,
+    edges: Edges,
+    places: Floats | None = None,
+    title: str = "",
+) -> Array:
+    """Draw every level beside the others, nodes at the same places; return the array of axes."""
+    count = len(levels)
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    figure = _new_figure((4.2 * columns, 4.2 * rows))
+    figure.suptitle(title, fontsize=11)
+    row = figure.subplots(rows, columns, squeeze=False).ravel()
+    if places is None:
+        places = packed_by_levels([labels for _, labels in levels], *edges)
+    for axes, (name, labels) in zip(row, levels, strict=False):
+        plot_clusters(labels, edges=edges, places=places, axes=axes, title=name, legend=False)
+    for axes in row[count:]:
+        axes.set_axis_off()
+    return np.asarray(row[:count])
+
+
+def plot_plan(plan: Plan, axes: Any = None) -> Any:
+    """Draw how far apart clusters must be to be seen, for every mechanism; return the axes."""
+    axes = new_axes((7.0, 1.4 + 0.45 * len(plan.calibrations))) if axes is None else axes
+    for i, each in enumerate(reversed(plan.calibrations)):
+        chosen = each is plan.chosen
+        axes.barh(i, each.visible_gap, color=COLOURS[0] if chosen else CUT, height=0.6)
+        word = f" {each.visible_gap:.3g}" + "  chosen" * chosen
+        axes.text(each.visible_gap, i, word, va="center", fontsize=8)
+        axes.plot([each.noise] * 2, [i - 0.3, i + 0.3], color=PLAIN, linewidth=1.5)
+    axes.plot([], [], color=PLAIN, linewidth=1.5, label="standard deviation of the noise")
+    axes.set_yticks(range(len(plan.calibrations)))
+    axes.set_yticklabels([each.mechanism for each in reversed(plan.calibrations)])
+    if plan.request.clip is not None:
+        width = plan.request.clip[1] - plan.request.clip[0]
+        axes.axvline(width, color=COLOURS[1], linestyle="--", label=f"range of weights: {width:g}")
+    axes.set_xscale("log")
+    axes.margins(x=0.15)
+    axes.set_xlabel("visible gap: how far apart weights within and across clusters must be")
+    axes.set_title(f"{plan.n_nodes:,} nodes, {plan.n_edges:,} edges; {plan.budget}", fontsize=10)
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.08), ncols=2, frameon=False)
+    return axes
+
+
+def plot_prediction(prediction: Prediction, axes: Any = None) -> Any:
+    """Draw agreement against epsilon, with its interval, for every size of planted clusters.
+
+    Dashed is the topology alone, dotted the planned epsilon.
+    """
+    axes = new_axes((7, 4.2)) if axes is None else axes
+    axes.set_xscale("log")
+    ylabel = "agreement with planted clusters (ARI)"
+    axes.set(ylim=(-0.05, 1.05), xlabel="epsilon", ylabel=ylabel)
+    graph = f"{prediction.n_nodes:,} nodes, {prediction.n_edges:,} edges"
+    axes.set_title(f"{graph}; weights made up, nothing spent", fontsize=10)
+    axes.axhline(prediction.goal, color="#dddddd", linewidth=0.8, zorder=0)
+    for i, curve in enumerate(prediction.curves):
+        _draw_size(axes, curve, COLOURS[i % len(COLOURS)])
+    if prediction.curves:
+        axes.plot([], [], "--", color=AUXILIARY, linewidth=0.9, label="topology alone")
+    if (planned := prediction.planned) is not None:
+        label = f"planned: epsilon = {planned:g}"
+        axes.axvline(planned, color=AUXILIARY, linestyle=":", linewidth=1.0, label=label)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return axes
+
+
+def _draw_size(axes: Any, curve: Curve, colour: str) -> None:
+    epsilons = np.array([point.epsilon for point in curve.points])
+    ari = np.array([point.ari for point in curve.points])
+    margin = np.array([point.margin or 0.0 for point in curve.points])
+    label = f"{curve.n_clusters:,} clusters of {curve.typical_size:,} nodes"
+    if curve.total is not None:
+        label += f", {curve.total:,.0f} records"
+    axes.plot(epsilons, ari, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
+    axes.fill_between(epsilons, ari - margin, ari + margin, color=colour, alpha=0.15, linewidth=0)
+    controls = [(p.epsilon, p.control) for p in curve.points if p.control is not None]
+    axes.plot(*zip(*controls, strict=True), "--", color=colour, linewidth=0.9)
+
+
+def new_axes(size: tuple[float, float]) -> Any:
+    """Return axes in a new figure of pyplot, which notebooks show."""
+    return _new_figure(size).add_subplot()
+
+
+def _new_figure(size: tuple[float, float]) -> Any:
+    from matplotlib import pyplot as plt
+
+    return plt.figure(figsize=size, layout="constrained")
+
+
+def _shape(places: Floats | None) -> tuple[float, float]:
+    return 8.0, 6.0 * (1.0 if places is None else height_of(places))
+
+
+def height_of(places: Floats) -> float:
+    """Return the height of a picture of these places for a width of one."""
+    if len(places) < 2:
+        return 1.0
+    width, height = np.ptp(places, axis=0)
+    return float(np.clip(height / width if width > 0 else 2.0, 0.4, 1.4))
+
+
+def _of_places(groups: Groups, places: Floats) -> Packing:
+    """Return places as they are; a group's centre is its node nearest to the middle of all."""
+    sizes = np.bincount(groups.of_node, minlength=len(groups.all))
+    extent = float(np.ptp(places, axis=0).max()) if len(places) else 1.0
+    radii = 0.25 * extent * np.sqrt(sizes / max(len(places), 1))
+    return Packing(places, centres_of(groups, places), radii)
+
+
+def centres_of(groups: Groups, places: Floats) -> Floats:
+    """Return the place of the node of every group that is nearest to the middle of the group."""
+    count = len(groups.all)
+    sizes = np.bincount(groups.of_node, minlength=count)
+    sums = [np.bincount(groups.of_node, places[:, axis], minlength=count) for axis in (0, 1)]
+    middle = np.stack(sums, axis=1) / np.maximum(sizes, 1)[:, None]
+    away = ((places - middle[groups.of_node]) ** 2).sum(axis=1)
+    order = np.lexsort((away, groups.of_node))
+    return places[order[np.cumsum(sizes) - sizes]] if count else np.empty((0, 2))
+
+
+def _draw_nodes(axes: Any, groups: Groups, places: Floats, edges: Edges) -> None:
+    from matplotlib.collections import LineCollection
+
+    a, b = edges
+    if 0 < len(a) <= _MOST_EDGES:
+        within = groups.labels[a] == groups.labels[b]
+        colours = np.array([group.colour for group in groups.all])
+        inks = np.where(within & (groups.labels[a] >= 0), colours[groups.of_node[a]], CUT)
+        lines = list(np.stack([places[a], places[b]], axis=1))
+        widths = np.where(within, 0.8, 0.4) * min(1.0, 600 / len(a) + 0.3)
+        axes.add_collection(LineCollection(lines, colors=inks, linewidths=widths, zorder=1))
+    size = float(np.clip(4000.0 / max(len(places), 1), 1.0, 60.0))
+    for i, group in enumerate(groups.all):
+        here = places[groups.of_node == i]
+        line = 0.8 if group.marker == "x" else 0.25
+        edge = {} if group.marker == "x" else {"edgecolors": PLAIN}
+        axes.scatter(
+            here[:, 0], here[:, 1], s=size * (0.6 if group.label is None else 1.0), c=group.colour,
+            marker=group.marker, linewidths=line if size > 8 else 0.0 if edge else 0.4, zorder=2,
+            rasterized=len(places) > MOST_NODES, **edge,
+        )  # fmt: skip
+
+
+def _draw_discs(axes: Any, groups: Groups, packing: Packing, alpha: float) -> None:
+    from matplotlib.patches import Circle
+
+    for group, centre, radius in zip(groups.all, packing.centres, packing.radii, strict=True):
+        style = {"facecolor": group.colour, "alpha": alpha, "edgecolor": PLAIN, "linewidth": 0.5}
+        axes.add_patch(Circle(tuple(centre), float(radius), **style))
+    axes.autoscale_view()
+
+
+def _draw_tags(axes: Any, groups: Groups, centres: Floats) -> None:
+    """Write the number of a cluster on it, unless there are too many."""
+    from matplotlib.patheffects import withStroke
+
+    tagged = sorted(zip(groups.all, centres, strict=True), key=lambda each: -each[0].size)
+    for group, centre in tagged[:_MOST_TAGS]:
+        if group.tag:
+            halo = [withStroke(linewidth=2.5, foreground="white")]
+            axes.annotate(
+                group.tag, centre, ha="center", va="center", fontsize=9, fontweight="bold",
+                color="black", path_effects=halo, zorder=5,
+            )  # fmt: skip
+
+
+def draw_legend(axes: Any, groups: Groups, **options: Any) -> None:
+    """Draw a legend of the largest clusters, and say how many more there are."""
+    from matplotlib.lines import Line2D
+
+    clusters = sorted((g for g in groups.all if g.label is not None), key=lambda g: -g.size)
+    rest = [group for group in groups.all if group.label is None]
+
+    def handle(group: Group) -> Any:
+        style: dict[str, Any] = {"marker": group.marker, "color": group.colour, "linestyle": "none"}
+        outline: dict[str, Any] = (
+            {} if group.marker == "x" else {"markeredgecolor": PLAIN, "markeredgewidth": 0.3}
+        )
+        return Line2D([], [], markersize=6, label=group.title, **style, **outline)
+
+    handles = [handle(group) for group in (*clusters[:_IN_LEGEND], *rest)]
+    if (left := len(clusters) - _IN_LEGEND) > 0:
+        more = Line2D([], [], linestyle="none", label=f"and {left:,} more clusters")
+        handles.insert(_IN_LEGEND, more)
+    if handles:
+        axes.legend(handles=handles, fontsize=8, **options)
+
+
+def write_names(axes: Any, places: Floats, names: Array) -> None:
+    """Write the names of nodes beside them, as long as they do not overlap."""
+    figure = axes.get_figure()
+    figure.draw_without_rendering()  # or nothing is where it will be
+    pixels = axes.transData.transform(places)
+    unit = figure.dpi / 72.0
+    taken: list[tuple[float, float, float, float]] = []
+    for (x, y), place, name in zip(pixels.tolist(), places, names.tolist(), strict=True):
+        text = shortened(str(name))
+        left, low = x + 4 * unit, y - 3 * unit
+        box = left, low, left + 3.4 * unit * len(text), low + 7 * unit
+        if not any(
+            box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+            for other in taken
+        ):
+            taken.append(box)
+            axes.annotate(
+                text, place, xytext=(4, 0), textcoords="offset points", va="center", fontsize=6,
+                color=PLAIN, parse_math=False, zorder=4,
+            )  # fmt: skip

@@ -1,0 +1,233 @@
+"""Two releases side by side: which cluster became which, and what both cost together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ptclust._markup import facts, table
+from ptclust._tables import data_frame, right_aligned
+from ptclust._types import Ints
+from ptclust.errors import InputError
+from ptclust.privacy.budget import Budget
+
+if TYPE_CHECKING:
+    from ptclust.privacy.statement import PrivacyStatement
+    from ptclust.release.release import Release
+
+_ROWS_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Match:
+    """A cluster and the earlier one that it is matched with; None on one side if there is none."""
+
+    label: int | None
+    earlier: int | None
+    size: int
+    earlier_size: int
+    shared: int
+
+    @property
+    def overlap(self) -> float:
+        """Shared nodes as a share of all nodes of both: the Jaccard index."""
+        return self.shared / max(self.size + self.earlier_size - self.shared, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What became of the clusters of an earlier release.
+
+    Nodes are the same if their names are. Clusters are matched one to one so that matched clusters
+    share as many nodes as possible (an assignment problem). Nodes that only one of the releases has
+    count for the sizes.
+
+    Notes
+    -----
+    *Privacy.* Post-processing of two releases. What both cost together is in ``cost``.
+    """
+
+    release: Release
+    earlier: Release
+
+    @cached_property
+    def _common(self) -> tuple[Ints, Ints]:
+        """The nodes of both releases, as numbers in each."""
+        node_of = {name: node for node, name in enumerate(self.earlier.names.tolist())}
+        pairs = [
+            (node, node_of[name])
+            for node, name in enumerate(self.release.names.tolist())
+            if name in node_of
+        ]
+        if not pairs:
+            raise InputError("the releases have no node name in common: they are not of one graph")
+        both = np.array(pairs, dtype=np.int64)
+        return both[:, 0], both[:, 1]
+
+    @property
+    def n_common(self) -> int:
+        """Number of nodes that both releases have."""
+        return len(self._common[0])
+
+    @cached_property
+    def matches(self) -> tuple[Match, ...]:
+        """All clusters of both, by earlier label; new ones, with no earlier one, come last."""
+        here, there = self._common
+        now, before = self.release.labels, self.earlier.labels
+        sizes, earlier_sizes = (np.bincount(each[each >= 0], minlength=1) for each in (now, before))
+        shared = _matched(now[here], before[there], self.release.n_clusters)
+        found = [
+            Match(label, earlier, int(sizes[label]), int(earlier_sizes[earlier]), count)
+            for label, (earlier, count) in sorted(shared.items(), key=lambda each: each[1][0])
+        ]
+        gone = sorted(
+            set(range(self.earlier.n_clusters)) - {earlier for earlier, _ in shared.values()}
+        )
+        new = sorted(set(range(self.release.n_clusters)) - set(shared))
+        found += [Match(None, earlier, 0, int(earlier_sizes[earlier]), 0) for earlier in gone]
+        found += [Match(label, None, int(sizes[label]), 0, 0) for label in new]
+        return tuple(found)
+
+    @cached_property
+    def labels(self) -> Ints:
+        """The labels of the later release, renamed: a matched cluster has its earlier label.
+
+        Clusters without an earlier one have the numbers after those of the earlier release.
+        """
+        renamed = np.full(self.release.n_clusters + 1, -1)  # the last is for unclustered nodes
+        unused = self.earlier.n_clusters
+        for match in self.matches:
+            if match.label is not None:
+                renamed[match.label] = unused if match.earlier is None else match.earlier
+                unused += match.earlier is None
+        return renamed[self.release.labels]
+
+    @cached_property
+    def agreement(self) -> float:
+        """The adjusted Rand index over the common nodes: 1 if the clusters are the same."""
+        from sklearn.metrics import adjusted_rand_score
+
+        here, there = self._common
+        return float(adjusted_rand_score(self.earlier.labels[there], self.release.labels[here]))
+
+    @property
+    def same_draw(self) -> bool:
+        """Whether both are one release, clustered twice: then nothing is paid twice."""
+        return self.release.statement.id == self.earlier.statement.id
+
+    @cached_property
+    def cost(self) -> Budget | None:
+        """What both spend together on the same people; None if one of them is not private.
+
+        Pure guarantees add up as epsilon, others as rho of zCDP, as in a ledger.
+        """
+        first, second = self.earlier.statement, self.release.statement
+        if not (first.private and second.private):
+            return None
+        if self.same_draw:
+            return _spent(first)
+        if first.rho is None and second.rho is None:
+            return _spent(first) + _spent(second)
+        return _spent(first).to_zcdp() + _spent(second).to_zcdp()
+
+    def _cost_words(self) -> str:
+        cost = self.cost
+        if cost is None:
+            return "one of the releases is not private, so both together are not"
+        if self.same_draw:
+            return f"{cost}: one release, clustered twice"
+        words = str(cost)
+        if cost.kind == "zcdp":
+            delta = max(self.release.statement.delta, self.earlier.statement.delta)
+            words += f", that is epsilon = {cost.epsilon_at(delta):.6g} at delta = {delta:g}"
+        return f"{words}, if they are about the same people"
+
+    def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
+        """Return a table of ``node`` and ``label``, with labels kept from the earlier release."""
+        return data_frame({"node": self.release.names, "label": self.labels}, backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain objects, ready for JSON."""
+        return {
+            "n_common": self.n_common,
+            "agreement": self.agreement,
+            "same_draw": self.same_draw,
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "matches": [{**vars(match), "overlap": match.overlap} for match in self.matches],
+            "nodes": self.release.names.tolist(),
+            "labels": self.labels.tolist(),
+        }
+
+    def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows: list[tuple[str, ...]] = [
+            (
+                "gone" if each.label is None else str(each.label),
+                "new" if each.earlier is None else str(each.earlier),
+                f"{each.size:,}",
+                f"{each.earlier_size:,}",
+                f"{each.shared:,}",
+                f"{each.overlap:.2f}",
+            )
+            for each in self.matches[:_ROWS_SHOWN]
+        ]
+        return ("cluster", "earlier", "nodes", "earlier nodes", "shared", "overlap"), rows
+
+    def _facts(self) -> list[tuple[str, object]]:
+        return [
+            ("common nodes", f"{self.n_common:,}"),
+            ("agreement", f"{self.agreement:.3f} (adjusted Rand index)"),
+            ("cost together", self._cost_words()),
+        ]
+
+    def to_text(self) -> str:
+        """Return the comparison as text for a terminal."""
+        head, rows = self._rows()
+        lines = [f"{name:15}{value}" for name, value in self._facts()]
+        left = len(self.matches) - len(rows)
+        more = [f"  and {left:,} more"] if left else []
+        return "\n".join([*lines, "", *right_aligned([head, *rows]), *more])
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"Comparison(n_common={self.n_common}, agreement={self.agreement:.3f})"
+
+    def _repr_html_(self) -> str:
+        return facts("Comparison of two releases", self._facts(), table(*self._rows()))
+
+
+def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
+    """Return the earlier cluster of every cluster that has one, and how many nodes they share.
+
+    Every row of the matrix may take a column of its own that stands for "none"; all entries are
+    one larger than the shared nodes, because sparse matchings know no zeros.
+    """
+    from scipy.sparse import coo_array, csr_array, eye_array, hstack
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    both = (now >= 0) & (before >= 0)
+    a, b = now[both], before[both]
+    if not len(a):
+        return {}
+    width = int(b.max()) + 1
+    shared = csr_array(coo_array((np.ones(len(a)), (a, b)), shape=(count, width)))
+    shared.sum_duplicates()
+    counts = shared.copy()
+    shared.data = shared.data + 1.0
+    whole = csr_array(hstack([shared, eye_array(count)], format="csr"))
+    rows, columns = min_weight_full_bipartite_matching(whole, maximize=True)
+    return {
+        int(row): (int(column), int(counts[row, column]))
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        if column < width
+    }
+
+
+def _spent(statement: PrivacyStatement) -> Budget:
+    if statement.rho is None:
+        return Budget.pure(statement.epsilon)
+    return Budget.zcdp(statement.rho)

@@ -1,0 +1,324 @@
+"""What a release shows, in numbers and words: its clusters, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+import sys
+import textwrap
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._markup import facts, listed, table
+from ptclust._tables import right_aligned
+from ptclust._types import Array, Floats, Ints
+from ptclust.clustering import CLUSTERERS
+from ptclust.privacy.budget import Budget
+
+if TYPE_CHECKING:
+    from ptclust.release.release import Release
+
+_WIDTH = 88
+_CLUSTERS_SHOWN, _MEMBERS_SHOWN = 20, 6
+_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+OPTIMISTIC = (
+    "The clusters were chosen by these noisy weights, so the difference flatters them; what is "
+    "needed is a rule of thumb."
+)
+
+
+@dataclass(frozen=True)
+class ClusterSummary:
+    """One cluster: its nodes, and the mean released weight of edges within it and to others."""
+
+    label: int
+    members: Array
+    within: float | None
+    across: float | None
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.members)
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Under one epsilon: the noise on a weight, and how far apart clusters must be to be seen."""
+
+    epsilon: float
+    noise: float
+    visible_gap: float
+
+
+@dataclass(frozen=True)
+class Separation:
+    """What separates the clusters in the released weights, beside the noise on them."""
+
+    within: float | None
+    """Mean released weight within clusters; None without such an edge."""
+    across: float | None
+    """Mean released weight between clusters."""
+    n_within: int
+    n_across: int
+    gap: float | None
+    """How much closer nodes are within clusters than across, in the unit of the weights."""
+    visibilities: tuple[Visibility, ...]
+    """At the epsilon of the release, at parts and at multiples of it."""
+
+    @property
+    def at_epsilon(self) -> Visibility:
+        """At the epsilon of the release."""
+        return self.visibilities[_MULTIPLES.index(1.0)]
+
+    @property
+    def verdict(self) -> str:
+        """What that says, in one sentence."""
+        if self.gap is None:
+            return "There are no released edges both within and across clusters to compare."
+        needed = self.at_epsilon.visible_gap
+        numbers = (
+            f"the mean weights within and across differ by {self.gap:.3g}, and about {needed:.3g} "
+            "is needed to be seen"
+        )
+        if self.gap >= needed:
+            return f"More than noise: {numbers}."
+        return f"Possibly noise: {numbers}."
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The clusters of a release, and how sure they are; post-processing."""
+
+    release: Release
+    of_level: Ints | None = None
+    """Labels of another level, if the clusters of that are meant."""
+
+    @property
+    def labels(self) -> Ints:
+        """The labels that are summarised."""
+        return self.release.labels if self.of_level is None else self.of_level
+
+    @cached_property
+    def _edges(self) -> tuple[Ints, Ints, Floats]:
+        topology, labels = self.release.topology, self.labels
+        return labels[topology.sources], labels[topology.targets], self.release.noisy_weights
+
+    @cached_property
+    def clusters(self) -> tuple[ClusterSummary, ...]:
+        """All clusters, the largest first."""
+        labels, count = self.labels, int(self.labels.max(initial=-1)) + 1
+        a, b, weights = self._edges
+        inside, between = (a == b) & (a >= 0), a != b
+        within = _means(a[inside], weights[inside], count)
+        ends = np.concatenate([a[between], b[between]])
+        across = _means(ends, np.tile(weights[between], 2), count)
+        order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+        names = self.release.names
+        parts = np.split(order, np.cumsum(np.bincount(labels[order], minlength=count))[:-1])
+        found = [
+            ClusterSummary(label, names[part], within[label], across[label])
+            for label, part in enumerate(parts if count else [])
+        ]
+        return tuple(sorted(found, key=lambda cluster: -cluster.size))
+
+    @cached_property
+    def separation(self) -> Separation:
+        """Noise against separation, and what other epsilons would have shown."""
+        a, b, weights = self._edges
+        both = (a >= 0) & (b >= 0)
+        inside, between = both & (a == b), both & (a != b)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of huge weights overflow
+            within, across = (
+                float(weights[part].mean()) if part.any() else None for part in (inside, between)
+            )
+        gap = None
+        if within is not None and across is not None:
+            gap = across - within if self.release.kind == "distance" else within - across
+        return Separation(
+            within=within,
+            across=across,
+            n_within=int(inside.sum()),
+            n_across=int(between.sum()),
+            gap=gap,
+            visibilities=tuple(map(self._visibility, _MULTIPLES)),
+        )
+
+    def _visibility(self, multiple: float) -> Visibility:
+        """Return the noise at a multiple of epsilon: it shrinks by that, or by the root of rho."""
+        statement, release = self.release.statement, self.release
+        epsilon = min(multiple * statement.epsilon, sys.float_info.max)
+        ratio = multiple
+        if statement.rho is not None:
+            rho = Budget.approximate(epsilon, statement.delta).to_zcdp().amount
+            ratio = math.sqrt(float(rho) / statement.rho)
+        noise = release.weight_noise.standard_deviation / ratio
+        counts = release.n_nodes, release.topology.n_edges, release.tree.n_edges
+        gaps = {each.name: each.visible_gap(*counts) for each in CLUSTERERS}
+        gap = gaps.get(release.clusterer or "", max(gaps.values()))
+        return Visibility(epsilon, noise, noise * gap)
+
+    @cached_property
+    def topology_agreement(self) -> float | None:
+        """Adjusted Rand index of the clusters and those of the topology alone, if these are known.
+
+        At 1 the clusters say nothing about the weights.
+        """
+        found = self.release.clustering
+        if found is None or found.topology_labels is None:
+            return None
+        from sklearn.metrics import adjusted_rand_score
+
+        return float(adjusted_rand_score(found.topology_labels, found.labels))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain objects, ready for JSON."""
+        release, separation = self.release, self.separation
+        return {
+            "n_nodes": release.n_nodes,
+            "n_edges": release.topology.n_edges,
+            "n_clusters": release.n_clusters,
+            "n_unclustered": release.n_unclustered,
+            "clusterer": release.clusterer,
+            "dbcvi": release.dbcvi,
+            "kind": release.kind,
+            "mechanism": release.published.mechanism,
+            "noise": release.weight_noise.to_dict(),
+            "separation": {
+                "within": separation.within,
+                "across": separation.across,
+                "gap": separation.gap,
+                "verdict": separation.verdict,
+                "at_epsilons": [dict(vars(each)) for each in separation.visibilities],
+            },
+            "topology_agreement": self.topology_agreement,
+            "levels": [
+                {"n_clusters": level.n_clusters, "support": level.support}
+                for level in release.levels
+            ],
+            "clusters": [
+                {
+                    "label": cluster.label,
+                    "size": cluster.size,
+                    "within": cluster.within,
+                    "across": cluster.across,
+                    "members": cluster.members.tolist(),
+                }
+                for cluster in self.clusters
+            ],
+            "advice": list(release.advice),
+            "statement": release.statement.to_dict(),
+        }
+
+    @property
+    def topology_words(self) -> str:
+        """What the topology alone gives, in a sentence; empty if that is not known."""
+        found = self.topology_agreement
+        if found is None:
+            return ""
+        return (
+            f"Clusters of the public topology alone, all weights equal, agree with these to "
+            f"{found:.2f} (adjusted Rand index; 1 is all, 0 is chance): so much is public anyway."
+        )
+
+    @property
+    def heading(self) -> str:
+        """How many clusters, and by what."""
+        release = self.release
+        if release.clustering is None:
+            return f"No clusters yet of {release.n_nodes:,} nodes; `recluster` finds them"
+        count = "1 cluster" if release.n_clusters == 1 else f"{release.n_clusters:,} clusters"
+        left = f", {release.n_unclustered:,} unclustered" * (release.n_unclustered > 0)
+        return f"{count} of {release.n_nodes:,} nodes{left}, found by {release.clusterer}"
+
+    @property
+    def guarantee(self) -> str:
+        """Epsilon, delta and unit in a line."""
+        statement = self.release.statement
+        delta = f", delta = {statement.delta:g}" * (statement.delta > 0)
+        private = "" if statement.private else "NOT PRIVATE; "
+        return f"{private}epsilon = {statement.epsilon:g}{delta}"
+
+    def to_text(self) -> str:
+        """Return guarantee, clusters and how sure they are as text for a terminal."""
+        lines = [*textwrap.wrap(self.release.statement.sentence, _WIDTH), "", self.heading]
+        if rows := self._rows(_CLUSTERS_SHOWN):
+            lines += right_aligned([("cluster", "nodes", "within", "across"), *rows])
+            lines = [*lines[: -len(rows)], *self._with_members(lines[-len(rows) :])]
+        if (left := len(self.clusters) - _CLUSTERS_SHOWN) > 0:
+            lines.append(f"  and {left:,} more clusters, of {self.clusters[-left].size:,} or fewer")
+        lines += ["", *self._how_sure()]
+        for line in self.release.advice:
+            lines += textwrap.wrap(line, _WIDTH)
+        return "\n".join(lines) + "\n"
+
+    def _rows(self, most: int) -> list[tuple[str, ...]]:
+        return [
+            (str(each.label), f"{each.size:,}", number(each.within), number(each.across))
+            for each in self.clusters[:most]
+        ]
+
+    def _with_members(self, lines: list[str]) -> list[str]:
+        return [
+            f"{line}  {listed(each.members.tolist(), _MEMBERS_SHOWN)}"
+            for line, each in zip(lines, self.clusters, strict=False)
+        ]
+
+    def _how_sure(self) -> list[str]:
+        separation, release = self.separation, self.release
+        noise = release.weight_noise
+        lines = [
+            f"Noise on a released weight: {noise.distribution}, standard deviation "
+            f"{noise.standard_deviation:.3g}",
+            f"Released weights: mean {number(separation.within)} within clusters "
+            f"({separation.n_within:,} edges), {number(separation.across)} across "
+            f"({separation.n_across:,})",
+            *textwrap.wrap(f"{separation.verdict} {OPTIMISTIC}", _WIDTH),
+            *textwrap.wrap(self.topology_words, _WIDTH),
+        ]
+        lines += [
+            f"Level {i}: {level.n_clusters:,} clusters, support {level.support:.3g} nats"
+            for i, level in enumerate(release.levels)
+        ]
+        rows = [
+            (f"{each.epsilon:g}", f"{each.noise:.3g}", f"{each.visible_gap:.3g}")
+            for each in separation.visibilities
+        ]
+        head = "epsilon", "noise", "separation needed"
+        return [*lines, "", "What other epsilons would have shown:", *right_aligned([head, *rows])]
+
+    def to_html(self) -> str:
+        """Return guarantee, clusters and how sure they are for a notebook."""
+        release, separation = self.release, self.separation
+        rows: list[tuple[str, object]] = [
+            ("guarantee", self.guarantee),
+            ("privacy unit", release.statement.privacy_unit),
+            ("how sure", separation.verdict),
+        ]
+        most = 10
+        members = (listed(each.members.tolist(), _MEMBERS_SHOWN) for each in self.clusters)
+        body = [(*row, who) for row, who in zip(self._rows(most), members, strict=False)]
+        left = f"<p>and {len(self.clusters) - most:,} more clusters</p>"
+        head = "cluster", "nodes", "within", "across", "members"
+        parts = [table(head, body), left * (len(self.clusters) > most)] if body else []
+        return facts(self.heading, rows, *parts)
+
+
+def _means(of: Ints, values: Floats, count: int) -> list[float | None]:
+    """Return the mean of the values of every number below ``count``, None where there is none."""
+    kept = of >= 0
+    counts = np.bincount(of[kept], minlength=count)
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.bincount(of[kept], values[kept], minlength=count) / np.maximum(counts, 1)
+    return [
+        float(mean) if n and np.isfinite(mean) else None
+        for n, mean in zip(counts.tolist(), means.tolist(), strict=True)
+    ]
+
+
+def number(value: float | None) -> str:
+    """Return a number of three digits, a dash if there is none."""
+    return "-" if value is None else f"{value:.3g}"

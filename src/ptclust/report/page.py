@@ -1,0 +1,325 @@
+"""A release as one page of HTML that needs nothing else: no network, no other file.
+
+It reads the release, and coordinates if the reader of the release knows some; both are public. What
+comes from there is data: Jinja escapes it in text and attributes, and what the script reads as JSON
+holds numbers only, names being read from the page itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptclust._files import reserved, written_at_once
+from ptclust._markup import shortened
+from ptclust._types import Floats, Ints
+from ptclust._version import __version__
+from ptclust.drawing.layout import as_places
+from ptclust.errors import InputError
+from ptclust.privacy.statement._words import entries
+from ptclust.release import Release
+from ptclust.release.format import encode
+from ptclust.release.summary import OPTIMISTIC, ClusterSummary, Summary, number
+from ptclust.report.picture import MOST_TAGS, WIDTH, Picture, looks
+
+LARGEST = 1_000_000  # bytes of a page
+_MOST_NAMES = 10_000
+_LONGEST_NAME = 60
+_MOST_NUMBERS = 100_000  # of labels of other levels
+_BINS, _BARS_HIGH = 40, 120
+_FAR = 200.0  # deviations of the noise, from which on the scale of weights is compressed
+
+
+def report_page(
+    release: Release,
+    *,
+    coordinates: Any = None,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+) -> str:
+    """Return a release as one self-contained page of HTML, of less than a megabyte.
+
+    Parameters
+    ----------
+    release : Release
+    coordinates : array of shape (n_nodes, 2), or mapping of names to pairs, optional
+        Where the nodes are, such as stations on a map: public knowledge that you add.
+    names : sequence of str, optional
+        What the page calls every node, in node order; by default the names of the release.
+    title : str, optional
+
+    Notes
+    -----
+    *Privacy.* Post-processing: nothing but the release, coordinates and names is read.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    if names is not None and len(names) != release.n_nodes:
+        raise InputError(f"{len(names)} names were given for {release.n_nodes} nodes")
+    page = _Page(release, coordinates, names, title)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = number
+    template = environment.from_string(_part("page.html"))
+    made = template.render(page.content)
+    for left_out in page.may_be_left_out:
+        if len(made.encode()) <= LARGEST:
+            break
+        page.content[left_out] = None
+        made = template.render(page.content)
+    return made
+
+
+def write_report(
+    release: Release,
+    path: str | os.PathLike[str],
+    *,
+    coordinates: Any = None,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write `report_page` to a file; FileError if it exists and ``overwrite`` is not set."""
+    file = Path(path)
+    made = report_page(release, coordinates=coordinates, names=names, title=title).encode()
+    if overwrite:
+        _write(made, file)
+    else:
+        with reserved(file, "choose another name, or say overwrite=True"):
+            _write(made, file)
+
+
+def _write(made: bytes, file: Path) -> None:
+    with written_at_once(file) as temporary:
+        temporary.write_bytes(made)
+
+
+def _part(name: str) -> str:
+    return (files("ptclust.report") / "template" / name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What the template shows of a release."""
+
+    release: Release
+    coordinates: Any
+    names: Sequence[str] | None
+    title: str | None
+
+    may_be_left_out = ("download", "labels_file", "data")
+    """What goes if the page is too large, in this order; the page says so."""
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        from markupsafe import Markup
+
+        release, summary, statement = self.release, self.summary, self.release.statement
+        style, script = _part("page.css"), _part("page.js")
+        return {
+            "title": self.title or "Clusters published with differential privacy",
+            "style": Markup(style),  # noqa: S704 - ours, not data
+            "script": Markup(script),  # noqa: S704
+            "policy": _policy(style, script),
+            "release": release,
+            "summary": summary,
+            "statement": statement,
+            "entries": {name: list(texts) for name, texts in entries(statement).items()},
+            "separation": summary.separation,
+            "optimistic": OPTIMISTIC,
+            "clusters": [self._cluster(each) for each in summary.clusters],
+            "unclustered": self._names(np.flatnonzero(release.labels < 0)),
+            "n_unlisted": max(0, release.n_nodes - _MOST_NAMES),
+            "width": WIDTH,
+            "picture": self.picture,
+            "groups": self.picture.draw(release.labels),
+            "bars": self._bars(),
+            "levels": release.levels,
+            "level": None if release.clustering is None else release.clustering.level,
+            "data": Markup(_json(self._data())),  # noqa: S704 - numbers, and < is escaped
+            "download": _data_link("application/json", encode(release).decode("ascii")),
+            "labels_file": self._labels_file(),
+            "size": len(encode(release)),
+            "version": __version__,
+        }
+
+    @cached_property
+    def summary(self) -> Summary:
+        return self.release.summary
+
+    @cached_property
+    def picture(self) -> Picture:
+        places: Floats | None = None
+        if self.coordinates is not None:
+            places = as_places(self.coordinates, self.release.names)
+        return Picture.of(self.release, places)
+
+    @cached_property
+    def _listed(self) -> Ints:
+        """The nodes whose names are on the page, in the order in which they are there."""
+        labels = self.release.labels
+        rank = {each.label: i for i, each in enumerate(self.summary.clusters)}
+        rank[-1] = len(rank)
+        places = np.array([rank[label] for label in labels.tolist()], dtype=np.int64)
+        return np.argsort(places, kind="stable")[:_MOST_NAMES]
+
+    def _names(self, nodes: Ints) -> list[str]:
+        kept = nodes if self.release.n_nodes <= _MOST_NAMES else nodes[np.isin(nodes, self._listed)]
+        called = self.release.names if self.names is None else self.names
+        return [shortened(called[node], _LONGEST_NAME) for node in kept.tolist()]
+
+    def _cluster(self, cluster: ClusterSummary) -> dict[str, Any]:
+        nodes = np.flatnonzero(self.release.labels == cluster.label)
+        colour, shape = self._looks[cluster.label]
+        return {
+            "label": cluster.label,
+            "size": cluster.size,
+            "within": cluster.within,
+            "across": cluster.across,
+            "members": self._names(nodes),
+            "colour": colour,
+            "shape": shape,
+        }
+
+    @cached_property
+    def _looks(self) -> list[list[Any]]:
+        return looks(self.release.labels)
+
+    def _data(self) -> dict[str, Any]:
+        """Return what the script needs, in numbers: nodes are in the order of the names."""
+        order, picture = self._listed, self.picture
+        chosen = self.release.clustering
+        levels = list(self.release.levels)[: max(1, _MOST_NUMBERS // max(len(order), 1))]
+        partitions = [level.labels for level in levels]
+        if chosen is None or chosen.level is None or chosen.level >= len(levels):
+            partitions.append(self.release.labels)
+            current = len(partitions) - 1
+        else:
+            current = chosen.level
+            partitions[current] = self.release.labels
+        return {
+            "places": [] if picture.aggregated else _short(picture.places[order].ravel()),
+            "shapes": picture.shapes,
+            "aggregated": picture.aggregated,
+            "tag_above": picture.tag_above,
+            "most_tags": MOST_TAGS,
+            "level": current,
+            "levels": [self._level(labels) for labels in partitions],
+        }
+
+    def _level(self, labels: Ints) -> dict[str, Any]:
+        groups = self.picture.draw(labels) if self.picture.aggregated else []
+        return {
+            "labels": labels[self._listed].tolist(),
+            "looks": looks(labels),
+            "clusters": [
+                [each.label, each.size, each.within, each.across]
+                for each in _of(labels, self.release)
+            ],
+            "discs": [
+                [each["label"], each["colour"], each["path"], each["x"], each["y"]]
+                for each in groups
+            ],
+        }
+
+    def _bars(self) -> dict[str, Any] | None:
+        """Return histograms of the released weights within clusters and across, as two paths.
+
+        Where the weights spread far beyond the noise, as counts do, the scale is that of the
+        inverse hyperbolic sine: straight about zero, logarithmic further away.
+        """
+        labels, topology = self.release.labels, self.release.topology
+        a, b = labels[topology.sources], labels[topology.targets]
+        weights, both = self.release.noisy_weights, (a >= 0) & (b >= 0)
+        noise = self.release.weight_noise.standard_deviation
+        with np.errstate(over="ignore"):
+            width = float(np.ptp(weights)) if len(weights) else 0.0
+        if not (0 < width < np.inf and noise > 0):
+            return None
+        compressed = width > _FAR * noise
+        along = np.arcsinh(weights / noise) if compressed else weights
+        low, high = float(along.min()), float(along.max())
+        counts = [
+            np.histogram(along[both & part], _BINS, (low, high))[0] for part in (a == b, a != b)
+        ]
+        most = max(int(each.max()) for each in counts) or 1
+        step = WIDTH / _BINS
+        paths = [
+            "".join(
+                f"M{i * step:g} {_BARS_HIGH}v-{round(count / most * (_BARS_HIGH - 10), 1):g}"
+                f"h{step:g}V{_BARS_HIGH}z"
+                for i, count in enumerate(each.tolist())
+                if count
+            )
+            for each in counts
+        ]
+        bar = float(np.arcsinh(1.0)) if compressed else noise
+        return {
+            "within": paths[0],
+            "across": paths[1],
+            "low": float(weights.min()),
+            "high": float(weights.max()),
+            "zero": round(-low / (high - low) * WIDTH, 1) if low < 0 < high else None,
+            "compressed": compressed,
+            "high_px": _BARS_HIGH,
+            "noise": round(min(bar / (high - low), 2.0) * WIDTH, 1),
+        }
+
+    def _labels_file(self) -> str:
+        from ptclust.graph.labels import written_names
+
+        names = written_names(self.release.names, escape_formulas=False)
+        quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+        rows = zip(quoted, self.release.labels.tolist(), strict=True)
+        return _data_link(
+            "text/csv", "node,label\n" + "".join(f"{n},{label}\n" for n, label in rows)
+        )
+
+
+def _short(numbers: Floats) -> list[float | int]:
+    """Return numbers for JSON, whole ones without a point."""
+    return [int(each) if each.is_integer() else each for each in numbers.tolist()]
+
+
+def _of(labels: Ints, release: Release) -> tuple[ClusterSummary, ...]:
+    return Summary(release, labels).clusters
+
+
+def _policy(style: str, script: str) -> str:
+    """Return what the page may do: its own style and script, no network, nothing else."""
+
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src "
+        f"'sha256-{digest(script)}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _json(data: Any) -> str:
+    """Return JSON that ends no script element, whatever it holds."""
+    text = json.dumps(data, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+_UNRESERVED = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$()*+,;=:@/?[]{}"
+)
+
+
+def _data_link(kind: str, text: str) -> str:
+    """Return a link that holds a file."""
+    shown = {byte: chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in range(256)}
+    return f"data:{kind};charset=utf-8," + "".join(shown[byte] for byte in text.encode())

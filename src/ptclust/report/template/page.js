@@ -1,0 +1,304 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const data = JSON.parse(byId("data").textContent);
+  const picture = byId("picture"), ring = byId("ring"), body = byId("table").tBodies[0];
+  // Names are read from the page, in its order; all else is numbers in this order.
+  const names = [...body.querySelectorAll("i")].map((each) => each.textContent);
+  let level = data.level, chosen = null, node = null;
+  // Zooming moves the places, not the box: marks stay as large as they are.
+  const box = picture.viewBox.baseVal, whole = { x: 0, y: 0, scale: 1 };
+  let view = whole;
+  const at = (i) => [(data.places[2 * i] - view.x) * view.scale, (data.places[2 * i + 1] - view.y) * view.scale];
+  const svg = (tag, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    return made;
+  };
+  const element = (tag, text) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const short = (value) => (value === null ? "-" : String(Number(value.toPrecision(3))));
+  const tenth = (value) => Math.round(value * 10) / 10;
+  const mark = ([colour, shape], x, y) => {
+    const [[dx, dy], path] = data.shapes[shape];
+    const line = path.includes("m");
+    return [`M${tenth(x + dx)} ${tenth(y + dy)}${path}`, line ? { fill: "none", stroke: colour } : { fill: colour }];
+  };
+  const membersOf = (labels) => {
+    const found = new Map();
+    labels.forEach((label, i) => (found.has(label) ? found.get(label).push(i) : found.set(label, [i])));
+    return found;
+  };
+
+  function drawPicture() {
+    const { labels, looks, clusters, discs } = data.levels[level];
+    const members = membersOf(labels), shapes = byId("shapes"), tags = byId("tags");
+    shapes.replaceChildren();
+    tags.replaceChildren();
+    const tag = (label, x, y) => {
+      const text = svg("text", { x, y });
+      text.textContent = label;
+      tags.append(text);
+    };
+    const add = (label, title, path, attributes) => {
+      const group = svg("g", { class: "cluster", "aria-label": title });
+      if (label >= 0) {
+        group.dataset.cluster = label;
+        group.setAttribute("tabindex", 0);
+        group.setAttribute("role", "button");
+      }
+      const words = svg("title", {});
+      words.textContent = title;
+      group.append(words, svg("path", { d: path, ...attributes }));
+      shapes.append(group);
+    };
+    const tagged = new Set(clusters.slice(0, data.most_tags).map(([label]) => label));
+    const sizes = new Map(clusters.map(([label, size]) => [label, size]));
+    if (data.aggregated) {
+      discs.forEach(([label, colour, path, x, y]) => {
+        const known = label !== null;
+        add(known ? label : -1, known ? `cluster ${label}: ${sizes.get(label)} nodes` : "other nodes", path, { fill: colour });
+        if (known && tagged.has(label)) tag(label, x, y);
+      });
+    } else {
+      [...members.keys()].sort((a, b) => a - b).forEach((label) => {
+        const look = looks[label < 0 ? looks.length - 1 : label], nodes = members.get(label);
+        let path = "", attributes = {}, x = 0, y = 0;
+        for (const i of nodes) {
+          const [left, top] = at(i), [part, style] = mark(look, left, top);
+          path += part;
+          attributes = style;
+          x += left / nodes.length;
+          y += top / nodes.length;
+        }
+        add(label, label < 0 ? "unclustered nodes" : `cluster ${label}: ${nodes.length} nodes`, path, attributes);
+        if (nodes.length > 1 && tagged.has(label)) {
+          const away = (i) => (at(i)[0] - x) ** 2 + (at(i)[1] - y) ** 2;
+          const [left, top] = at(nodes.reduce((best, i) => (away(i) < away(best) ? i : best)));
+          tag(label, Math.round(left), Math.round(top) - data.tag_above);
+        }
+      });
+    }
+  }
+
+  function fillTable() {
+    const { labels, looks, clusters } = data.levels[level], members = membersOf(labels);
+    const rows = clusters.map(([label, size, within, across]) => {
+      const row = element("tr"), head = element("th"), cell = element("td");
+      row.dataset.cluster = label;
+      head.scope = "row";
+      const small = svg("svg", { class: "mark", viewBox: "-12 -12 24 24", "aria-hidden": "true" });
+      const [path, attributes] = mark(looks[label], 0, 0);
+      small.append(svg("path", { d: path, ...attributes }));
+      head.append(small, String(label));
+      const nodes = members.get(label) || [];
+      let list = cell;
+      if (nodes.length > 8) {
+        list = element("details");
+        list.append(element("summary", `${size.toLocaleString("en")} nodes`));
+        cell.append(list);
+      }
+      for (const i of nodes) list.append(element("i", names[i]), " ");
+      if (size > nodes.length) list.append(`and ${size - nodes.length} more`);
+      row.append(head, element("td", size.toLocaleString("en")), element("td", short(within)), element("td", short(across)), cell);
+      return row;
+    });
+    const rest = members.get(-1);
+    if (rest) {
+      const row = element("tr"), head = element("th", "none"), cell = element("td"), list = element("details");
+      row.dataset.cluster = -1;
+      head.scope = "row";
+      list.append(element("summary", "unclustered nodes"));
+      for (const i of rest) list.append(element("i", names[i]), " ");
+      cell.append(list);
+      row.append(head, element("td", rest.length), element("td", "-"), element("td", "-"), cell);
+      rows.push(row);
+    }
+    body.replaceChildren(...rows);
+    headRows();
+    sorted = { key: "size", up: false };
+    showSort();
+  }
+
+  // Clusters are chosen in the picture or by the number in a row.
+  function headRows() {
+    for (const row of body.rows) {
+      const label = Number(row.dataset.cluster), head = row.cells[0];
+      if (label < 0) continue;
+      const button = element("button", label);
+      button.type = "button";
+      button.setAttribute("aria-pressed", "false");
+      button.title = "Highlight this cluster";
+      button.addEventListener("click", () => choose(chosen === label ? null : label));
+      head.lastChild.replaceWith(button);
+    }
+  }
+  function choose(label, found = null) {
+    chosen = label;
+    node = found;
+    byId("zoom").disabled = data.aggregated || label === null;
+    picture.classList.toggle("chosen", label !== null);
+    for (const group of picture.querySelectorAll(".cluster")) {
+      group.classList.toggle("on", label !== null && group.dataset.cluster === String(label));
+    }
+    let size = 0;
+    for (const row of body.rows) {
+      const on = label !== null && row.dataset.cluster === String(label);
+      row.classList.toggle("on", on);
+      if (on) size = row.cells[1].textContent;
+      const button = row.querySelector("button");
+      if (button) button.setAttribute("aria-pressed", String(on));
+    }
+    for (const hit of body.querySelectorAll("i.hit")) hit.classList.remove("hit");
+    const visible = found !== null && data.places.length > 0;
+    ring.setAttribute("visibility", visible ? "visible" : "hidden");
+    if (visible) {
+      const [x, y] = at(found);
+      ring.setAttribute("cx", x);
+      ring.setAttribute("cy", y);
+    }
+    if (found !== null) {
+      const row = body.querySelector(`tr[data-cluster="${label}"]`);
+      const name = row && [...row.querySelectorAll("i")].find((each) => each.textContent === names[found]);
+      if (name) {
+        const closed = name.closest("details");
+        if (closed) closed.open = true;
+        name.classList.add("hit");
+      }
+    }
+    const where = label === null ? "" : label < 0 ? "unclustered" : `cluster ${label}, ${size} nodes`;
+    byId("status").textContent = found === null ? where : `${names[found]}: ${where}`;
+  }
+  const pick = (target) => {
+    const group = target.closest("[data-cluster]");
+    const label = group && Number(group.dataset.cluster);
+    choose(group === null || chosen === label ? null : label);
+  };
+  picture.addEventListener("click", (event) => pick(event.target));
+  picture.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      pick(event.target);
+    }
+  });
+
+  // Sorting: the values are those of the data, not their texts.
+  let sorted = { key: "size", up: false };
+  const columns = { label: 0, size: 1, within: 2, across: 3 };
+  function showSort() {
+    for (const head of byId("table").tHead.rows[0].cells) {
+      if (!head.dataset.key) continue;
+      const on = head.dataset.key === sorted.key;
+      head.setAttribute("aria-sort", on ? (sorted.up ? "ascending" : "descending") : "none");
+    }
+  }
+  function sortBy(key) {
+    sorted = { key, up: sorted.key === key ? !sorted.up : key !== "size" };
+    const place = columns[key];
+    const values = new Map(data.levels[level].clusters.map((each) => [String(each[0]), each[place]]));
+    const value = (row) => values.get(row.dataset.cluster) ?? Infinity;
+    const rows = [...body.rows].sort((a, b) => {
+      const first = value(a), second = value(b);
+      if (first === second) return 0;
+      if (first === Infinity || second === Infinity) return first === Infinity ? 1 : -1;
+      return sorted.up ? first - second : second - first;
+    });
+    body.replaceChildren(...rows);
+    showSort();
+  }
+  for (const head of byId("table").tHead.rows[0].cells) {
+    if (!head.dataset.key) continue;
+    const button = element("button", head.textContent);
+    button.type = "button";
+    button.addEventListener("click", () => sortBy(head.dataset.key));
+    head.replaceChildren(button);
+  }
+
+  const fold = (text) => text.toLocaleLowerCase();
+  byId("search").addEventListener("input", (event) => {
+    const wanted = fold(event.target.value);
+    const hits = new Set();
+    const labels = data.levels[level].labels;
+    names.forEach((name, i) => fold(name).includes(wanted) && hits.add(labels[i]));
+    for (const row of body.rows) {
+      const label = Number(row.dataset.cluster);
+      row.hidden = wanted !== "" && !hits.has(label) && String(label) !== wanted;
+    }
+  });
+  byId("find").addEventListener("input", (event) => {
+    const wanted = fold(event.target.value), found = [];
+    if (wanted !== "") {
+      names.forEach((name, i) => {
+        const place = fold(name).indexOf(wanted);
+        if (place >= 0) found.push([fold(name) === wanted ? -1 : place, i]);
+      });
+    }
+    found.sort((a, b) => a[0] - b[0]);
+    const show = (i) => choose(data.levels[level].labels[i], i);
+    byId("found").replaceChildren(
+      ...found.slice(0, 20).map(([, i]) => {
+        const button = element("button", names[i]);
+        button.type = "button";
+        button.addEventListener("click", () => show(i));
+        return button;
+      })
+    );
+    if (found.length && (found.length === 1 || found[0][0] === -1)) show(found[0][1]);
+    else {
+      choose(null);
+      if (wanted !== "") byId("status").textContent = found.length ? `${found.length} nodes found` : "No node found";
+    }
+  });
+  byId("clear").addEventListener("click", () => {
+    byId("find").value = byId("search").value = "";
+    byId("found").replaceChildren();
+    for (const row of body.rows) row.hidden = false;
+    if (view !== whole) {
+      view = whole;
+      drawPicture();
+    }
+    choose(null);
+  });
+  byId("zoom").addEventListener("click", () => {
+    const labels = data.levels[level].labels, xs = [], ys = [];
+    labels.forEach((label, i) => {
+      if (label === chosen) {
+        xs.push(data.places[2 * i]);
+        ys.push(data.places[2 * i + 1]);
+      }
+    });
+    if (!xs.length) return;
+    const least = (values) => values.reduce((a, b) => Math.min(a, b));
+    const most = (values) => values.reduce((a, b) => Math.max(a, b));
+    const width = Math.max(most(xs) - least(xs), 1), height = Math.max(most(ys) - least(ys), 1);
+    const scale = Math.min((0.8 * box.width) / width, (0.8 * box.height) / height, 40);
+    view = {
+      scale,
+      x: (least(xs) + most(xs) - box.width / scale) / 2,
+      y: (least(ys) + most(ys) - box.height / scale) / 2,
+    };
+    drawPicture();
+    choose(chosen, node);
+  });
+  const select = byId("level");
+  if (select) {
+    for (const option of [...select.options]) if (!data.levels[option.value]) option.remove();
+    select.addEventListener("change", () => {
+      const found = node;
+      level = Number(select.value);
+      drawPicture();
+      fillTable();
+      byId("search").value = "";
+      choose(found === null ? null : data.levels[level].labels[found], found);
+    });
+  }
+  addEventListener("beforeprint", () => {
+    for (const each of document.querySelectorAll("details")) each.open = true;
+  });
+  headRows();
+  showSort();
+  byId("controls").hidden = false;
+})();

@@ -1,0 +1,311 @@
+"""The page of a release as text: what is in it, what is not, and how large it is."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptclust import Release
+from ptclust.errors import FileError, InputError
+from ptclust.report import read_coordinates, read_names, report_page, write_report
+from tests.report.releases import HOSTILE, planted, with_labels, with_levels
+
+#: What a page may hold; no name of a node can add to it.
+TAGS = [
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "header",
+    "h1",
+    "h2",
+    "p",
+    "strong",
+    "dl",
+    "div",
+    "dt",
+    "dd",
+    "nav",
+    "a",
+    "main",
+    "section",
+    "label",
+    "select",
+    "option",
+    "input",
+    "button",
+    "figure",
+    "figcaption",
+    "svg",
+    "g",
+    "path",
+    "text",
+    "circle",
+    "table",
+    "caption",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "details",
+    "summary",
+    "i",
+    "span",
+    "ul",
+    "li",
+    "code",
+    "footer",
+    "script",
+]
+
+
+class Reader(HTMLParser):
+    """The elements of a page, their attributes, and the text of each kind."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, "every element is closed where it was opened"
+
+    def handle_data(self, data):
+        self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return planted([5, 3, 2], names=list("abcdefghij"))
+
+
+@pytest.fixture(scope="module")
+def page(release) -> str:
+    return report_page(release)
+
+
+def test_the_order_is_that_of_a_readers_questions(page, release):
+    places = [
+        page.index(html.escape(release.statement.sentence, quote=False).replace("'", "&#39;"))
+    ]
+    places += [page.index(f'<section id="{each}"') for each in
+               ("clusters", "sure", "statement", "public", "caveats", "download")]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_all_names_and_clusters_are_there_without_a_script(page, release):
+    names = Reader(page).texts["i"]
+    assert sorted(names) == list("abcdefghij")
+    for label in range(3):
+        assert f'<tr data-cluster="{label}">' in page
+
+
+def test_the_release_is_in_the_page(page, release, tmp_path):
+    from urllib.parse import unquote
+
+    links = {
+        attrs["id"]: attrs for tag, attrs in Reader(page).found if tag == "a" and "id" in attrs
+    }
+    kind, _, content = links["release"]["href"].partition(",")
+    assert kind == "data:application/json;charset=utf-8"
+    (tmp_path / "release.json").write_text(unquote(content))
+    again = Release.load(tmp_path / "release.json")
+    assert again.statement == release.statement
+    np.testing.assert_array_equal(again.labels, release.labels)
+    rows = unquote(links["labels"]["href"].partition(",")[2]).splitlines()
+    assert rows[:2] == ["node,label", '"a",0']
+
+
+def test_nothing_comes_from_elsewhere(page):
+    reader = Reader(page)
+    policy = next(a["content"] for t, a in reader.found if a.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag, attributes in reader.found:
+        assert tag not in ("link", "img", "iframe", "object")
+        assert "src" not in attributes
+        assert "style" not in attributes, "the policy allows no style but that of the page"
+        assert not any(name.startswith("on") for name in attributes)
+        if "href" in attributes:
+            assert attributes["href"].startswith(("#", "data:"))
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
+
+
+@pytest.mark.parametrize("coordinates", [False, True])
+def test_hostile_names_are_text(coordinates):
+    release = planted([6, 4], names=list(HOSTILE))
+    places = np.arange(20.0).reshape(10, 2) if coordinates else None
+    title = "</title><script>document.title='owned'</script>"
+    page = report_page(release, coordinates=places, title=title)
+    reader = Reader(page)
+    assert {tag for tag, _ in reader.found} <= set(TAGS)
+    assert sum(tag == "script" for tag, _ in reader.found) == 2
+    assert not any(name.startswith("on") for _, attrs in reader.found for name in attrs)
+    assert HOSTILE[0] in reader.texts["i"]
+    assert "\u202e" not in page
+    assert "\x00" not in page
+    json.loads(reader.texts["script"][0])  # numbers only
+    assert "owned" not in reader.texts["script"][0]
+
+
+def test_names_of_ten_thousand_nodes_and_the_release_fit():
+    names = [f"station {i:05}" for i in range(10_000)]
+    release = planted([100] * 100, names=names)
+    places = np.random.default_rng(0).random((10_000, 2))
+    for coordinates in (None, places):
+        page = report_page(release, coordinates=coordinates)
+        assert len(page.encode()) < 1_000_000
+        assert len(Reader(page).texts["i"]) == 10_000
+        assert ("Aggregated" in page) == (coordinates is None)
+        assert 'id="labels"' in page or "left out" in page
+
+
+def test_what_does_not_fit_is_left_out_and_said():
+    names = [f"a place with a long name, number {i:05}" for i in range(12_000)]
+    release = planted([6_000, 5_000, 1_000], names=names, tree=False)
+    page = report_page(release)
+    assert len(page.encode()) < 1_000_000
+    assert 'id="left-out"' in page
+    assert "2,000 names are not on this page" in page
+    assert len(Reader(page).texts["i"]) == 10_000
+    assert "and 1,000 more" in page
+
+
+def test_unclustered_and_lonely_nodes():
+    release = planted([4, 4], names=list("abcdefgh"))
+    labels = np.array([0, 0, 0, 1, 2, 2, 2, 2])
+    page = report_page(with_labels(release, labels))
+    assert "1 node alone" in page
+    found = release.recluster("dbmstclu", min_cluster_size=8)
+    page = report_page(found)
+    assert f"{found.n_unclustered} nodes unclustered" in page
+    bare = Release(published=release.published, statement=release.statement)
+    assert "No clusters yet" in report_page(bare)
+
+
+def test_a_release_without_edges_or_of_one_node(tmp_path):
+    from ptclust import Graph, PTClust, Sensitivity
+
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1), privacy_unit="one")
+    for n_nodes in (1, 3):
+        made = model.fit(Graph([], [], [], n_nodes=n_nodes)).release_
+        assert "Clusters" in report_page(made)
+
+
+def test_levels_can_be_chosen():
+    page = report_page(with_levels())
+    assert page.count("<option") == 3
+    data = json.loads(Reader(page).texts["script"][0])
+    assert [len(each["clusters"]) for each in data["levels"]] == [2, 4, 80]
+    assert data["level"] == 1
+
+
+def test_not_private_is_said_first(release):
+    from dataclasses import replace
+
+    statement = replace(release.statement, randomness="reproducible")
+    made = Release(published=release.published, statement=statement, clustering=release.clustering)
+    page = report_page(made)
+    assert page.index("NOT private") < page.index('id="guarantee"')
+
+
+class TestCoordinates:
+    NAMES = np.array(["a", "b"], dtype=object)
+
+    def write(self, tmp_path, text) -> Path:
+        (tmp_path / "places.csv").write_text(text)
+        return tmp_path / "places.csv"
+
+    def test_columns_are_named_and_other_nodes_skipped(self, tmp_path):
+        path = self.write(tmp_path, "id,lon,lat\nz,9,9\nb,10,60\na,20,60\n")
+        found = read_coordinates(path, self.NAMES, node="id", x="lon", y="lat", degrees=True)
+        np.testing.assert_allclose(found, [[10, 60], [5, 60]])
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("node,x\na,1\n", "no column 'y'"),
+            ("node,x,y\na,1,2\n", "no place for node 'b'"),
+            ("node,x,y\na,1,2\nb,x,2\n", "line 3"),
+            ("node,x,y\na,1,2\na,1,3\nb,1,2\n", "second place"),
+            ("node,x,y\na,1,2\nb,1\n", "must be numbers"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, tmp_path, text, words):
+        with pytest.raises(InputError, match=words):
+            read_coordinates(self.write(tmp_path, text), self.NAMES)
+
+    def test_names_to_show(self, tmp_path):
+        path = self.write(tmp_path, "node,name\nb,<b>Berlin\n")
+        assert read_names(path, self.NAMES) == ["a", "<b>Berlin"]
+        page = report_page(planted([2], names=["a", "b"]), names=["a", "<b>Berlin"])
+        assert "&lt;b&gt;Berlin" in page
+        with pytest.raises(InputError, match="1 names were given for 2 nodes"):
+            report_page(planted([2], names=["a", "b"]), names=["a"])
+
+    def test_no_such_file(self, tmp_path):
+        with pytest.raises(FileError, match="cannot be read"):
+            read_coordinates(tmp_path / "x.csv", self.NAMES)
+        (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(FileError, match="no CSV"):
+            read_coordinates(tmp_path / "bytes.csv", self.NAMES)
+
+
+def test_an_existing_page_is_kept(release, tmp_path):
+    write_report(release, tmp_path / "report.html")
+    with pytest.raises(FileError, match="exists already"):
+        write_report(release, tmp_path / "report.html")
+    write_report(release, tmp_path / "report.html", overwrite=True, title="Another")
+    assert "<title>Another</title>" in (tmp_path / "report.html").read_text()
+
+
+class TestCommands:
+    @pytest.fixture
+    def edges(self, tmp_path):
+        Path("edges.csv").write_text("source,target,distance\na,b,0.1\nb,c,0.2\nc,d,0.9\n")
+        Path("places.csv").write_text("node,x,y\na,0,0\nb,1,0\nc,1,1\nd,5,5\n")
+
+    CLUSTER = ("cluster", "edges.csv", "--epsilon", 1, "--l1", 1e-6, "--privacy-unit", "one ride",
+               "--topology", "public", "-o", "release.json")  # fmt: skip
+
+    def test_report(self, run, edges):
+        assert run(*self.CLUSTER)[0] == 0
+        code, _, err = run("report", "release.json", "-o", "report.html", "--title", "Rides")
+        assert code == 0
+        assert "nothing was spent" in err
+        assert "<title>Rides</title>" in Path("report.html").read_text()
+        assert run("report", "release.json", "-o", "report.html")[0] == 3
+        assert run("report", "release.json", "-o", "-")[0] == 2
+        given = "--coordinates", "places.csv", "--name", "x"
+        assert run("report", "release.json", "-o", "map.html", *given)[0] == 0
+        assert "coordinates that were given" in Path("map.html").read_text()
+
+    def test_cluster_with_report(self, run, edges):
+        done = run(*self.CLUSTER, "--report", "report.html", "--coordinates", "places.csv")
+        assert done[0] == 0
+        assert "one ride" in Path("report.html").read_text()
+
+    def test_wrong_coordinates_cost_nothing(self, run, edges):
+        Path("places.csv").write_text("node,x,y\na,0,0\n")
+        done = run(*self.CLUSTER, "--report", "report.html", "--coordinates", "places.csv")
+        assert done[0] == 3
+        assert "no place for node 'b'" in done[2]
+        assert not Path("release.json").exists()
+        assert run(*self.CLUSTER, "--coordinates", "places.csv")[0] == 2
