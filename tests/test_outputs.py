@@ -501,7 +501,7 @@ class TestDemo:
             assert run("demo", "-o", ".")[0] == 0
             assert all((tmp_path / name).exists() for name in names)
             names = {path.name for path in tmp_path.iterdir() if path.stat().st_size > 99}
-            assert len(names) == 1 + 2 * count  # the rides; a release and a map each
+            assert len(names) == 1 + 3 * count  # the rides; a release, a map and a report each
         assert (tmp_path / "stations.csv").read_text() == "precious"
 
 

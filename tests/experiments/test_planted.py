@@ -28,7 +28,7 @@ CONTROL = {control.name: control for control in CONTROLS}
 
 
 def labels_of(name, planted):
-    return CONTROL[name].labels(planted.graph, planted.truth.max() + 1)
+    return CONTROL[name].labels(planted.graph, planted.truth)
 
 
 def pieces(graph, keep):
