@@ -179,6 +179,7 @@ WRONG = [
     ({**GIVEN, "max_pairs": "some"}, "max_pairs must be an integer of at least 1, not 'some'"),
     ({"max_pairs": "auto", "caps_epsilon": 1}, "name the column that says whose record it is"),
     ({**AUTO, "ledger": "spent.ledger"}, "give both ledger= and dataset="),
+    ({**GIVEN, "ledger": "spent.ledger", "dataset": "x"}, "spends nothing, .* leave ledger= out"),
 ]  # fmt: skip
 
 
