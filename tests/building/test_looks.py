@@ -179,6 +179,7 @@ WRONG = [
     ({**GIVEN, "max_pairs": "some"}, "max_pairs must be an integer of at least 1, not 'some'"),
     ({"max_pairs": "auto", "caps_epsilon": 1}, "name the column that says whose record it is"),
     ({**AUTO, "ledger": "spent.ledger"}, "give both ledger= and dataset="),
+    ({**GIVEN, "ledger": "spent.ledger", "dataset": "x"}, "spends nothing, .* leave ledger= out"),
 ]  # fmt: skip
 
 
@@ -281,7 +282,15 @@ def test_the_command(run, tmp_path):
     assert code == 0
     assert "Spent on max_pairs: epsilon = 0.05, Laplace noise" in err
     assert "Spent on which pairs are joined: epsilon = 0.5" in err
-    code, _, err = run("cluster", "graph.parquet", "--epsilon", "1", "-o", "release.json", *pay)
+    cluster = ["cluster", "graph.parquet", "--epsilon", "1"]
+    assert "Charged before it" not in run(*cluster, *pay, "--dry-run")[1]
+    run("ledger", "init", "other.ledger", "--dataset", "trips", "--epsilon", "2")
+    elsewhere = ["--ledger", "other.ledger", "--dataset", "trips", "--dry-run"]
+    assert (
+        "Charged before it, as it was not yet: max_pairs: epsilon = 0.05"
+        in run(*cluster, *elsewhere)[1]
+    )
+    code, _, err = run(*cluster, "-o", "release.json", *pay)
     assert code == 0
     assert "has epsilon = 0.4 left" in err
     assert Release.load("release.json").statement.total_epsilon == pytest.approx(1.6)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptclust import PTClust, graph_from_profiles, read_graph
+from ptclust.building.profiles import _STEPS, _change, _factor
 from ptclust.errors import InputError, UsageError
 
 NODES = ["a", "b", "c", "d"]
@@ -161,6 +162,25 @@ def test_an_empty_table():
     empty = frame([])
     assert build(empty, n_persons=5).weights.tolist() == [0.0] * 6
     assert build(empty, neighbours="replace").provenance.details["n_persons"] == 1
+
+
+def test_more_persons_than_stated_count_as_far_as_the_range_allows():
+    table = frame([(who, [2, -1, 2, -1]) for who in range(5)])
+    assert build(table, n_persons=2).weights.max() == 3.0
+
+
+def test_the_bound_holds_for_floats_of_large_sums_and_needs_its_slack():
+    """In exact arithmetic, over sums as large as they can be."""
+    rng, tight = np.random.default_rng(5), 0
+    for share in rng.integers(2, 2**33, 2000).tolist():
+        bounds = (float(rng.normal()), float(rng.uniform(4, 9)))
+        factor = _factor(bounds, "absolute", share)
+        one = int(rng.integers(0, share)) * _STEPS
+        first, second = (float(np.float64(total) * factor) for total in (one, one + _STEPS))
+        change = abs(Fraction(first) - Fraction(second))
+        assert change <= _change(factor, share)
+        tight += change > _STEPS * Fraction(factor)
+    assert tight > 100
 
 
 SCORES = frame([(1, [0, 1, 0, 0])])

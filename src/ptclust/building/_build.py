@@ -62,6 +62,11 @@ class Build:
         edges_price = check_epsilon(
             "edges_epsilon", edges_epsilon, pairs.private, "a list of pairs 'private'"
         )
+        if ledger is not None and caps_price is None and edges_price is None:
+            raise UsageError(
+                "building this graph spends nothing, so there is nothing to charge: leave ledger= "
+                "out here, and give it to the release"
+            )
         return cls(
             by,
             pairs,

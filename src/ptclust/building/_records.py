@@ -205,11 +205,9 @@ class Records:
         """
 
         def count(caps: Sequence[int]) -> Array:
-            place = pl.sum_horizontal(pl.lit(0), *((pl.col("number") > cap) for cap in caps[:-1]))
-            found = self.collect(numbers.group_by(place=place).agg(count=pl.len()))
-            counts = np.zeros(len(caps))
-            counts[found["place"].to_numpy()] = found["count"].to_numpy()
-            return counts
+            within = [(pl.col("number") <= cap).sum().alias(str(cap)) for cap in caps[:-1]]
+            found = self.collect(numbers.select(*within, pl.len().alias("all")))
+            return np.diff(np.array(found.row(0), dtype=np.int64), prepend=0)
 
         return count
 

@@ -131,11 +131,10 @@ def graph_from_profiles(
     factor = _factor(bounds, dissimilarity, share)
     sums = _sums(steps, build.pairs, dissimilarity)
     weights = np.minimum(sums, share * _STEPS).astype(np.float64) * factor
-    change = _STEPS * Fraction(factor) * (1 + Fraction(2 * share, _LARGEST_EXACT))
     unit = "one row" if person is None else "one person"
     return build.graph(
         weights,
-        Sensitivity(linf=float_up(change)),
+        Sensitivity(linf=float_up(_change(factor, share))),
         f"{unit}, one value between {bounds[0]:g} and {bounds[1]:g} a node",
         kind="distance",
         n_persons=share,
@@ -166,6 +165,11 @@ def _factor(bounds: tuple[float, float], dissimilarity: Dissimilarity, share: in
             "low and high are too close together, or too far apart; rescale the values"
         )
     return float(step)
+
+
+def _change(factor: float, share: int) -> Fraction:
+    """Return the most that one person changes a weight, both its roundings included."""
+    return _STEPS * Fraction(factor) * (1 + Fraction(2 * share, _LARGEST_EXACT))
 
 
 def _steps(

@@ -129,6 +129,8 @@ def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> 
         typer.echo(json.dumps(document, indent=2))
     else:
         typer.echo(in_options(plan.to_text()))
+        for each in payment.unsettled(() if file.provenance is None else file.provenance.spent):
+            typer.echo(f"Charged before it, as it was not yet: {each.words}.")
         if after is not None:
             left = f"{after.left} of {after.total} to dataset {after.dataset!r}"
             typer.echo(f"It would leave {left}.")

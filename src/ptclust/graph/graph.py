@@ -338,7 +338,7 @@ class Graph(WeightedGraph):
         file, metadata = Path(path), {KEY: Metadata.of(self).encode()}
         if not file.name.lower().endswith(".parquet"):
             raise UsageError(f"{file} must be called .parquet, by which the file is read again")
-        table = data_frame(edge_table(self), "polars")
+        table = edge_table(self)
         with held(file, overwrite), written_at_once(file, 0o600) as temporary:
             table.write_parquet(temporary, metadata=metadata)
 

@@ -27,11 +27,13 @@ import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, InputError, UsageError
-from ptclust.graph.topology import Kind, Topology, as_objects, check_kind
+from ptclust.graph.topology import Kind, Topology, check_kind
 from ptclust.privacy import _checks as check
 from ptclust.privacy.provenance import Provenance
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ptclust._types import Array, Floats
     from ptclust.graph.graph import Graph
 
@@ -148,13 +150,14 @@ class Metadata:
 
 
 @leaves_no_trace
-def edge_table(graph: Graph) -> dict[str, Array]:
-    """Return the columns of the file of a graph."""
+def edge_table(graph: Graph) -> pl.DataFrame:
+    """Return the table of the file of a graph."""
+    import polars as pl
+
     names = _plain_names(graph.topology)
-    called = as_objects(names) if names and isinstance(names[0], str) else np.array(names, np.int64)
-    return dict(
-        zip(COLUMNS, (called[graph.sources], called[graph.targets], graph.weights), strict=True)
-    )
+    called = pl.Series(names, dtype=pl.String if names and isinstance(names[0], str) else pl.Int64)
+    ends = (called.gather(ends) for ends in (graph.sources, graph.targets))
+    return pl.DataFrame(dict(zip(COLUMNS, (*ends, pl.Series(graph.weights)), strict=True)))
 
 
 def _digest_with(topology_digest: str, weights: Floats) -> str:

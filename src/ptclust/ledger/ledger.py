@@ -266,21 +266,23 @@ class Payment:
 
         It is spent, whatever comes of the graph; by its id it is charged once a ledger.
         """
-        charged: dict[str, str] | None = None
-        for each in spendings:
-            if self.ledger is None:
-                return
-            if charged is None:
-                charged = {past.statement_id: past.dataset for past in self.ledger.history()}
-            account = charged.get(each.id)
-            if account is None:
-                self.charge(each.budget, statement_id=each.id, description=each.words)
-                self.confirm(each.id)
-            elif account != self.ledger.account(self.dataset).dataset:
-                raise UsageError(
-                    f"what building this graph spent was charged to dataset {account!r}: its "
-                    "releases are of the same people, so charge them there, too"
-                )
+        for each in self.unsettled(spendings):
+            self.charge(each.budget, statement_id=each.id, description=each.words)
+            self.confirm(each.id)
+
+    def unsettled(self, spendings: Iterable[Spending]) -> tuple[Spending, ...]:
+        """Return what was not charged yet; UsageError if another dataset was charged for it."""
+        listed = tuple(spendings)
+        if self.ledger is None or not listed:
+            return ()
+        charged = {past.statement_id: past.dataset for past in self.ledger.history()}
+        mine = self.ledger.account(self.dataset).dataset
+        if other := next((each for each in listed if charged.get(each.id, mine) != mine), None):
+            raise UsageError(
+                f"what building this graph spent was charged to dataset {charged[other.id]!r}: its "
+                "releases are of the same people, so charge them there, too"
+            )
+        return tuple(each for each in listed if each.id not in charged)
 
     def confirm(self, statement_id: str) -> None:
         """Note that a release was handed over; it is charged whether the note succeeds or not."""
