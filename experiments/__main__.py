@@ -7,10 +7,11 @@ need it be.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional, Protocol
+from typing import Annotated, Optional
 
 import typer
 
+from experiments._summary import Report, save_report
 from ptclust.cli import main
 from ptclust.cli._options import AsJson
 from ptclust.cli._terminal import progress_display, say
@@ -40,11 +41,6 @@ _Resume = Annotated[
 _NOT_OF_THE_RESULT = ("output", "resume", "as_json")
 
 
-class _Report(Protocol):
-    def to_json(self) -> str: ...
-    def to_markdown(self) -> str: ...
-
-
 def _command(context: typer.Context) -> str:
     """Return what to type to get the same result again."""
     options: list[str] = []
@@ -62,7 +58,7 @@ def _command(context: typer.Context) -> str:
     return f"make {context.info_name}{given}"
 
 
-def _show(report: _Report, message: str, *, as_json: bool) -> None:
+def _show(report: Report, message: str, *, as_json: bool) -> None:
     typer.echo(report.to_json() if as_json else report.to_markdown())
     say(message)
 
@@ -325,7 +321,7 @@ def prediction(
             progress=progress,
         )
     report = PredictionReport(rows, _command(context))
-    report.save(output)
+    save_report(report, output, "prediction")
     _show(report, f"{len(report.misses)} of {len(rows)} differ; in {output}", as_json=as_json)
 
 
@@ -352,7 +348,7 @@ def trips(
             progress=progress,
         )
     report = TripsReport(rows, repetitions, _command(context))
-    report.save(output)
+    save_report(report, output, "trips")
     _show(report, f"{len(rows)} settings; page and results are in {output}", as_json=as_json)
 
 

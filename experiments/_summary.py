@@ -3,8 +3,29 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
+from typing import Protocol
 
-__all__ = ["wrapped"]
+from ptclust._files import written_at_once
+
+__all__ = ["Report", "save_report", "wrapped"]
+
+
+class Report(Protocol):
+    """What an experiment found."""
+
+    def to_json(self) -> str:
+        """Return all numbers as JSON."""
+
+    def to_markdown(self) -> str:
+        """Return a page to read."""
+
+
+def save_report(report: Report, directory: Path, name: str) -> None:
+    """Write ``name.md`` and ``name.json``."""
+    for suffix, text in (("md", report.to_markdown()), ("json", report.to_json())):
+        with written_at_once(directory / f"{name}.{suffix}") as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def wrapped(*sentences: str, bullet: bool = False) -> list[str]:

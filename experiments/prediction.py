@@ -25,7 +25,6 @@ from experiments.heterogeneous import (
     roads,
     weighted_lfr,
 )
-from ptclust._files import written_at_once
 from ptclust._statistics import agreement, seed_of
 from ptclust._tables import aligned
 from ptclust.building import graph_from_flows
@@ -287,9 +286,3 @@ class PredictionReport:
             elif row in self.misses:
                 differ = f"**{differ}**"
             yield [title, words, epsilon, f"{row['predicted']:.2f}", reached, differ]
-
-    def save(self, directory: Path) -> None:
-        """Write ``prediction.md`` and ``prediction.json``."""
-        for suffix, text in (("md", self.to_markdown()), ("json", self.to_json())):
-            with written_at_once(directory / f"prediction.{suffix}") as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")

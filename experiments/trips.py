@@ -17,7 +17,6 @@ import polars as pl
 
 from experiments._records import Records
 from experiments._summary import wrapped
-from ptclust._files import written_at_once
 from ptclust._statistics import agreement, seed_of
 from ptclust._tables import aligned
 from ptclust.building import graph_from_flows
@@ -212,9 +211,3 @@ class TripsReport:
                 "`ptclust plan graph.parquet --epsilon 1 --predict --total 4000`.",
             ),
         ]
-
-    def save(self, directory: Path) -> None:
-        """Write ``trips.md`` and ``trips.json``."""
-        for suffix, text in (("md", self.to_markdown()), ("json", self.to_json())):
-            with written_at_once(directory / f"trips.{suffix}") as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
