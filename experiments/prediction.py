@@ -25,10 +25,11 @@ from experiments.heterogeneous import (
     roads,
     weighted_lfr,
 )
+from experiments.trips import districts
 from ptclust._statistics import agreement, seed_of
 from ptclust._tables import aligned
 from ptclust.building import graph_from_flows
-from ptclust.datasets import bike_rides, person_trips
+from ptclust.datasets import bike_rides
 from ptclust.estimators import PTClust
 from ptclust.graph import Graph
 from ptclust.planning import predict
@@ -76,11 +77,17 @@ def bikes() -> Known:
     return _Known(graph, data.truth, Sensitivity(l1=1.0))
 
 
-def trips(max_pairs: int, max_per_pair: int) -> Known:
-    """Return the trips of persons; what their clusters are is unknown."""
-    day = person_trips()
-    bounds = {"person": "person", "max_pairs": max_pairs, "max_per_pair": max_per_pair}
-    graph = graph_from_flows(day.trips, nodes=day.nodes, **bounds, _key=_KEY)  # type: ignore[arg-type]
+def trips(max_pairs: int, max_per_pair: int, width: int = 1) -> Known:
+    """Return the trips of persons between districts; what their clusters are is unknown."""
+    table, nodes = districts(width)
+    graph = graph_from_flows(
+        table,
+        nodes=nodes,
+        person="person",
+        max_pairs=max_pairs,
+        max_per_pair=max_per_pair,
+        _key=_KEY,
+    )
     assert graph.sensitivity is not None  # noqa: S101 - it was built
     return _Known(graph, None, graph.sensitivity)
 
@@ -108,6 +115,7 @@ class Example:
 EXAMPLES = {
     "bikes": Example("bike rides, one ride", bikes),
     "trips": Example("trips, one person (5 pairs, 2 trips each)", partial(trips, 5, 2)),
+    "districts": Example("trips between 19 districts (1 pair, 1 trip)", partial(trips, 1, 1, 10)),
     "covisits": Example(
         "co-visits, one person (10 places)", partial(co_visits, 20_000, 200, 6, seed=1)
     ),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ptclust._types import Ints
     from ptclust.graph import Graph
 
-__all__ = ["TripsReport", "run_trips"]
+__all__ = ["TripsReport", "districts", "run_trips"]
 
 WIDTHS = (1, 5, 10)  # zones of a district
 CAPS = ((1, 1), (2, 1), (2, 2), (5, 2))  # pairs, and trips on each
@@ -38,7 +38,7 @@ _ALMOST_EXACT = 1e6  # an epsilon without noise to speak of
 _KEY = (1, 2, 3)
 
 
-def _districts(width: int) -> tuple[pl.DataFrame, list[int]]:
+def districts(width: int) -> tuple[pl.DataFrame, list[int]]:
     """Return the trips between districts of so many zones, and all districts."""
     day = person_trips()
     ends = ((pl.col(end) - 1) // width for end in ("origin", "destination"))
@@ -49,7 +49,7 @@ class _Trips:
     """Graphs of one width, made when they are first needed."""
 
     def __init__(self, width: int, clusterer: str, seed: int) -> None:
-        self.table, self.nodes = _districts(width)
+        self.table, self.nodes = districts(width)
         self.clusterer, self.seed = clusterer, seed
         self._reference: Ints | None = None
 
