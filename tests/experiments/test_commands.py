@@ -92,14 +92,14 @@ def test_predictions_are_compared_with_what_is_reached(run_experiment):
     code, out, _ = run_experiment("prediction", *options)
     assert code == 0
     assert "the predicted and the reached ARI differ by at most 0.15" in " ".join(out.split())
-    assert "200 records, 2 clusters, contrast 0.3" in out
+    assert "200 records, 2 clusters, across 0.7" in out
     rows = json.loads(Path("p/prediction.json").read_text())["rows"]
-    assert [row["epsilon"] for row in rows] == [0.01, 0.1, 0.3, 1.0, 3.0, 10.0]
+    assert [row["epsilon"] for row in rows] == [0.1, 0.3, 1.0, 3.0, 10.0]
     assert code == run_experiment("prediction", *options)[0]  # goes on from what is there
 
 
 def test_misses_are_counted_and_marked():
-    said = {"total": 1e5, "n_clusters": 3, "contrast": 1.0}
+    said = {"total": 1e5, "n_clusters": 3, "across": 0.1}
     rows = [
         {"example": "karate", "epsilon": 1.0, "predicted": p, "reached": 0.5, "said": said,
          "topology": shown}
