@@ -45,6 +45,10 @@ def test_commands_run(tmp_path, page):
     if page == "README.md":
         assert commands[0] == "make demo"
         commands[:2] = ["ptclust demo --output build/demo", "cd build/demo"]
+        (tmp_path / "build" / "demo").mkdir(parents=True)
+        (tmp_path / "build" / "demo" / "shops.txt").write_text("a\nb\nc\n")
+        records = "customer,from,to\np,a,b\nq,b,c\n"
+        (tmp_path / "build" / "demo" / "payments.csv").write_text(records)
     assert len(commands) > 4
     for command in commands:
         if command.startswith("cd "):

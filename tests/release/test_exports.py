@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 
 from ptclust import Graph, PTClust, Sensitivity
+from ptclust.clustering import Clustering
 from ptclust.errors import FileError, InputError
 from tests.lazy import lazy
 
@@ -22,9 +25,9 @@ WEIGHTS = np.where(A // 3 == B // 3, 0.1, 0.9)
 def release(request):
     weights = WEIGHTS if request.param == "distance" else 1 - WEIGHTS
     graph = Graph(A, B, weights, names=NAMES, kind=request.param)
-    return (
-        PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-6), privacy_unit="x").fit(graph).release_
-    )
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-6), privacy_unit="x")
+    found = Clustering(np.repeat([0, 1], 3), dbcvi=0.5, shift=1.0, scale=4.0)
+    return replace(model.fit(graph).release_, clustering=found)
 
 
 def clusters(release):

@@ -270,6 +270,7 @@ class Summary:
     def _how_sure(self) -> list[str]:
         separation, release = self.separation, self.release
         noise = release.weight_noise
+        chosen = None if release.clustering is None else release.clustering.level
         lines = [
             f"Noise on a released weight: {noise.distribution}, standard deviation "
             f"{noise.standard_deviation:.3g}",
@@ -280,7 +281,8 @@ class Summary:
             *textwrap.wrap(self.topology_words, _WIDTH),
         ]
         lines += [
-            f"Level {i}: {level.n_clusters:,} clusters, support {level.support:.3g} nats"
+            f"Level {i}{', chosen' * (i == chosen)}: {level.n_clusters:,} clusters, support "
+            f"{level.support:.3g} nats"
             for i, level in enumerate(release.levels)
         ]
         rows = [
