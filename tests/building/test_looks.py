@@ -178,6 +178,7 @@ WRONG = [
     ({**GIVEN, **PRIVATE, "nodes": None}, "chooses among all pairs of a public list, nodes="),
     ({**GIVEN, "max_pairs": "some"}, "max_pairs must be an integer of at least 1, not 'some'"),
     ({"max_pairs": "auto", "caps_epsilon": 1}, "name the column that says whose record it is"),
+    ({**AUTO, "max_per_pair": 0}, "max_per_pair must be an integer of at least 1, not 0"),
     ({**AUTO, "ledger": "spent.ledger"}, "give both ledger= and dataset="),
     ({**GIVEN, "ledger": "spent.ledger", "dataset": "x"}, "spends nothing, .* leave ledger= out"),
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ptclust.privacy.sensitivity import Sensitivity
 
 
+_NOTHING: Mapping[str, Any] = {}
+
+
 @dataclass(frozen=True)
 class Build:
     """What a build was asked for, checked before any record is read."""
@@ -32,7 +35,9 @@ class Build:
     pairs: Pairs
     neighbours: Neighbours
     looks: Looks
-    cap_epsilon: Fraction | None  # for every cap that is "auto"
+    caps: Mapping[str, int | None]  # None for "auto"
+    least: int  # that a cap may be
+    cap_epsilon: Fraction  # for every cap that is "auto"; 0 if none is
     edges_epsilon: Fraction | None  # for pairs that are "private"
     key: Key  # of the keyed hash
 
@@ -44,20 +49,30 @@ class Build:
         lists: dict[str, Any],
         *,
         neighbours: Neighbours,
-        caps: Sequence[object] = (),
+        caps: Mapping[str, Any] = _NOTHING,
+        least: int = 1,
+        why: str = "",
         caps_epsilon: object = None,
         edges_epsilon: object = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
         key: Key | None = None,
     ) -> Build:
-        """Check what was asked for; ``lists`` are the public nodes, or items, and the edges."""
-        from ptclust.building._records import draw_key
+        """Check what was asked for, before anything is spent.
+
+        ``lists`` are the public nodes, or items, and the edges. ``caps`` are integers of at least
+        ``least``, for the reason ``why``, or "auto".
+        """
+        from ptclust.building._records import at_least, draw_key
 
         check_neighbours(neighbours)
         (word, nodes), (_, edges) = lists.items()
         pairs = public_pairs(nodes, edges, records, word=word)
-        n_auto = caps.count(AUTO)
+        given = {
+            name: None if cap == AUTO else at_least(name, cap, least, why)
+            for name, cap in caps.items()
+        }
+        n_auto = list(given.values()).count(None)
         caps_price = check_epsilon("caps_epsilon", caps_epsilon, n_auto > 0, "a bound 'auto'")
         edges_price = check_epsilon(
             "edges_epsilon", edges_epsilon, pairs.private, "a list of pairs 'private'"
@@ -72,31 +87,23 @@ class Build:
             pairs,
             neighbours,
             Looks(ledger, dataset),
-            None if caps_price is None else caps_price / n_auto,
+            given,
+            least,
+            Fraction(0) if caps_price is None else caps_price / n_auto,
             edges_price,
             draw_key() if key is None else key,
         )
 
-    def cap(
-        self,
-        name: str,
-        given: Any,
-        histogram: Callable[[Sequence[int]], Array],
-        least: int,
-        why: str,
-    ) -> int:
-        """Return a cap that was given, or one that is chosen; see `private_cap`."""
-        from ptclust.building._records import at_least
-
-        if given != AUTO:
-            return at_least(name, given, least, why)
-        if self.cap_epsilon is None:
-            raise UsageError(f"{name} is 'auto', and no epsilon was set aside for it")
+    def cap(self, name: str, histogram: Callable[[Sequence[int]], Array]) -> int:
+        """Return the cap of this name that was given, or choose one; see `private_cap`."""
+        given = self.caps[name]
+        if given is not None:
+            return given
         return private_cap(
             self.looks,
             name,
             histogram,
-            least=least,
+            least=self.least,
             epsilon=self.cap_epsilon,
             neighbours=self.neighbours,
         )
@@ -109,7 +116,7 @@ class Build:
         unit: str,
         *,
         kind: Kind = "similarity",
-        **details: int | float | str,
+        details: Mapping[str, int | float | str] = _NOTHING,
     ) -> Graph:
         """Return the graph of the weights of all pairs, or of those pairs that are released."""
         pairs = self.pairs

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._files import same_file
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
@@ -107,14 +108,14 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
         )
     if edges is None:
         return _all_pairs(_as_names(nodes, word))
-    paths = (str, os.PathLike)
-    if edges is records or (
-        isinstance(edges, paths)
-        and isinstance(records, paths)
-        and os.fspath(edges) == os.fspath(records)
-    ):
+    if edges is records or _same_path(edges, records):
         raise UsageError(f"edges= is the table of the records; give a public list, and {_NEVER}")
     return _listed_pairs(edges)
+
+
+def _same_path(one: Any, other: Any) -> bool:
+    paths = isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike)
+    return paths and same_file(Path(one), Path(other))
 
 
 def _all_pairs(names: Array) -> Pairs:
@@ -163,11 +164,14 @@ def _read_pairs(edges: Any) -> Topology:
     return Topology(once[:, 0], once[:, 1], len(names), names)
 
 
-def read_list(path: str | os.PathLike[str], column: str | None = None) -> list[Any]:
+def read_list(
+    path: str | os.PathLike[str], column: str | None = None, *, records: Any = None
+) -> list[Any]:
     r"""Read a public list of nodes: lines of a text file, or a column of a CSV or Parquet file.
 
     ``column`` may be left out if there is only one, or one with a well-known name, as node or id.
-    Ids from text files are integers if every one is, as Python writes it, and texts otherwise.
+    Ids from text files are integers if every one is, as Python writes it, and texts otherwise. A
+    list that is in the file of the ``records`` is refused.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -179,6 +183,8 @@ def read_list(path: str | os.PathLike[str], column: str | None = None) -> list[A
     from ptclust.building._records import Records
 
     path = Path(path)
+    if _same_path(path, records):
+        raise UsageError(f"{path} is the table of the records; give a public list, and {_NEVER}")
     if path.suffix.lower() == ".txt":
         if column is not None:
             raise UsageError(f"{path} is a list of lines and has no column {column!r}")

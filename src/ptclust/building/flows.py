@@ -118,12 +118,19 @@ def graph_from_flows(
     """
     from ptclust.building._records import Records
 
+    caps = {"max_pairs": max_pairs, "max_per_pair": max_per_pair}
+    if person is None and any(cap is not None for cap in caps.values()):
+        raise UsageError(
+            "max_pairs and max_per_pair bound what one person adds: name the column that says "
+            "whose record it is, person=, or leave them out to protect single records"
+        )
     build = Build.of(
         "graph_from_flows",
         records,
         {"nodes": nodes, "edges": edges},
         neighbours=neighbours,
-        caps=(max_pairs, max_per_pair),
+        caps={} if person is None else caps,
+        why=_CAPS,
         caps_epsilon=caps_epsilon,
         edges_epsilon=edges_epsilon,
         ledger=ledger,
@@ -132,14 +139,8 @@ def graph_from_flows(
     )
     columns = {"origin": origin, "destination": destination}
     if person is None:
-        if max_pairs is not None or max_per_pair is not None:
-            raise UsageError(
-                "max_pairs and max_per_pair bound what one person adds: name the column that says "
-                "whose record it is, person=, or leave them out to protect single records"
-            )
         return _of_single_records(Records(records, columns), build)
-    table = Records(records, {**columns, "person": person})
-    return _of_persons(table, build, max_pairs, max_per_pair)
+    return _of_persons(Records(records, {**columns, "person": person}), build)
 
 
 def _of_single_records(records: Records, build: Build) -> Graph:
@@ -150,7 +151,7 @@ def _of_single_records(records: Records, build: Build) -> Graph:
     return build.graph(_weights(records, found, build.pairs), sensitivity, "one record")
 
 
-def _of_persons(records: Records, build: Build, max_pairs: Any, max_per_pair: Any) -> Graph:
+def _of_persons(records: Records, build: Build) -> Graph:
     import polars as pl
 
     from ptclust.building._records import counted, keep_some
@@ -160,10 +161,11 @@ def _of_persons(records: Records, build: Build, max_pairs: Any, max_per_pair: An
     of_person = each.group_by("person")
     average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
     numbers = {"max_pairs": pl.len(), "max_per_pair": average}
-    max_pairs, max_per_pair = (
-        build.cap(name, given, records.histogram(of_person.agg(number=numbers[name])), 1, _CAPS)
-        for name, given in (("max_pairs", max_pairs), ("max_per_pair", max_per_pair))
-    )
+    caps = {
+        name: build.cap(name, records.histogram(of_person.agg(number=number)))
+        for name, number in numbers.items()
+    }
+    max_pairs, max_per_pair = caps.values()
     kept = keep_some(each, "pair", max_pairs, build.key)
     total = pl.col("count").clip(upper_bound=max_per_pair).sum()
     weights = _weights(records, kept.group_by("pair").agg(total), build.pairs)
@@ -174,8 +176,7 @@ def _of_persons(records: Records, build: Build, max_pairs: Any, max_per_pair: An
         neighbours=build.neighbours,
     )
     words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, 'record')} each"
-    caps = {"max_pairs": max_pairs, "max_per_pair": max_per_pair}
-    return build.graph(weights, sensitivity, f"one person, at most {words}", **caps)
+    return build.graph(weights, sensitivity, f"one person, at most {words}", details=caps)
 
 
 def _on_pairs(records: Records, lazy: pl.LazyFrame, pairs: Pairs) -> pl.LazyFrame:

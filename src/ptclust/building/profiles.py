@@ -137,10 +137,12 @@ def graph_from_profiles(
         Sensitivity(linf=float_up(_change(factor, share))),
         f"{unit}, one value between {bounds[0]:g} and {bounds[1]:g} a node",
         kind="distance",
-        n_persons=share,
-        dissimilarity=dissimilarity,
-        low=bounds[0],
-        high=bounds[1],
+        details={
+            "n_persons": share,
+            "dissimilarity": dissimilarity,
+            "low": bounds[0],
+            "high": bounds[1],
+        },
     )
 
 

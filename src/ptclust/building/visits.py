@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from ptclust.ledger import Ledger
 
 
-_CAPS = "a person with fewer items has no pair of them"
-
-
 @leaves_no_trace
 def graph_from_visits(
     records: Any,
@@ -100,7 +97,9 @@ def graph_from_visits(
         records,
         {"items": items, "edges": edges},
         neighbours=neighbours,
-        caps=(max_items,),
+        caps={"max_items": max_items},
+        least=2,
+        why="a person with fewer items has no pair of them",
         caps_epsilon=caps_epsilon,
         edges_epsilon=edges_epsilon,
         ledger=ledger,
@@ -110,7 +109,7 @@ def graph_from_visits(
     pairs, table = build.pairs, Records(records, {"person": person, "item": item})
     here = table.number(table.with_persons(), "item", pairs).unique()
     numbers = table.histogram(here.group_by("person").agg(number=pl.len()))
-    most = build.cap("max_items", max_items, numbers, 2, _CAPS)
+    most = build.cap("max_items", numbers)
     kept = keep_some(here, "item node", most, build.key)
     found = table.collect(kept.group_by("person").agg(pl.col("item node")))
     weights = pairs.weights(*_in_common(found["item node"], pairs.n_nodes))
@@ -119,7 +118,7 @@ def graph_from_visits(
         linf=1, l1=n_pairs, squares=n_pairs, neighbours=build.neighbours
     )
     unit = f"one person, at most {counted(most, 'item')}"
-    return build.graph(weights, sensitivity, unit, max_items=most)
+    return build.graph(weights, sensitivity, unit, details={"max_items": most})
 
 
 def _in_common(items: pl.Series, n_items: int) -> tuple[Ints, Ints]:

@@ -69,6 +69,12 @@ def held_outputs(
         yield
 
 
+def ledger_files(book: Path | None) -> dict[str, Path | None]:
+    """Return the files of a ledger, which no output may replace."""
+    journal = None if book is None else Path(f"{os.path.realpath(book)}-journal")
+    return {"--ledger": book, "its journal": journal}
+
+
 def _entry(path: Path) -> str:
     """Return the place of a name in its directory: a link is not the file that it leads to."""
     return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118

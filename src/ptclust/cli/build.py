@@ -74,18 +74,24 @@ class BuildOptions:
     overwrite: o.Overwrite = None
     as_json: o.AsJson = False
 
+    def read_list(self, path: Path | None, column: str | None) -> list[Any] | None:
+        """Read the public list of nodes."""
+        from ptclust.building import read_list
+
+        return None if path is None else read_list(path, column, records=self.records)
+
     def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
         """Build the graph, write it and say what was built."""
         import json
         import shlex
 
         from ptclust.building import description, summary
-        from ptclust.cli._results import held_outputs
+        from ptclust.cli._results import held_outputs, ledger_files
         from ptclust.cli._terminal import progress_display, say
 
         roads = Path(self.edges) if self.edges not in (None, "private") else None
         reads = {"the records": self.records, "the list": listed, "--edges": roads}
-        reads |= {"--ledger": options.get("ledger")}
+        reads |= ledger_files(options.get("ledger"))
         with (
             held_outputs({"--output": self.output}, reads, self.overwrite),
             progress_display() as progress,
@@ -115,12 +121,6 @@ class LookOptions:
     ] = None
     ledger: o.LedgerFile = None
     dataset: o.Dataset = None
-
-
-def _read_list(path: Path | None, column: str | None) -> list[Any] | None:
-    from ptclust.building import read_list
-
-    return None if path is None else read_list(path, column)
 
 
 @build.command("flows", epilog=_CAPS)
@@ -157,7 +157,7 @@ def flows(
     common.run(
         graph_from_flows,
         nodes,
-        nodes=_read_list(nodes, node_column),
+        nodes=common.read_list(nodes, node_column),
         origin=origin,
         destination=destination,
         person=person,
@@ -184,7 +184,7 @@ def visits(
     common.run(
         graph_from_visits,
         items,
-        items=_read_list(items, node_column),
+        items=common.read_list(items, node_column),
         person=person,
         item=item,
         max_items=max_items,
@@ -218,7 +218,7 @@ def profiles(
     common.run(
         graph_from_profiles,
         nodes,
-        nodes=_read_list(nodes, node_column),
+        nodes=common.read_list(nodes, node_column),
         low=low,
         high=high,
         person=person,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,8 +60,7 @@ def cluster(
         raise UsageError("say where to write the release: --output release.json")
     files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
     reads = {"the graph": graph.edges, "--coordinates": places.coordinates}
-    if (book := options.ledger) is not None:
-        reads |= {"--ledger": book, "its journal": Path(f"{os.path.realpath(book)}-journal")}
+    reads |= results.ledger_files(options.ledger)
     place, remedy = results.place(output), "running again spends the budget again: "
     with (
         results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
