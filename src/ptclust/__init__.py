@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from ptclust.release import Release, release_schema
     from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
-_SUBMODULES = ("audit", "clustering", "datasets", "errors", "mechanisms", "planning", "theory")
+_SUBMODULES = (
+    "audit",
+    "building",
+    "clustering",
+    "datasets",
+    "errors",
+    "mechanisms",
+    "planning",
+    "theory",
+)
 
 __all__ = [
     "Budget",

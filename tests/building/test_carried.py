@@ -15,7 +15,7 @@ from ptclust import (
     graph_from_visits,
     private_spanning_tree,
 )
-from ptclust.errors import UsageError
+from ptclust.errors import InputError, UsageError
 from ptclust.privacy import Provenance
 
 TRIPS = pl.DataFrame({"person": [1, 1, 2], "origin": [0, 1, 2], "destination": [1, 2, 3]})
@@ -57,6 +57,14 @@ def test_of_persons():
     }
     assert graph.provenance.neighbours == "add-remove"
     assert Provenance.from_dict(graph.provenance.to_dict()) == graph.provenance
+
+
+def test_a_record_is_called_as_people_call_it():
+    bounds = {"person": "person", "max_pairs": 5, "max_per_pair": 2, "called": "trip"}
+    assert of_records(**bounds).unit == "one person, at most 5 pairs with at most 2 trips each"
+    assert of_records(called="ride").unit == "one ride"
+    with pytest.raises(InputError, match="called must not be empty"):
+        of_records(called=" ")
 
 
 def test_of_visits():

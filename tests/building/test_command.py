@@ -73,9 +73,9 @@ def test_three_commands_from_events_to_labels(run, here):
 
 def test_persons(run, here):
     bounds = ("--max-pairs", "5", "--max-per-pair", "2", "--person", "who")
-    code, _, err = run(*FLOWS, *bounds, "--neighbours", "replace")
+    code, _, err = run(*FLOWS, *bounds, "--neighbours", "replace", "--called", "trip")
     assert code == 0
-    assert "Protected: one person, at most 5 pairs with at most 2 records each." in err
+    assert "Protected: one person, at most 5 pairs with at most 2 trips each." in err
     assert "l1 <= 20, l2 <= 6.32456, linf <= 2 (neighbours: tables with one unit in place" in err
     statement = read_graph("graph.parquet").provenance
     assert (statement.neighbours, statement.sensitivity.l1) == ("replace", 20)

@@ -14,6 +14,7 @@ from ptclust.building._neighbours import sensitivity_of_sum
 from ptclust.building._pairs import Pairs
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
+from ptclust.privacy import _checks as check
 from ptclust.privacy.provenance import Neighbours
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def graph_from_flows(
     max_pairs: int | Literal["auto"] | None = None,
     max_per_pair: int | Literal["auto"] | None = None,
     neighbours: Neighbours = "add-remove",
+    called: str = "record",
     caps_epsilon: float | Fraction | None = None,
     edges_epsilon: float | Fraction | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -80,6 +82,8 @@ def graph_from_flows(
     neighbours : {"add-remove", "replace"}
         Who is protected from whom: tables are neighbours if one has one unit more, or if they
         differ in what one unit is, their number being known. The second needs more noise.
+    called : str
+        What one record is called in the words about the unit: "trip".
     caps_epsilon, edges_epsilon : float
         What is spent on bounds that are "auto", all together, and on pairs that are "private".
         Both are in addition to what releases of the graph spend, and part of their statements.
@@ -137,21 +141,22 @@ def graph_from_flows(
         dataset=dataset,
         key=_key,
     )
+    check.text("called", called)
     columns = {"origin": origin, "destination": destination}
     if person is None:
-        return _of_single_records(Records(records, columns), build)
-    return _of_persons(Records(records, {**columns, "person": person}), build)
+        return _of_single_records(Records(records, columns), build, called)
+    return _of_persons(Records(records, {**columns, "person": person}), build, called)
 
 
-def _of_single_records(records: Records, build: Build) -> Graph:
+def _of_single_records(records: Records, build: Build, called: str) -> Graph:
     import polars as pl
 
     found = _on_pairs(records, records.lazy, build.pairs).group_by("pair").agg(count=pl.len())
     sensitivity = sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=build.neighbours)
-    return build.graph(_weights(records, found, build.pairs), sensitivity, "one record")
+    return build.graph(_weights(records, found, build.pairs), sensitivity, f"one {called}")
 
 
-def _of_persons(records: Records, build: Build) -> Graph:
+def _of_persons(records: Records, build: Build, called: str) -> Graph:
     import polars as pl
 
     from ptclust.building._records import counted, keep_some
@@ -175,7 +180,7 @@ def _of_persons(records: Records, build: Build) -> Graph:
         squares=max_pairs * max_per_pair**2,
         neighbours=build.neighbours,
     )
-    words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, 'record')} each"
+    words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, called)} each"
     return build.graph(weights, sensitivity, f"one person, at most {words}", details=caps)
 
 

@@ -137,6 +137,9 @@ def flows(
         Unit | None,
         typer.Option(help="record: protect single records, also where a column of persons is."),
     ] = None,
+    called: Annotated[
+        str, typer.Option(help="What one record is called in the statement: trip.")
+    ] = "record",
     max_pairs: Annotated[
         str | None, _cap_option("At most so many pairs of nodes count for a person.")
     ] = None,
@@ -161,6 +164,7 @@ def flows(
         origin=origin,
         destination=destination,
         person=person,
+        called=called,
         max_pairs=max_pairs,
         max_per_pair=max_per_pair,
         **vars(looks),
