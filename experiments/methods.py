@@ -49,6 +49,7 @@ PAPER_METHODS = (
 METHODS = (
     Method("auto", "ptclust's defaults", "auto", pure=False, clusterer="auto"),
     Method("contraction", "whole graph + contraction", WHOLE, pure=False, clusterer="contraction"),
+    Method("communities", "whole graph + communities", WHOLE, pure=False, clusterer="communities"),
     Method("levels", "Kruskal zCDP + levels", "kruskal", pure=False, clusterer="levels"),
     Method("perturbation", "whole graph + DBMSTClu", WHOLE, pure=False),
     Method("kruskal", "Kruskal zCDP + DBMSTClu", "kruskal", pure=False),

@@ -204,7 +204,7 @@ def _sparsest_cut(matrix: Any, nodes: Ints) -> tuple[float, Ints, Ints]:
 
 _NAMED = {method.name: method for method in METHODS}
 HETEROGENEOUS_METHODS = (
-    *(_NAMED[name] for name in ("auto", "contraction")),
+    *(_NAMED[name] for name in ("auto", "communities", "contraction")),
     Method(
         "leiden-release",
         "Leiden on our release",

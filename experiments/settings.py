@@ -294,6 +294,7 @@ HETEROGENEOUS = (
 """Graphs that nobody planted with two levels of weights, real ones among them; delta = 1e-6."""
 SECTIONS = {"planted": BENCHMARK, "heterogeneous": HETEROGENEOUS}
 _QUICK = ("linf-1000", "linf-100", "l1-100")
+_OF_TARGETS = ("auto", "contraction", "sound")
 _QUICK_SHAPES = {
     "bike": ("bike", "bike-500"),
     "lfr-1000": ("0.2, 0.2", "0.5, 0.2", "0.6, 0.4"),
@@ -330,9 +331,20 @@ class Effort:
     def targets(cls) -> Effort:
         """Return what the targets ask for, and all of the heterogeneous graphs."""
         full = cls.full()
-        epsilons = {**full.epsilons, 100: (0.5, 1.0), 1000: (0.5, 1.0)}
-        kept = (s for s in full.settings if not s.planted or s.name in _QUICK)
-        return cls(epsilons, {**full.repetitions, 100: 10, 1000: 5}, tuple(kept))
+        planted = (
+            replace(
+                setting,
+                methods=tuple(m for m in METHODS if m.name in _OF_TARGETS),
+                controlled=("auto", "contraction"),
+            )
+            for setting in BENCHMARK
+            if setting.name in _QUICK
+        )
+        return cls(
+            {**full.epsilons, 100: (0.5, 1.0), 1000: (0.5, 1.0)},
+            {**full.repetitions, 100: 10, 1000: 5},
+            (*planted, *HETEROGENEOUS),
+        )
 
     @classmethod
     def full(cls) -> Effort:

@@ -133,7 +133,7 @@ class UtilityReport:
                 "of the grid it is taken to be linear in the logarithm of epsilon. `<=` means that",
                 "the smallest epsilon tried was enough, `>` that the largest was not. In brackets:",
                 "what PTClust as published truly spends. In the lines of controls stands their",
-                "ARI, in the last three at epsilon = 1.",
+                "ARI, of methods that saw equal weights at epsilon = 1.",
             ),
         ]
         for setting in self._planted:

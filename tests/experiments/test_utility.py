@@ -48,7 +48,7 @@ EFFORT = Effort(
     {100: GRID, "counts": (1.0, 10.0), "null": (1.0,)}, {100: 3, "counts": 2, "null": 2}, SMALL
 )
 N_PLANTED = 3  # graphs of these settings
-N_LINES = 3 * len(METHODS) - 6 + len(CONTROLLED) + len(CONTROLS)  # means of each of them
+N_LINES = 2 * len(METHODS) + 2 + len(CONTROLLED) + len(CONTROLS)  # two of them at all epsilons
 N_REAL = 2
 N_REAL_LINES = 2 * len(HETEROGENEOUS_METHODS) + 2 + len(HETEROGENEOUS_CONTROLS)
 N_NULL = 3
