@@ -347,7 +347,7 @@ def trips(
             resume=resume,
             progress=progress,
         )
-    report = TripsReport(rows, repetitions, _command(context))
+    report = TripsReport(rows, clusterer, repetitions, _command(context))
     save_report(report, output, "trips")
     _show(report, f"{len(rows)} settings; page and results are in {output}", as_json=as_json)
 

@@ -119,8 +119,11 @@ def run_trips(
 class TripsReport:
     """What ``run_trips`` found, as a page to read and as JSON."""
 
-    def __init__(self, rows: list[dict[str, Any]], repetitions: int, command: str) -> None:
+    def __init__(
+        self, rows: list[dict[str, Any]], clusterer: str, repetitions: int, command: str
+    ) -> None:
         self._rows, self._repetitions, self._command = rows, repetitions, command
+        self._option = "" if clusterer == "auto" else f', clusterer="{clusterer}"'
 
     def to_json(self) -> str:
         """Return all rows as JSON."""
@@ -147,9 +150,9 @@ class TripsReport:
                 "day = ptclust.datasets.person_trips()",
                 'ends = ((pl.col(end) - 1) // 10 for end in ("origin", "destination"))',
                 "trips, districts = day.trips.with_columns(*ends), range(19)",
-                'bounds = {"person": "person", "max_pairs": 1, "max_per_pair": 1}',
+                'bounds = {"person": "person", "max_pairs": 2, "max_per_pair": 1}',
                 "graph = ptclust.graph_from_flows(trips, nodes=districts, **bounds)",
-                "model = ptclust.PTClust(epsilon=1).fit(graph)",
+                f"model = ptclust.PTClust(epsilon={EPSILON:g}{self._option}).fit(graph)",
                 "```",
                 "",
                 "## How good are they?",
@@ -170,7 +173,7 @@ class TripsReport:
 
     def _table(self) -> Iterator[list[str]]:
         head = ["nodes", "pairs x trips a person", "l1", "trips kept", "bounds alone"]
-        yield [*head, "ARI at epsilon 1", "clusters, without noise"]
+        yield [*head, f"ARI at epsilon {EPSILON:g}", "clusters (without noise)"]
         for row in self._rows:
             caps = row["max_pairs"], row["max_per_pair"]
             zones = "zones" if row["width"] == 1 else f"districts of {row['width']}"
@@ -181,7 +184,7 @@ class TripsReport:
                 f"{row['kept']:,.0f}",
                 f"{row['bounded']:.2f}",
                 f"{row['ari']:.2f} ({row['least']:.2f} to {row['most']:.2f})",
-                f"{row['n_clusters']:g}, {row['n_reference']}",
+                f"{row['n_clusters']:g} ({row['n_reference']})",
             ]
 
     def _words(self) -> list[str]:
@@ -196,7 +199,7 @@ class TripsReport:
             if best["ari"] < 0.1:
                 found = "nothing of the clusters is published, whatever the bounds"
             else:
-                found = f"at best {best['ari']:.2f} of the clusters is kept, with {caps} trips"
+                found = f"at best an ARI of {best['ari']:.2f}, with {caps} trips a person"
             lines += wrapped(
                 f"{best['n_nodes']} {what}: {found} ({mean:.2g} trips a pair in the mean).",
                 bullet=True,
@@ -205,9 +208,10 @@ class TripsReport:
             *lines,
             "",
             *wrapped(
-                "Noise of a person is spread over all pairs, so fewer and larger nodes show more,",
-                "and small bounds are better here than large ones, though they drop most trips.",
-                "What will be seen can be asked before anything is spent, from public numbers:",
-                "`ptclust plan graph.parquet --epsilon 1 --predict --total 4000`.",
+                "Every pair gets noise for a whole person, so fewer and larger nodes show more: a",
+                "public grouping of zones decides more than the bounds do. Larger bounds keep more",
+                "trips, and their noise grows with them. What will be seen can be asked before",
+                "anything is spent, from public numbers: `ptclust plan graph.parquet --epsilon 1",
+                "--predict --total 5000`.",
             ),
         ]
