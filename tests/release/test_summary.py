@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ptclust import Graph, PTClust, Sensitivity, plan
-from ptclust.clustering import Clustering
+from ptclust.clustering import Clustering, Level
 from ptclust.planning import predict
 from ptclust.release import Release
 
@@ -89,6 +89,34 @@ def test_text_begins_with_the_guarantee_and_has_all(release):
     assert "a, b, c, d" in text
     assert "standard deviation" in text
     assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_what_the_topology_gives_alone_is_said(release):
+    assert release.summary.topology_agreement is None
+    found = replace(release.clustering, topology_labels=release.labels)
+    public = replace(release, clustering=found)
+    assert public.summary.topology_agreement == 1.0
+    assert "agree with these to 1.00" in " ".join(str(public).split())
+    apart = replace(found, topology_labels=np.arange(8))
+    assert replace(release, clustering=apart).summary.topology_agreement == 0.0
+
+
+def test_levels_are_listed_and_the_chosen_one_named(release):
+    levels = tuple(Level(labels, 1.5) for labels in (release.labels, np.arange(8)))
+    made = replace(release, clustering=replace(release.clustering, levels=levels))
+    assert "Level 0, chosen: 2 clusters, support 1.5 nats" in str(made)
+    assert "Level 1: 8 clusters" in str(made)
+    assert [each["n_clusters"] for each in made.summary.to_dict()["levels"]] == [2, 8]
+
+
+def test_many_clusters_are_counted(release):
+    a = np.arange(49)
+    graph = Graph(a, a + 1, np.full(49, 0.5))
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e-6), privacy_unit="one")
+    found = Clustering(np.arange(50), dbcvi=0.0, shift=1.0, scale=4.0)
+    many = replace(model.fit(graph).release_, clustering=found)
+    assert "and 30 more clusters, of 1 or fewer" in str(many)
+    assert "and 40 more clusters" in many._repr_html_()
 
 
 def test_no_clusters_yet(release):

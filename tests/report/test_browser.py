@@ -219,6 +219,18 @@ def test_light_and_dark(opened, scheme):
     browser.screenshot(scheme)
 
 
+def test_paper(opened):
+    browser = opened(with_levels())
+    browser.tell("Emulation.setEmulatedMedia", media="print", features=[])
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert not browser.one("#controls").is_displayed()
+    assert all(each.get_property("open") for each in browser.all("details"))
+    browser.screenshot("print")
+    pages = browser.tell("Page.printToPDF")["data"]
+    assert len(pages) > 10_000
+    browser.tell("Emulation.setEmulatedMedia", media="", features=[])
+
+
 def test_without_scripts_the_essentials_are_there(browser, small, tmp_path):
     browser.tell("Emulation.setScriptExecutionDisabled", value=True)
     write_report(small, tmp_path / "report.html")
