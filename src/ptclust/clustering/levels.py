@@ -140,6 +140,8 @@ LEAST_PART = 1e-6
 ROUNDS = 300
 #: ... when a round adds less than this to the log-likelihood per weight.
 ENOUGH = 1e-7
+#: Levels and share are those of another fit if they differ by less than this part.
+SAME = 1e-3
 #: A level that explains less than this part of the weights explains none.
 NOTHING = 1e-9
 
@@ -181,10 +183,9 @@ def one_round(
         x, count = values[i], counts[i]
         a = log_low + log_kernel(x - low, variance, is_laplace)
         b = log_high + log_kernel(x - high, variance, is_laplace)
-        top = a if a > b else b
-        both = top + np.log(np.exp(a - top) + np.exp(b - top))
-        likelihood += count * both
-        of_low = count * np.exp(a - both)
+        smaller = np.exp(-abs(a - b))  # likelihood of one level, that of the other being 1
+        likelihood += count * (max(a, b) + np.log1p(smaller))
+        of_low = count * (1.0 if a > b else smaller) / (1.0 + smaller)
         of_high = count - of_low
         n_low += of_low
         sum_low += of_low * x
@@ -235,6 +236,14 @@ def fit_two_levels(
             share, variance = new_share, max(new_variance, floor)
             if abs(likelihood - before) < ENOUGH * total:
                 break
+            near = SAME * (best[3] - best[2])
+            if (
+                likelihood <= best[0]
+                and abs(share - best[1]) < SAME
+                and abs(low - best[2]) < near
+                and abs(high - best[3]) < near
+            ):
+                break  # on the way to where another start has ended
             before = likelihood
         if low > high:
             low, high, share = high, low, 1 - share
