@@ -136,12 +136,12 @@ def affinities(weights: NoisyWeights, levels: Levels) -> Floats:
 
 #: The variance is at least this part of that of the weights: two exact levels would have none.
 LEAST_PART = 1e-6
-#: Rounds from one start; most end far earlier, ...
+#: Rounds from one start, at most ...
 ROUNDS = 300
+#: ... after the first of which only so many, the likeliest, go on; most end far earlier, ...
+FIRST_ROUNDS, FINALISTS = 40, 2
 #: ... when a round adds less than this to the log-likelihood per weight.
 ENOUGH = 1e-7
-#: Levels and share are those of another fit if they differ by less than this part.
-SAME = 1e-3
 #: A level that explains less than this part of the weights explains none.
 NOTHING = 1e-9
 
@@ -200,6 +200,32 @@ def one_round(
     return likelihood, n_low / total, low, high, within / total
 
 
+@inlined
+def climb(
+    values: Floats,
+    counts: Floats,
+    total: float,
+    floor: float,
+    is_laplace: bool,
+    fit: Floats,
+    rounds: int,
+) -> None:
+    """Improve a fit, which is log-likelihood, share, levels and variance, in so many rounds."""
+    before, share, low, high, variance = fit
+    likelihood = before
+    for _ in range(rounds):
+        likelihood, new_share, low, high, new_variance = one_round(
+            values, counts, total, share, low, high, variance, is_laplace
+        )
+        if new_share < 0:
+            break
+        share, variance = new_share, max(new_variance, floor)
+        if abs(likelihood - before) < ENOUGH * total:
+            break
+        before = likelihood
+    fit[0], fit[1], fit[2], fit[3], fit[4] = likelihood, share, low, high, variance
+
+
 @kernel
 def fit_two_levels(
     values: Floats, counts: Floats, noise_variance: float, is_laplace: bool, starts: Array
@@ -221,30 +247,19 @@ def fit_two_levels(
     if spread == 0:
         return best
     apart = np.sqrt(max(spread - noise_variance, 0.05 * spread))
-    for start in starts:
-        share = start
-        low = mean - apart * np.sqrt((1 - share) / share)
-        high = mean + apart * np.sqrt(share / (1 - share))
-        variance = max(floor, 0.1 * spread)
-        before = likelihood = -np.inf
-        for _ in range(ROUNDS):
-            likelihood, new_share, low, high, new_variance = one_round(
-                values, counts, total, share, low, high, variance, is_laplace
-            )
-            if new_share < 0:
-                break
-            share, variance = new_share, max(new_variance, floor)
-            if abs(likelihood - before) < ENOUGH * total:
-                break
-            near = SAME * (best[3] - best[2])
-            if (
-                likelihood <= best[0]
-                and abs(share - best[1]) < SAME
-                and abs(low - best[2]) < near
-                and abs(high - best[3]) < near
-            ):
-                break  # on the way to where another start has ended
-            before = likelihood
+    fits = np.empty((len(starts), 5))
+    for i in range(len(starts)):
+        share = starts[i]
+        fits[i, 0], fits[i, 1] = -np.inf, share
+        fits[i, 2] = mean - apart * np.sqrt((1 - share) / share)
+        fits[i, 3] = mean + apart * np.sqrt(share / (1 - share))
+        fits[i, 4] = max(floor, 0.1 * spread)
+        climb(values, counts, total, floor, is_laplace, fits[i], FIRST_ROUNDS)
+    for _ in range(FINALISTS):
+        i = int(np.argmax(fits[:, 0]))
+        climb(values, counts, total, floor, is_laplace, fits[i], ROUNDS - FIRST_ROUNDS)
+        likelihood, share, low, high, variance = fits[i]
+        fits[i, 0] = -np.inf
         if low > high:
             low, high, share = high, low, 1 - share
         if likelihood > best[0]:
