@@ -39,12 +39,17 @@ def value(labels, edges, affinity, price: float) -> float:
     return within - price * len(set(labels))
 
 
+def connected_partitions(n_nodes: int, edges):
+    """Every partition into connected clusters."""
+    for labels in all_partitions(n_nodes):
+        if all(is_connected(c, edges) for c in clusters(labels)):
+            yield labels
+
+
 def best_value(n_nodes: int, edges, affinity, price: float) -> float:
     """Over all partitions into connected clusters."""
     return max(
-        value(labels, edges, affinity, price)
-        for labels in all_partitions(n_nodes)
-        if all(is_connected(c, edges) for c in clusters(labels))
+        value(labels, edges, affinity, price) for labels in connected_partitions(n_nodes, edges)
     )
 
 

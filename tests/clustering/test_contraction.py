@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import subprocess
 import sys
@@ -16,7 +17,9 @@ from ptclust.clustering.contraction import _evidence
 from ptclust.clustering.contraction._evidence import (
     Edges,
     Evidence,
+    Trial,
     best_partition,
+    clear_value,
     is_clear,
     merge_unclear,
     select_penalty,
@@ -30,8 +33,10 @@ from ptclust.clustering.contraction._partition_kernel import (
     contract_further,
     induced_edges,
     join_down,
+    mixture,
     move_due_nodes,
     move_nodes,
+    nodes_around,
     numbered,
     search_on,
     search_partition,
@@ -41,6 +46,9 @@ from ptclust.datasets import planted_graph
 from ptclust.errors import UsageError, WeightError
 from ptclust.privacy import Noise
 from tests.clustering import partitions
+
+RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)]
+STAR = [(0, 1), (0, 2), (0, 3), (0, 4), (4, 5)]
 
 
 def gaussian(scale):
@@ -271,10 +279,16 @@ class TestSearch:
         found, value = walk_down(search_on(a, b, neighbours, affinity, price), start, first)
         labels, best, best_value, n_better = start, start, first, 0
         while n_clusters > 2:
+            before = agreement_within(a, b, affinity, labels)
             target = n_clusters - 1 if n_clusters <= 16 else n_clusters * 4 // 5
             labels = join_down(a, b, affinity, labels, n_clusters, target)
+            joined = agreement_within(a, b, affinity, labels)
             move_nodes(neighbours, affinity, labels, UNAFFORDABLE)
+            n_before = n_clusters
             labels, n_clusters = numbered(labels)
+            regained, lost = agreement_within(a, b, affinity, labels) - joined, before - joined
+            if lost > price * (n_before - n_clusters) and regained < 0.05 * lost:
+                break
             tried = labels.copy()
             move_nodes(neighbours, affinity, tried, price)
             tried, n_tried = connected_pieces(a, b, tried)
@@ -321,12 +335,14 @@ class TestSearch:
         evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
         values = [evidence.value_of(labels) for labels in _evidence._local_maxima(evidence)]
         made = []
-        search = _evidence.search_partition  # type: ignore[attr-defined]
-        monkeypatch.setattr(
-            _evidence,
-            "search_partition",
-            lambda *args: made.append(1) or search(*args),  # type: ignore[func-returns-value]
-        )
+        searches = _evidence._local_maxima
+
+        def counted(*args):
+            for labels in searches(*args):
+                made.append(1)
+                yield labels
+
+        monkeypatch.setattr(_evidence, "_local_maxima", counted)
         for enough in (-math.inf, *values, math.inf):
             made.clear()
             _, value = best_partition(evidence, enough)
@@ -504,7 +520,7 @@ class TestPlanted:
         seen = []
 
         def record(evidence, enough):
-            assert enough == 1000.0
+            assert enough == 60.0
             seen.append(evidence.affinity.tolist())
             return None, float(len(seen))
 
@@ -512,8 +528,9 @@ class TestPlanted:
         graph, affinity = Edges.of(a, b, 300), random.normal(0, 1, len(a))
         monkeypatch.setattr(_evidence, "best_partition", record)
         for _ in range(2):
-            assert is_clear(1000.0, Evidence(graph, affinity))
+            assert is_clear(60.0, Evidence(graph, affinity))
         half = len(seen) // 2
+        assert half == 4
         assert seen[:half] == seen[half:]
         assert seen[0] != seen[1]
         assert all(sorted(one) == sorted(affinity.tolist()) for one in seen)
@@ -549,6 +566,125 @@ class TestPlanted:
             merge_unclear(evidence, labels)
 
 
+class TestBounds:
+    """Every permutation of small graphs, and every partition."""
+
+    def best_by_permutation(self, n, edges, affinity):
+        """Yield the largest value of a partition for every permutation."""
+        every = [
+            (sum(1 << i for i, (a, b) in enumerate(edges) if labels[a] == labels[b]), k)
+            for labels in partitions.connected_partitions(n, edges)
+            for k in [max(labels) + 1]
+        ]
+        within = np.array([[mask >> i & 1 for i in range(len(edges))] for mask, _ in every])
+        cost = np.array([_evidence.log_binomial(n, k) for _, k in every])
+        for order in itertools.permutations(affinity):
+            yield (within @ np.array(order) - cost).max()
+
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("edges", [RING, [*RING, (0, 2)], STAR])
+    def test_few_permutations_reach_a_clear_value(self, edges, seed, monkeypatch):
+        random = np.random.default_rng(seed)
+        affinity = random.normal(0.5, 3, len(edges))
+        a, b, x = arrays(edges, affinity)
+        best = np.array(list(self.best_by_permutation(6, edges, affinity.tolist())))
+        evidence = Evidence(Edges.of(a, b, 6), x)
+        for error in (1e-4, 0.01, 0.5, 20.0, 1e4):
+            monkeypatch.setattr(_evidence, "_ERROR", error)
+            assert (best >= clear_value(evidence)).mean() <= error
+
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("edges", [RING, [*RING, (0, 2)], STAR])
+    def test_the_best_value_varies_no_more_than_half_the_sum(self, edges, seed):
+        affinity = np.random.default_rng(seed).normal(0, 2, len(edges))
+        best = list(self.best_by_permutation(6, edges, affinity.tolist()))
+        assert np.var(best) <= len(edges) * np.var(affinity) / 2
+
+    @settings(max_examples=100)
+    @given(st.lists(st.floats(-60, 60), min_size=1, max_size=30))
+    def test_a_mixture_is_at_least_the_likeliest(self, affinity):
+        x, p = np.array(affinity), np.linspace(0, 1, 301)[:, None]
+        with np.errstate(divide="ignore"):
+            likelihood = np.logaddexp(np.log(1 - p), np.log(p) + x).sum(axis=1).max()
+        width = np.ptp(x) / 1024
+        assert likelihood - 1e-9 <= mixture(x) <= likelihood + (width + 0.05) * len(x)
+
+    def test_a_strong_partition_needs_no_permutation(self, monkeypatch):
+        a, b, weights, n, _, truth = noisy_planted("blobs", 1, 0.2, n=600)
+        evidence = Evidence(Edges.of(a, b, n), (0.575 - weights) * 0.75 / 0.04)
+        monkeypatch.setattr(_evidence, "best_partition", None)
+        assert is_clear(evidence.value_of(truth), evidence)
+        with pytest.raises(TypeError):
+            is_clear(evidence.value_of(truth) / 3, evidence)
+
+
+class TestTrial:
+    def test_deviations_are_those_of_chance_if_weights_know_no_clusters(self):
+        a, b, random = random_graph(0, n=200, m=900)
+        graph, held = Edges.of(a, b, 200), np.arange(0, len(a), 5)
+        labels, affinity = random.integers(0, 3, 200), random.normal(1, 2, len(a)) ** 2
+        seen = [
+            Trial.of(Evidence(graph, random.permutation(affinity)), labels, held).deviations
+            for _ in range(4000)
+        ]
+        assert abs(np.mean(seen)) < 5 / math.sqrt(4000)
+        assert abs(np.std(seen) - 1) < 0.06
+        assert np.std([0.8 * one for one in seen]) < 0.94  # what the last line would notice
+
+    def test_pairs_that_edges_held_back_show_need_no_other_test(self, monkeypatch):
+        def refuse(*_):
+            raise AssertionError
+
+        a, b, weights, n, _, truth = noisy_planted("blobs", 1, 0.4, n=600, n_clusters=4)
+        evidence = Evidence(Edges.of(a, b, n), (0.575 - weights) * 0.75 / 0.16)
+        held = np.arange(0, len(a), 5)
+        monkeypatch.setattr(_evidence, "_is_pair_clear", refuse)
+        trial = Trial.of(evidence, truth, held)
+        assert merge_unclear(evidence, truth, trial).tolist() == truth.tolist()
+        halves = 2 * truth + np.random.default_rng(0).integers(0, 2, n)
+        with pytest.raises(AssertionError):
+            merge_unclear(evidence, halves, Trial.of(evidence, halves, held))
+        with pytest.raises(AssertionError):  # clusters of another partition
+            merge_unclear(evidence, truth, Trial.of(evidence, halves, held))
+
+    def test_what_edges_held_back_do_not_know_is_not_compared(self, monkeypatch):
+        a, b, random = random_graph(3)
+        evidence = Evidence(Edges.of(a, b, 300), random.normal(0, 1, len(a)))
+        seen, search = [], _evidence.best_partition
+
+        def counted(*args):
+            seen.append(1)
+            return search(*args)
+
+        monkeypatch.setattr(_evidence, "best_partition", counted)
+        assert abs(select_penalty(evidence, 5.0).deviations) < 5
+        assert len(seen) == 1
+
+
+class TestNodesAround:
+    @settings(max_examples=100)
+    @given(small_graphs(max_nodes=9), st.data())
+    def test_the_nearest_come_first(self, graph, data):
+        n, edges, affinity, _ = graph
+        a, b, _ = arrays(edges, affinity)
+        labels = np.array([data.draw(st.integers(0, 2)) for _ in range(n)])
+        small, large = np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)
+        most, buffer = data.draw(st.integers(1, n)), np.full(n, -1)
+        found = nodes_around(adjacency(a, b, n), small, large, most, buffer).tolist()
+        assert (buffer == -1).all()
+        rings, seen = [], set(small.tolist())
+        while True:
+            near = {v for e in edges for u, v in (e, e[::-1]) if u in seen} - seen
+            near &= set(large.tolist())
+            if not near:
+                break
+            rings.append(near)
+            seen |= near
+        assert len(found) == len(set(found)) == min(most, sum(map(len, rings)))
+        where = {v: i for i, ring in enumerate(rings) for v in ring}
+        assert [where[v] for v in found] == sorted(where[v] for v in where)[: len(found)]
+
+
 class TestPenalty:
     def evidence(self, family, deviation, **how):
         a, b, weights, n, _, truth = noisy_planted(family, 1, deviation, n=600, **how)
@@ -560,7 +696,8 @@ class TestPenalty:
         chosen = select_penalty(evidence)
         assert chosen.penalty > 1
         assert best_partition(evidence)[0].max() > 1  # chance cuts the moons
-        assert agreement(truth, best_partition(chosen)[0]) > 0.9
+        again, _ = best_partition(evidence._replace(penalty=chosen.penalty))
+        assert agreement(truth, again) > 0.9
 
     def test_many_small_clusters_are_not(self):
         evidence, truth = self.evidence("blobs", 0.25, n_clusters=20)
@@ -573,7 +710,7 @@ class TestPenalty:
         monkeypatch.setattr(
             _evidence,
             "best_partition",
-            lambda one: (seen.append(one), (np.zeros(600, np.int64), 0))[1],  # type: ignore[func-returns-value]
+            lambda one, *_: (seen.append(one), (np.zeros(600, np.int64), 0))[1],  # type: ignore[func-returns-value]
         )
         select_penalty(evidence)
         n_edges = len(evidence.affinity)

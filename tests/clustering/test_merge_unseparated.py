@@ -51,6 +51,21 @@ def test_separation_is_that_of_the_obvious_way(seed, deviation, is_laplace):
         assert apart == pytest.approx(expected, rel=1e-6)
 
 
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1))
+def test_joined_blocks_are_those_of_the_joined_clusters(seed):
+    random = np.random.default_rng(seed)
+    a, b = complete(9)
+    keep = random.random(len(a)) < 0.6
+    a, b = a[keep], b[keep]
+    noisy = weighed(random.normal(5, 1, len(a)))
+    labels = np.unique(random.integers(0, 6, 9), return_inverse=True)[1]
+    number = np.unique(random.integers(0, 3, labels.max() + 1), return_inverse=True)[1]
+    joined = _Blocks.of(a, b, noisy, labels).joined(number)
+    for one, other in zip(joined[1:], _Blocks.of(a, b, noisy, number[labels])[1:]):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
 def test_levels_stay_and_a_spread_is_joined():
     random = np.random.default_rng(0)
     a, b = complete(40)

@@ -136,8 +136,10 @@ def affinities(weights: NoisyWeights, levels: Levels) -> Floats:
 
 #: The variance is at least this part of that of the weights: two exact levels would have none.
 LEAST_PART = 1e-6
-#: Rounds from one start; most end far earlier, ...
+#: Rounds from one start, at most ...
 ROUNDS = 300
+#: ... after the first of which only so many, the likeliest, go on; most end far earlier, ...
+FIRST_ROUNDS, FINALISTS = 40, 2
 #: ... when a round adds less than this to the log-likelihood per weight.
 ENOUGH = 1e-7
 #: A level that explains less than this part of the weights explains none.
@@ -181,10 +183,9 @@ def one_round(
         x, count = values[i], counts[i]
         a = log_low + log_kernel(x - low, variance, is_laplace)
         b = log_high + log_kernel(x - high, variance, is_laplace)
-        top = a if a > b else b
-        both = top + np.log(np.exp(a - top) + np.exp(b - top))
-        likelihood += count * both
-        of_low = count * np.exp(a - both)
+        smaller = np.exp(-abs(a - b))  # likelihood of one level, that of the other being 1
+        likelihood += count * (max(a, b) + np.log1p(smaller))
+        of_low = count * (1.0 if a > b else smaller) / (1.0 + smaller)
         of_high = count - of_low
         n_low += of_low
         sum_low += of_low * x
@@ -197,6 +198,32 @@ def one_round(
     low, high = sum_low / n_low, sum_high / n_high
     within = square_low - n_low * low * low + square_high - n_high * high * high
     return likelihood, n_low / total, low, high, within / total
+
+
+@inlined
+def climb(
+    values: Floats,
+    counts: Floats,
+    total: float,
+    floor: float,
+    is_laplace: bool,
+    fit: Floats,
+    rounds: int,
+) -> None:
+    """Improve a fit, which is log-likelihood, share, levels and variance, in so many rounds."""
+    before, share, low, high, variance = fit
+    likelihood = before
+    for _ in range(rounds):
+        likelihood, new_share, low, high, new_variance = one_round(
+            values, counts, total, share, low, high, variance, is_laplace
+        )
+        if new_share < 0:
+            break
+        share, variance = new_share, max(new_variance, floor)
+        if abs(likelihood - before) < ENOUGH * total:
+            break
+        before = likelihood
+    fit[0], fit[1], fit[2], fit[3], fit[4] = likelihood, share, low, high, variance
 
 
 @kernel
@@ -220,22 +247,19 @@ def fit_two_levels(
     if spread == 0:
         return best
     apart = np.sqrt(max(spread - noise_variance, 0.05 * spread))
-    for start in starts:
-        share = start
-        low = mean - apart * np.sqrt((1 - share) / share)
-        high = mean + apart * np.sqrt(share / (1 - share))
-        variance = max(floor, 0.1 * spread)
-        before = likelihood = -np.inf
-        for _ in range(ROUNDS):
-            likelihood, new_share, low, high, new_variance = one_round(
-                values, counts, total, share, low, high, variance, is_laplace
-            )
-            if new_share < 0:
-                break
-            share, variance = new_share, max(new_variance, floor)
-            if abs(likelihood - before) < ENOUGH * total:
-                break
-            before = likelihood
+    fits = np.empty((len(starts), 5))
+    for i in range(len(starts)):
+        share = starts[i]
+        fits[i, 0], fits[i, 1] = -np.inf, share
+        fits[i, 2] = mean - apart * np.sqrt((1 - share) / share)
+        fits[i, 3] = mean + apart * np.sqrt(share / (1 - share))
+        fits[i, 4] = max(floor, 0.1 * spread)
+        climb(values, counts, total, floor, is_laplace, fits[i], FIRST_ROUNDS)
+    for _ in range(FINALISTS):
+        i = int(np.argmax(fits[:, 0]))
+        climb(values, counts, total, floor, is_laplace, fits[i], ROUNDS - FIRST_ROUNDS)
+        likelihood, share, low, high, variance = fits[i]
+        fits[i, 0] = -np.inf
         if low > high:
             low, high, share = high, low, 1 - share
         if likelihood > best[0]:

@@ -22,7 +22,7 @@ The method, for a graph or a cluster found in it:
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,10 +32,12 @@ from ptclust.clustering.contraction._evidence import (
     Edges,
     Evidence,
     best_partition,
+    clear_value,
     is_clear,
     merge_unclear,
     merge_unseparated,
     select_penalty,
+    sure_deviations,
 )
 from ptclust.clustering.contraction._partition_kernel import connected_pieces
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
@@ -59,6 +61,11 @@ _SMALLEST = 4
 # levels need for any method to do better than chance (Deshpande, Abbe, Montanari 2017 for dense
 # graphs), as levels are not known.
 _DETECTABLE = 8.0
+# At that limit a fifth of all edges is expected to be n / 5 squared deviations from chance. Of so
+# many times as many nodes, what does not show there is none.
+_LARGE = 20
+# Deviations from chance, in such a graph, of a partition that has nothing to do with clusters.
+_NOTHING = 2.0
 # With this many times the edges of a tree, averages over edges say more than single ones.
 _REDUNDANCY = 2
 
@@ -213,9 +220,17 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> Ints | None:
     if 2 * n_edges * levels.gap**2 <= _DETECTABLE * n_nodes * levels.variance:
         return None
     graph = Edges.of(part.sources, part.targets, n_nodes)
-    evidence = select_penalty(Evidence(graph, affinities(weights, levels)))
-    labels, value = best_partition(evidence)
+    evidence = Evidence(graph, affinities(weights, levels))
+    sure = sure_deviations(n_all)
+    is_large = n_nodes >= _LARGE * sure**2
+    trial = select_penalty(evidence, _NOTHING if is_large else -inf)
+    if is_large and trial.deviations < sure:
+        return None
+    evidence = evidence._replace(penalty=trial.penalty)
+    labels, value = best_partition(evidence, clear_value(evidence), trial.labels)
     _, n_components = connected_pieces(*graph[:2], np.zeros(n_nodes, np.int64))
-    if labels.max() + 1 > n_components and is_clear(value - log(n_all), evidence):
-        return merge_unclear(evidence, labels)
+    if labels.max() + 1 <= n_components:
+        return None
+    if trial.deviations >= sure or is_clear(value - log(n_all), evidence):
+        return merge_unclear(evidence, labels, trial)
     return None

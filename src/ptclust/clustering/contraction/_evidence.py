@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf, lgamma, log, sqrt
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +14,9 @@ from ptclust.clustering.contraction._partition_kernel import (
     connected_pieces,
     contract_further,
     induced_edges,
+    mixture,
     move_nodes,
+    nodes_around,
     search_partition,
 )
 from ptclust.clustering.levels import APART
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from ptclust.clustering.levels import NoisyWeights
 
 # Times the affinities are permuted over the edges, at most; and the fewest for a clear answer.
-_PERMUTATIONS, _FEWEST = 8, 3
+_PERMUTATIONS, _FEWEST = 16, 3
 # Chance, about, that weights which are independent of clusters pass for such that are not.
 _ERROR = 1e-4
 # How many times the nats that name the clusters are taken off: once, or so often that few are left.
@@ -35,6 +37,11 @@ _PENALTIES = 1.0, 30.0
 _HELD_BACK = 5
 # Rounds of joining what is not clearly separated and moving nodes; one or two suffice.
 _ROUNDS = 5
+# Part of its nodes by which a cluster is the same in another partition.
+_SAME = 0.9
+# Of the larger of two clusters so many times the nodes of the smaller are looked at, and at least
+# so many: those nearest to it.
+_NEAREST, _LEAST = 8, 200
 # Standard errors by which a variance must exceed that of the noise to be one of true weights.
 _SURE = 2.0
 
@@ -90,10 +97,12 @@ def log_binomial(n: int, k: int) -> float:
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
-def best_partition(evidence: Evidence, enough: float = inf) -> tuple[Ints, float]:
+def best_partition(
+    evidence: Evidence, enough: float = inf, start: Ints | None = None
+) -> tuple[Ints, float]:
     """Return the best connected clusters found, or the first good enough, and their value."""
     best, best_value = np.zeros(evidence.graph.n_nodes, np.int64), -inf
-    for labels in _local_maxima(evidence):
+    for labels in _local_maxima(evidence, start):
         value = evidence.value_of(labels)
         if value > best_value:
             best, best_value = labels, value
@@ -102,58 +111,127 @@ def best_partition(evidence: Evidence, enough: float = inf) -> tuple[Ints, float
     return best, best_value
 
 
-def _local_maxima(evidence: Evidence) -> Iterator[Ints]:
-    """Yield where searches end from single nodes and from greedy contraction; they differ.
+def _local_maxima(evidence: Evidence, start: Ints | None = None) -> Iterator[Ints]:
+    """Yield where searches end: from ``start``, single nodes, greedy contraction; they differ.
 
-    The price of a cluster depends on the answer; the first guess is a K of about the root of n,
-    the second that of the better partition.
+    The price of a cluster depends on the answer. The first guess is a K of about the root of n; a
+    search goes on from where it ended at the price of the K it found.
     """
     graph, affinity, _ = evidence
-    single = contracted = np.arange(graph.n_nodes)
+
+    def search(start: Ints, price: float) -> Ints:
+        return search_partition(*graph, affinity, price, start)[0]
+
+    def searched(start: Ints) -> Ints:
+        return search(start, evidence.price(start.max() + 1))
+
+    if start is not None:
+        yield searched(start)
+    single = np.arange(graph.n_nodes)
     price = evidence.price(sqrt(graph.n_nodes))
-    for _ in range(2):
-        from_single = search_partition(*graph, affinity, price, single)
-        yield from_single[0]
-        contracted = contract_further(graph.sources, graph.targets, affinity, price, contracted)
-        from_contracted = search_partition(*graph, affinity, price, contracted)
-        yield from_contracted[0]
-        better, _ = max(from_contracted, from_single, key=itemgetter(1))
-        before, price = price, evidence.price(better.max() + 1)
-        if price < before:
-            contracted = single
+    found = searched(search(single, price))
+    yield found
+    price = evidence.price(found.max() + 1)
+    yield search(contract_further(graph.sources, graph.targets, affinity, price, single), price)
 
 
-def select_penalty(evidence: Evidence) -> Evidence:
-    """Return the evidence with the penalty whose partition best predicts edges it has not seen.
+class Trial(NamedTuple):
+    """What a partition by some edges says about the others, which were held back.
+
+    The noise of edges held back had no part in the partition. If weights are independent of
+    clusters, which of them lie within is chance.
+    """
+
+    penalty: float
+    labels: Ints
+    held: Ints
+    within: float
+    """Sum of the affinities of edges held back that lie within."""
+    deviations: float
+    """How far that is above the sum of as many edges held back at random, in its deviations."""
+
+    @classmethod
+    def of(cls, evidence: Evidence, labels: Ints, held: Ints) -> Trial:
+        """Return what a partition says about edges that had no part in it."""
+        affinity = evidence.affinity[held]
+        inside = labels[evidence.graph.sources[held]] == labels[evidence.graph.targets[held]]
+        n, k, total = len(held), int(inside.sum()), float(affinity[inside].sum())
+        excess = deviation = 0.0
+        if 0 < k < n:
+            excess = total - k * float(affinity.mean())
+            deviation = sqrt(k * (n - k) * float(affinity.var()) / (n - 1))
+        deviations = excess / deviation if deviation else 0.0
+        return cls(evidence.penalty, labels, held, total, deviations)
+
+
+def select_penalty(evidence: Evidence, least: float = -inf) -> Trial:
+    """Return the partition of some edges, by either penalty, that best predicts the others.
+
+    If that by the lower one is fewer deviations above chance than ``least``, it is not compared.
 
     To name the clusters costs log binom(n, K) nats; which of them the other nodes join is not
     counted, as the edges of a sparse graph hold most nodes in place. Not all: of the many cuts of
     a cluster along few edges, one has a large sum by chance. Whether there are many small clusters
-    or few large ones that chance would cut, edges held back decide: their noise had no part in the
-    partition.
+    or few large ones that chance would cut, edges held back decide.
     """
     graph, affinity, _ = evidence
     random = np.random.default_rng(0)  # the same release gives the same labels
-    held, kept = np.split(random.permutation(len(affinity)), [len(affinity) // _HELD_BACK])
-    a, b = graph.sources[held], graph.targets[held]
+    is_held = np.zeros(len(affinity), np.bool_)
+    is_held[random.permutation(len(affinity))[: len(affinity) // _HELD_BACK]] = True
+    held, kept = np.flatnonzero(is_held), np.flatnonzero(~is_held)
     without = evidence.at(kept, Edges.of(graph.sources[kept], graph.targets[kept], graph.n_nodes))
+    many, few = (without._replace(penalty=penalty) for penalty in _PENALTIES)
+    labels, value = best_partition(many, clear_value(many))
+    trial = Trial.of(evidence._replace(penalty=many.penalty), labels, held)
+    if trial.deviations < least:
+        return trial
+    # Where the first one is clear, only the clusters that it has may be too many.
+    enough = -inf if value >= clear_value(many) else inf
+    labels, _ = best_partition(few, enough, labels)
+    other = Trial.of(evidence._replace(penalty=few.penalty), labels, held)
+    return max(trial, other, key=attrgetter("within"))
 
-    def predicted(penalty: float) -> float:
-        labels, _ = best_partition(without._replace(penalty=penalty))
-        return agreement_within(a, b, affinity[held], labels)
 
-    return evidence._replace(penalty=max(_PENALTIES, key=predicted))
+def sure_deviations(n_nodes: int) -> float:
+    """Return how far normal values lie from their mean with a chance below ``_ERROR`` over n."""
+    return sqrt(2 * log(n_nodes / _ERROR))
+
+
+def clear_value(evidence: Evidence) -> float:
+    r"""Return a value that permuted affinities reach with a chance of at most ``_ERROR``.
+
+    A partition is a node in each of K clusters and, for every other node, one of its d neighbours
+    that it is joined to: there are at most :math:`\binom nK \prod d` of them. One with k of m edges
+    within has the sum of k values drawn without replacement, which is that of independent choices
+    with probability p = k / m, given that they are k; that has a chance of at least 1 / (m + 1).
+    So by Markov's inequality the chance of a sum of at least s is at most
+
+    .. math:: (m + 1) \, e^{-s} \prod_e (1 - p + p \, e^{a_e}),
+
+    where s is the value and log binom(n, K) at least, and K one of n. The last product is at most
+    the largest over p: the likelihood of two levels that are independent of clusters.
+    """
+    graph, affinity, _ = evidence
+    neighbours = float(np.log(np.maximum(np.diff(graph.near.indptr), 1)).sum())
+    n, m = graph.n_nodes, len(affinity)
+    return mixture(affinity) + neighbours + log(n) + log(m + 1) - log(_ERROR)
 
 
 def is_clear(value: float, evidence: Evidence) -> bool:
     """Return whether affinities permuted over the edges give no partition of such a value.
 
-    Their values are about normal, so that Student's distribution says how likely a further one is
-    to reach ``value``. If one of them does reach it, more of them will not make it clear.
+    Where a bound does not say so they are permuted. Their values are about normal, with at most
+    half the variance of the sum of all edges (the Poincare inequality for transpositions: to
+    exchange two edges, one of them within the best partition, changes its value by no more than
+    their difference). So often one suffices. Else Student's distribution says how likely a
+    further one is to reach ``value``. If one of them does reach it, more will not make it clear.
     """
-    from scipy.special import stdtrit
+    from scipy.special import ndtri, stdtrit
 
+    if value >= clear_value(evidence):
+        return True
     random = np.random.default_rng(0)  # the same release gives the same labels
+    largest = sqrt(len(evidence.affinity) * float(np.var(evidence.affinity)) / 2)
     seen: list[float] = []
     while len(seen) < _PERMUTATIONS:
         permuted = evidence._replace(affinity=random.permutation(evidence.affinity))
@@ -161,14 +239,16 @@ def is_clear(value: float, evidence: Evidence) -> bool:
         if seen[-1] >= value:
             return False
         n_seen = len(seen)
+        reach = float(ndtri(1 - _ERROR)) * largest
         if n_seen >= _FEWEST:
-            deviations = float(stdtrit(n_seen - 1, 1 - _ERROR)) * sqrt(1 + 1 / n_seen)
-            if value > np.mean(seen) + deviations * np.std(seen, ddof=1):
-                return True
+            student = float(stdtrit(n_seen - 1, 1 - _ERROR))
+            reach = min(reach, student * float(np.std(seen, ddof=1)))
+        if value > np.mean(seen) + reach * sqrt(1 + 1 / n_seen):
+            return True
     return False
 
 
-def merge_unclear(evidence: Evidence, labels: Ints) -> Ints:
+def merge_unclear(evidence: Evidence, labels: Ints, trial: Trial | None = None) -> Ints:
     """Join clusters that chance alone may have separated, let nodes move again, and so on.
 
     A partition can be far better than chance and yet have a cluster too many: of all the ways to
@@ -176,7 +256,7 @@ def merge_unclear(evidence: Evidence, labels: Ints) -> Ints:
     """
     graph, affinity, _ = evidence
     for _ in range(_ROUNDS):
-        joined = _join_unclear(evidence, labels)
+        joined = _join_unclear(evidence, labels, _predicted_pairs(evidence, labels, trial))
         if joined.max() == labels.max():
             break
         move_nodes(graph.near, affinity, joined, evidence.price(joined.max() + 1))
@@ -184,12 +264,37 @@ def merge_unclear(evidence: Evidence, labels: Ints) -> Ints:
     return labels
 
 
-def _join_unclear(evidence: Evidence, labels: Ints) -> Ints:
+def _predicted_pairs(evidence: Evidence, labels: Ints, trial: Trial | None) -> set[tuple[int, int]]:
+    """Return the pairs of clusters, smaller first, that a trial has shown to be separate.
+
+    If two clusters of the trial were one, the edges held back between them would have likelihood
+    ratio exp(-sum) of mean 1. They had no part in the partition: there are no other cuts to count,
+    but other pairs. Clusters are those of the trial if they have nearly all of their nodes.
+    """
+    if trial is None:
+        return set()
+    count, n_trial = int(labels.max()) + 1, int(trial.labels.max()) + 1
+    both, size = np.unique(labels * n_trial + trial.labels, return_counts=True)
+    first, second = np.divmod(both, n_trial)
+    is_same = size >= _SAME * np.maximum(
+        np.bincount(labels)[first], np.bincount(trial.labels)[second]
+    )
+    cluster = np.full(n_trial, -1)
+    cluster[second[is_same]] = first[is_same]
+    a = cluster[trial.labels[evidence.graph.sources[trial.held]]]
+    b = cluster[trial.labels[evidence.graph.targets[trial.held]]]
+    across = (a != b) & (a >= 0) & (b >= 0)
+    first, second, place = pairs_of_clusters(a[across], b[across], count)
+    total = np.bincount(place, evidence.affinity[trial.held][across], minlength=len(first))
+    clear = -total > 2 * log(n_trial) - log(_ERROR)
+    return set(zip(first[clear].tolist(), second[clear].tolist(), strict=True))
+
+
+def _join_unclear(evidence: Evidence, labels: Ints, clear: set[tuple[int, int]]) -> Ints:
     """Return a partition in which every cluster is clearly separated from its closest neighbour.
 
     Clusters that become one wait for the next pass, in which it is tried with its own neighbours.
     """
-    clear: set[frozenset[int]] = set()
     buffer = np.full(len(labels), -1)
     labels, count = labels.copy(), int(labels.max()) + 1
     while True:
@@ -200,16 +305,16 @@ def _join_unclear(evidence: Evidence, labels: Ints) -> Ints:
         members = np.split(order, np.cumsum(np.bincount(labels, minlength=count))[:-1])
         touched: set[int] = set()
         for a, b, between in pairs:
-            if frozenset((a, b)) in clear or a in touched or b in touched:
+            if (a, b) in clear or a in touched or b in touched:
                 continue
             if _is_pair_clear(evidence, (members[a], members[b]), between, buffer):
-                clear.add(frozenset((a, b)))
+                clear.add((a, b))
             else:
                 touched |= {a, b}
                 labels[members[b]] = a
         if not touched:
             break
-        clear = {pair for pair in clear if not pair & touched}
+        clear = {pair for pair in clear if touched.isdisjoint(pair)}
     return np.unique(labels, return_inverse=True)[1]
 
 
@@ -250,14 +355,21 @@ def _is_pair_clear(
     If both were one cluster, a given cut would have likelihood ratio exp(-between) of mean 1, so
     it exceeds r with a chance of at most 1 / r (Markov). Of n nodes there are binom(n, s) cuts
     that part s from the rest, and n sizes s: beyond n binom(n, s) / error no search is needed.
+
+    Where one is much larger, only what lies around the other is searched. There are as many places
+    for that as it is contained in the whole.
     """
-    members = np.concatenate(pair)
-    n_nodes = len(members)
-    if -between > log(n_nodes) + log_binomial(n_nodes, len(pair[0])) - log(_ERROR):
+    small, large = sorted(pair, key=len)
+    n_nodes = len(small) + len(large)
+    if -between > log(n_nodes) + log_binomial(n_nodes, len(small)) - log(_ERROR):
         return True
+    n_near = max(_NEAREST * len(small), _LEAST)
+    if n_near < len(large):
+        large = nodes_around(evidence.graph.near, small, large, n_near, buffer)
+    members = np.concatenate([small, large])
     both = evidence.at(*evidence.graph.within(members, buffer))
-    labels = (np.arange(n_nodes) >= len(pair[0])).astype(np.int64)
-    return is_clear(both.value_of(labels), both)
+    labels = (np.arange(len(members)) >= len(small)).astype(np.int64)
+    return is_clear(both.value_of(labels) - log(n_nodes / len(members)), both)
 
 
 def merge_unseparated(sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> Ints:
@@ -268,8 +380,8 @@ def merge_unseparated(sources: Ints, targets: Ints, weights: NoisyWeights, label
     upper end of a spread, not a level. Pairs of which each is the other's least separated
     neighbour become one, until all are separated.
     """
+    blocks = _Blocks.of(sources, targets, weights, labels)
     while True:
-        blocks = _Blocks.of(sources, targets, weights, labels)
         separation = blocks.separation(weights)
         least = np.full(blocks.n_clusters, np.inf)
         np.minimum.at(least, blocks.first, separation)
@@ -282,7 +394,8 @@ def merge_unseparated(sources: Ints, targets: Ints, weights: NoisyWeights, label
         into = np.arange(blocks.n_clusters)
         _, once = np.unique(blocks.second[joined], return_index=True)
         into[blocks.second[joined[once]]] = blocks.first[joined[once]]
-        labels = np.unique(into[labels], return_inverse=True)[1]
+        number = np.unique(into, return_inverse=True)[1]
+        labels, blocks = number[labels], blocks.joined(number)
 
 
 class _Blocks(NamedTuple):
@@ -299,17 +412,31 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> _Blocks:
-        n_clusters = int(labels.max(initial=-1)) + 1
-        first, second, place = pairs_of_clusters(labels[sources], labels[targets], n_clusters)
-        number = np.bincount(place)
-        mean = np.bincount(place, weights.values) / number
-        squares = np.bincount(place, (weights.values - mean[place]) ** 2)
+        """Return the blocks of a partition."""
+        sums = np.zeros((3, len(sources)))
+        sums[0], sums[1] = 1.0, weights.values
+        return cls._pooled(labels[sources], labels[targets], sums, int(labels.max(initial=-1)) + 1)
+
+    def joined(self, number: Ints) -> _Blocks:
+        """Return the blocks of clusters that are joined if they have the same number."""
+        inside = np.flatnonzero(self.within[0])
+        first, second = np.append(self.first, inside), np.append(self.second, inside)
+        sums = np.concatenate([self.across, self.within[:, inside]], axis=1)
+        return self._pooled(number[first], number[second], sums, int(number.max()) + 1)
+
+    @classmethod
+    def _pooled(cls, a: Ints, b: Ints, sums: Floats, n_clusters: int) -> _Blocks:
+        """Return the blocks that several groups of weights make, between these clusters."""
+        first, second, place = pairs_of_clusters(a, b, n_clusters)
+        number = np.bincount(place, sums[0])
+        mean = np.bincount(place, sums[0] * sums[1]) / number
+        squares = np.bincount(place, sums[2] + sums[0] * (sums[1] - mean[place]) ** 2)
         is_within = first == second
-        sums = np.stack([number.astype(np.float64), mean, squares])
+        pooled = np.stack([number, mean, squares])
         within = np.zeros((3, n_clusters))
         within[1] = -np.inf
-        within[:, first[is_within]] = sums[:, is_within]
-        return cls(n_clusters, first[~is_within], second[~is_within], sums[:, ~is_within], within)
+        within[:, first[is_within]] = pooled[:, is_within]
+        return cls(n_clusters, first[~is_within], second[~is_within], pooled[:, ~is_within], within)
 
     def separation(self, weights: NoisyWeights) -> Floats:
         """Return by how many deviations of true weights edges across exceed those within, by pair.

@@ -36,6 +36,10 @@ TURNS = 10
 MOST_CLUSTERS = 128
 #: Of more clusters than this, a fifth is joined at a time; below, one pair.
 FEW_CLUSTERS = 16
+#: Joining ends where moves regain less than this part of what it loses.
+REGAINED = 0.05
+#: Bins of affinities, and steps to the largest likelihood of a mixture.
+BINS, HALVINGS = 1024, 30
 #: A price that no gain outweighs.
 UNAFFORDABLE = 1e300
 
@@ -94,6 +98,38 @@ def induced_edges(near: Adjacency, members: Ints, number: Ints) -> tuple[Ints, I
     return near.edges[places[once]], first[once], second[once]
 
 
+def nodes_around(near: Adjacency, small: Ints, large: Ints, most: int, number: Ints) -> Ints:
+    """Return the nodes of one cluster that are nearest to another, at most so many.
+
+    ``number`` has a place for every node and is -1 throughout, before and after.
+    """
+    number[large] = 0
+    found = np.empty(most + len(small), np.int64)
+    n_found = breadth_first(near.indptr, near.neighbours, small, found, number)
+    number[large] = -1
+    return found[len(small) : n_found]
+
+
+@kernel
+def breadth_first(indptr: Ints, neighbours: Array, start: Ints, found: Ints, number: Ints) -> int:
+    """Write the start and the nodes with number 0 nearest to it, till ``found`` is full."""
+    for i in range(len(start)):
+        found[i] = start[i]
+    n_found, next_one = len(start), 0
+    while next_one < n_found:
+        node = found[next_one]
+        next_one += 1
+        for place in range(indptr[node], indptr[node + 1]):
+            other = neighbours[place]
+            if number[other] == 0:
+                if n_found == len(found):
+                    return n_found
+                number[other] = 1
+                found[n_found] = other
+                n_found += 1
+    return n_found
+
+
 @kernel
 def agreement_within(sources: Array, targets: Array, affinity: Floats, labels: Ints) -> float:
     """Return the sum of the affinities of all edges within clusters."""
@@ -102,6 +138,39 @@ def agreement_within(sources: Array, targets: Array, affinity: Floats, labels: I
         if labels[sources[edge]] == labels[targets[edge]]:
             total += affinity[edge]
     return total
+
+
+@kernel
+def mixture(affinity: Floats) -> float:
+    """Return at least the largest sum of log(1 - p + p e^a) over all affinities a, for any p.
+
+    They are counted in bins and taken for the upper end of theirs. The sum is concave in p.
+    """
+    low, high = np.inf, -np.inf
+    for edge in range(len(affinity)):
+        low, high = min(low, affinity[edge]), max(high, affinity[edge])
+    if not low < high:
+        return max(0.0, high * len(affinity)) if len(affinity) > 0 else 0.0
+    count, width = np.zeros(BINS), (high - low) / BINS
+    for edge in range(len(affinity)):
+        count[min(int((affinity[edge] - low) / width), BINS - 1)] += 1.0
+    least, most = 0.0, 1.0
+    for _ in range(HALVINGS):
+        p = (least + most) / 2
+        slope = total = 0.0
+        for i in range(BINS):
+            if count[i] > 0:
+                a = low + (i + 1) * width
+                # Both sides are divided by the larger of 1 and e^a.
+                one, other = (np.exp(-a), 1.0) if a > 0 else (1.0, np.exp(a))
+                mean = (1 - p) * one + p * other
+                slope += count[i] * (other - one) / mean
+                total += count[i] * (np.log(mean) + max(a, 0.0))
+        if slope > 0:
+            least = p
+        else:
+            most = p
+    return total + abs(slope) * (most - least)
 
 
 def move_nodes(near: Adjacency, affinity: Floats, labels: Ints, price: float) -> int:
@@ -336,6 +405,15 @@ def climb(on: Search, labels: Ints) -> tuple[Ints, float]:
 
 
 @inlined
+def half_sum(shared: Floats) -> float:
+    """Return the sum of all affinities within, from what every node shares with its cluster."""
+    total = 0.0
+    for node in range(len(shared)):
+        total += shared[node]
+    return total / 2
+
+
+@inlined
 def walk_down(on: Search, best: Ints, best_value: float) -> tuple[Ints, float]:
     """Join clusters one after the other; return the best partition on the way and its value.
 
@@ -344,14 +422,22 @@ def walk_down(on: Search, best: Ints, best_value: float) -> tuple[Ints, float]:
     """
     sources, targets, indptr, indices, data, affinity, price, is_due, shared = on
     labels, n_clusters = numbered(best)
-    while 2 < n_clusters <= MOST_CLUSTERS:
+    if n_clusters > MOST_CLUSTERS:
+        return best, best_value
+    agreement = best_value + price * n_clusters
+    while n_clusters > 2:
         target = n_clusters - 1 if n_clusters <= FEW_CLUSTERS else n_clusters * 4 // 5
         labels = join_down(sources, targets, affinity, labels, n_clusters, target)
+        joined = agreement_within(sources, targets, affinity, labels)
+        lost = agreement - joined
         for node in range(len(labels)):
             is_due[node] = True
         move_due_nodes(indptr, indices, data, labels, UNAFFORDABLE, is_due, shared)
+        agreement = half_sum(shared)
         tried, n_tried = numbered(labels)
         if n_tried >= n_clusters:
+            break
+        if lost > price * (n_clusters - n_tried) and agreement - joined < REGAINED * lost:
             break
         n_clusters = n_tried
         for node in range(len(labels)):
@@ -360,10 +446,7 @@ def walk_down(on: Search, best: Ints, best_value: float) -> tuple[Ints, float]:
                 is_due[node] = True
         move_due_nodes(indptr, indices, data, tried, price, is_due, shared)
         tried, n_tried = numbered(tried)
-        agreement = 0.0
-        for node in range(len(shared)):
-            agreement += shared[node]
-        if agreement / 2 - price * n_tried <= best_value:
+        if half_sum(shared) - price * n_tried <= best_value:
             continue  # its connected pieces are as many clusters, or more
         tried, n_tried = connected_pieces(sources, targets, tried)
         value = agreement_within(sources, targets, affinity, tried) - price * n_tried
