@@ -68,7 +68,7 @@ def run_demo(
     return f"""\
 {len(bikes.rides):,} BIKE RIDES of a year between {len(bikes.stations)} stations in five cities
 Three commands make labels of them, in {directory}; this run did the same from Python:
-  ptclust build flows rides.parquet --nodes stations.csv --node-column terminal -o graph.parquet
+  ptclust build flows rides.parquet --nodes stations.csv --called ride -o graph.parquet
   ptclust plan graph.parquet --epsilon {epsilon:g}
   ptclust cluster graph.parquet --epsilon {epsilon:g} -o release.json --labels labels.csv
 
