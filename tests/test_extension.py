@@ -20,7 +20,7 @@ from ptclust.mechanisms.exponential import SpanningTreeMechanism
 from ptclust.mechanisms.laws import TreeLaw
 
 KNOWN_MECHANISMS = "kruskal, pamst, gaussian, laplace"
-KNOWN_CLUSTERERS = "contraction, levels, dbmstclu, communities"
+KNOWN_CLUSTERERS = "communities, contraction, levels, dbmstclu"
 
 
 class FromFirstNode(SpanningTreeMechanism):

@@ -237,10 +237,10 @@ def test_the_contract_can_be_broken(mutant):
 class TestRegistry:
     def test_order_of_preference(self):
         assert [one.name for one in CLUSTERERS] == [
+            "communities",
             "contraction",
             "levels",
             "dbmstclu",
-            "communities",
         ]
 
     def test_another_clusterer_is_registered_and_removed(self):
@@ -256,14 +256,14 @@ class TestRegistry:
             CLUSTERERS.unregister("broken")
         with pytest.raises(
             UsageError,
-            match="must be one of contraction, levels, dbmstclu, communities, not 'broken'",
+            match="must be one of communities, contraction, levels, dbmstclu, not 'broken'",
         ):
             CLUSTERERS["broken"]
 
     @pytest.mark.parametrize("name", ["hdbscan", None, ["levels"], 3])
     def test_unknown_names(self, name):
         for ask in (CLUSTERERS.__getitem__, CLUSTERERS.unregister, choose):
-            with pytest.raises(UsageError, match="clusterer must be one of contraction"):
+            with pytest.raises(UsageError, match="clusterer must be one of communities"):
                 ask(name)
 
 
@@ -274,7 +274,7 @@ def choose(name, publishes="graph", preferred=None, n_edges=100, n_tree_edges=50
 
 class TestChoice:
     def test_auto(self):
-        assert choose("auto").name == "contraction"
+        assert choose("auto").name == "communities"
         assert choose("auto", n_edges=99).name == "levels"
         assert choose("auto", publishes="tree").name == "levels"
         assert choose("auto", publishes="tree", preferred="dbmstclu").name == "dbmstclu"

@@ -24,8 +24,8 @@ from ptclust.trees import Tree
 
 SENSITIVITY = ptclust.Sensitivity(linf=2e-5)
 CLUSTERERS = {
-    "gaussian": ("dbmstclu", "levels", "contraction"),
-    "laplace": ("dbmstclu", "levels", "contraction"),
+    "gaussian": ("dbmstclu", "levels", "contraction", "communities"),
+    "laplace": ("dbmstclu", "levels", "contraction", "communities"),
     "kruskal": ("dbmstclu", "levels"),
     "pamst": ("dbmstclu", "levels"),
 }
@@ -65,14 +65,14 @@ def test_every_clusterer_finds_clear_clusters(mechanism):
         assert agreement(planted().truth, again.labels) == 1.0
         assert again.statement.id == release.statement.id
         assert again.tree is release.tree
-        assert (again.clustering.cuts is None) == (clusterer == "contraction")
+        assert (again.clustering.cuts is None) == (clusterer in ("contraction", "communities"))
 
 
 @pytest.mark.parametrize(
     ("mechanism", "clusterer"),
     [
-        ("gaussian", "contraction"),
-        ("laplace", "contraction"),
+        ("gaussian", "communities"),
+        ("laplace", "communities"),
         ("kruskal", "levels"),
         ("pamst", "dbmstclu"),
     ],
@@ -93,7 +93,7 @@ def test_the_default_of_the_estimator_averages():
     model = ptclust.PTClust(epsilon=1.0, delta=1e-6, sensitivity=SENSITIVITY, random_state=1)
     model.fit(planted().graph)
     assert model.plan_.chosen.mechanism == "gaussian"
-    assert model.release_.clusterer == "contraction"
+    assert model.release_.clusterer == "communities"
     assert agreement(planted().truth, model.labels_) == 1.0
 
 
@@ -122,7 +122,7 @@ def test_what_each_clusterer_is_given():
     topology = release.topology
     assert topology == planted().graph.topology
     np.testing.assert_array_equal(
-        release.labels,
+        release.recluster("contraction").labels,
         contract(
             topology.sources, topology.targets, release.noisy_weights, 120, release.weight_noise
         ),
@@ -182,13 +182,13 @@ def test_save_load_pickle_and_words(tmp_path):
     release = release_of("gaussian")
     release.save(tmp_path / "release.json")
     loaded = Release.load(tmp_path / "release.json")
-    assert loaded.clusterer == "contraction"
-    assert pickle.loads(pickle.dumps(release)).clusterer == "contraction"
+    assert loaded.clusterer == "communities"
+    assert pickle.loads(pickle.dumps(release)).clusterer == "communities"
     np.testing.assert_array_equal(
         loaded.recluster("levels").labels, release.recluster("levels").labels
     )
     words = " ".join(release.statement.post_processing)
-    assert "summed evidence" in words
+    assert "without a part of the released weights" in words
     assert "shifted" not in words
 
 

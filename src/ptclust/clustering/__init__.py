@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 for _clusterer in (
+    CommunitiesClusterer(),
     ContractionClusterer(),
     LevelsClusterer(),
     DBMSTCluClusterer(),
-    CommunitiesClusterer(),
 ):
     CLUSTERERS.register(_clusterer)  # in the order in which ``auto`` prefers them

@@ -24,17 +24,26 @@ import numpy as np
 
 from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Level
 from ptclust.clustering.communities._levels import coarser_levels, finer_levels
-from ptclust.clustering.communities._trial import Trial
+from ptclust.clustering.communities._trial import CLEAR, Found, Trial
 from ptclust.clustering.communities._weights import Edges
+from ptclust.clustering.contraction import ContractionClusterer
 from ptclust.clustering.contraction._partition_kernel import connected_pieces
 
 if TYPE_CHECKING:
+    from ptclust.mechanisms.mechanism import Publishes
     from ptclust.published import Published
 
 __all__ = ["CommunitiesClusterer"]
 
 # Fewer edges hold no clusters that noise could not have made.
 _SMALLEST = 12
+# Partitions that are asked how far from clear they are, and standard errors that hint at something.
+_ASKED, _HINT = 5, 1.0
+# From this share of noise in the variance of weights on, less noise would show more.
+_NOISY = 0.3
+
+
+_TWO_LEVELS = ContractionClusterer()
 
 
 class CommunitiesClusterer(Clusterer):
@@ -46,7 +55,15 @@ class CommunitiesClusterer(Clusterer):
         "says most about that part, beyond what the sizes of the nodes say"
     )
     needs = "graph"
-    cost = Cost(2_000_000, 500, 1.1)
+    cost = Cost(4_000_000, 600, 1.05)
+
+    def visible_gap(self, n_nodes: int, n_edges: int, n_tree_edges: int | None = None) -> float:
+        """Return the gap that averages see: of two levels of weights, that of contraction."""
+        return _TWO_LEVELS.visible_gap(n_nodes, n_edges, n_tree_edges)
+
+    def suits(self, publishes: Publishes, n_edges: int, n_tree_edges: int) -> bool:
+        """Return whether all weights are released, and enough of them to hold some back."""
+        return _TWO_LEVELS.suits(publishes, n_edges, n_tree_edges)
 
     def cluster(self, published: Published) -> Clustering:
         """Cluster the published graph."""
@@ -58,11 +75,11 @@ class CommunitiesClusterer(Clusterer):
         trial = Trial(edges)
         candidates = trial.candidates()
         topology = trial.best_of([each for each in candidates if each.of_topology])
-        found = trial.best_of(candidates)
-        found = trial.contracted(found)
+        found = trial.contracted(trial.best_of(candidates))
         if found is None:
-            return Clustering(components)
-
+            return Clustering(
+                components, description=(self.description, _nothing(trial, candidates))
+            )
         chain = (*coarser_levels(trial, found, candidates), found)
         parts = [
             (each.labels, trial.support(each, coarser))
@@ -77,3 +94,21 @@ class CommunitiesClusterer(Clusterer):
             if topology is None
             else connected_pieces(a, b, topology.labels)[0],
         )
+
+
+def _nothing(trial: Trial, candidates: list[Found]) -> str:
+    """Say that nothing was found, by how much, and at which epsilon it might have been.
+
+    Where weights differ by noise mostly, standard errors shrink as epsilon grows, in proportion.
+    """
+    most = sorted(candidates, key=lambda each: -each.nats)[:_ASKED]
+    seen = max(trial.deviations(each) for each in most)
+    found = (
+        "one cluster is the answer: no partition says more about weights that it has not seen than "
+        f"chance would (the best {seen:.1f} standard errors, {CLEAR:g} are asked)"
+    )
+    if trial.edges.noise_share < _NOISY:
+        return f"{found}; as noise is a small part of the weights, a larger epsilon may not help"
+    if seen < _HINT:
+        return f"{found}, and nothing hints at what a larger epsilon would show"
+    return f"{found}; if what it shows is real, {CLEAR / seen:.2g} times the epsilon would show it"

@@ -16,19 +16,22 @@ _GROUPS, _IN_GROUP = (1, 4, 16, 64), 30
 _LEARNED, _TO_LEARN = 16, 200
 # Shares of a group at which weights are divided into bins: clusters are made of the upper ones.
 _CUTS = np.array([0.125, 0.25, 0.5, 0.75, 0.875, 0.9375])
+_BINS = len(_CUTS) + 1
 # Bins are also tried as two, divided at one of these places.
 _HALVES = 3, 4, 5
 # Jeffreys' prior of a share.
 _PRIOR = 0.5
 # Rounds of taking out what nodes make of a weight.
-_ROUNDS = 15
+_ROUNDS = 10
+# Sums of squares below are rounding.
+_ROUNDING = 1e-18
 
 
 class Table(NamedTuple):
     """Edges in groups of like expectation, and in bins of like weight among these."""
 
-    group: Ints
-    bin: Ints
+    cell: Ints
+    """Number of the group times that of the bins, plus the bin."""
     n_groups: int
 
     @classmethod
@@ -36,15 +39,19 @@ class Table(NamedTuple):
         """Return so many groups of the same size, and the bin of every edge in its group."""
         rank = _ranks(expected, np.zeros(len(weights), np.int64), 1)
         group = np.minimum((rank * n_groups).astype(np.int64), n_groups - 1)
-        return cls(group, np.searchsorted(_CUTS, _ranks(weights, group, n_groups)), n_groups)
+        in_group = np.searchsorted(_CUTS, _ranks(weights, group, n_groups))
+        return cls(group * _BINS + in_group, n_groups)
+
+    def of_clusters(self, cluster: Ints, n_clusters: int) -> Table:
+        """Return the table in which the edges of every cluster are a group."""
+        return Table(cluster * _BINS + self.cell % _BINS, n_clusters)
 
     def counts(self, together: Bools, edges: Ints) -> tuple[Floats, Floats]:
         """Return how many of the edges are together and apart, by group and bin."""
-        shape = self.n_groups, len(_CUTS) + 1
-        code = self.group[edges] * shape[1] + self.bin[edges]
+        cells = self.cell[edges]
         inside, both = (
-            np.bincount(codes, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-            for codes in (code[together], code)
+            np.bincount(some, minlength=self.n_groups * _BINS).reshape(-1, _BINS).astype(np.float64)
+            for some in (cells[together], cells)
         )
         return inside, both - inside
 
@@ -95,9 +102,15 @@ class Judge:
     def deviations_by(self, together: Bools, cluster: Ints, n_clusters: int) -> Floats:
         """Return the same for the edges of every cluster, which ``together`` divides."""
         products = self._beyond_nodes(together.astype(np.float64)) * self.residual
-        total = np.bincount(cluster, products, n_clusters)
-        error = np.sqrt(np.bincount(cluster, products**2, n_clusters))
-        return np.where(error > 1e-9, total / np.maximum(error, 1e-9), 0.0)
+        total, squares, fourths = (
+            np.bincount(cluster, values, n_clusters)
+            for values in (products, products**2, products**4)
+        )
+        # If few edges make up the sum, as many as these, it has tails of Student's distribution.
+        n_edges = squares**2 / np.maximum(fourths, 1e-300)
+        student = total / np.sqrt(np.maximum(squares, 1e-300))
+        normal = np.sqrt(n_edges * np.log1p(student**2 / np.maximum(n_edges, 1.0)))
+        return np.where(squares > _ROUNDING, np.sign(total) * normal, 0.0)
 
     def weights_tell_by(
         self, together: Bools, held: Ints, cluster: Ints, n_clusters: int
@@ -106,9 +119,7 @@ class Judge:
         values = [
             _log_factors(*each)
             for table in self._tables
-            for each in _with_halves(
-                *table._replace(group=cluster, n_groups=n_clusters).counts(together, held)
-            )
+            for each in _with_halves(*table.of_clusters(cluster, n_clusters).counts(together, held))
         ]
         nats: Floats = np.logaddexp.reduce(values) - np.log(len(values))
         return nats
@@ -117,10 +128,11 @@ class Judge:
         """Return values less the best sum of one term for each end, constant or by expectation."""
         edges = self._edges
         a, b = edges.sources, edges.targets
+        scales = np.ones(len(a)), self._expected
+        squares = [np.maximum(edges.at_nodes(scale**2), 1e-12) for scale in scales]
         for _ in range(_ROUNDS):
-            for scale in (np.ones(len(a)), self._expected):
-                squares = np.maximum(edges.at_nodes(scale**2), 1e-12)
-                term = edges.at_nodes(scale * values) / squares / 2
+            for scale, square in zip(scales, squares, strict=True):
+                term = edges.at_nodes(scale * values) / square / 2
                 values = values - scale * (term[a] + term[b])
         return values
 

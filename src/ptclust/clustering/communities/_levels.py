@@ -95,7 +95,7 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
         nats = judge.weights_tell(together[across], np.arange(len(across)))
         if nats > most and judge.deviations(together[across]) >= CLEAR:
             weights = trial.judge.weights_tell(together[trial.held], trial.held)
-            best = Found(labels, tuple(by_fold), together, weights, 0.0, 0.0)
+            best = Found(labels, tuple(by_fold), together, weights, 0.0)
             most = nats
     return best
 

@@ -25,6 +25,8 @@ ROUNDING = 1e-12
 LOOKS = 60
 #: Turns from nodes to clusters of clusters; each starts where the last ended.
 TURNS = 3
+#: Clusters of fewer nodes are none: one busy node is not.
+SMALLEST = 3
 
 
 @kernel
@@ -182,6 +184,36 @@ def search(
     return labels
 
 
+@kernel
+def join_small(indptr: Ints, indices: Array, data: Floats, mass: Floats, labels: Ints) -> Ints:
+    """Return the partition in which nodes of tiny clusters are in a larger one next to them.
+
+    That is the one in which they gain most, or lose least; who has none stays.
+    """
+    n_nodes = len(labels)
+    size, heavy = np.zeros(n_nodes, np.int64), np.zeros(n_nodes)
+    for node in range(n_nodes):
+        size[labels[node]] += 1
+        heavy[labels[node]] += mass[node]
+    joined, sums = labels.copy(), np.zeros(n_nodes)
+    for node in range(n_nodes):
+        if size[labels[node]] >= SMALLEST:
+            continue
+        for place in range(indptr[node], indptr[node + 1]):
+            sums[labels[indices[place]]] += data[place]
+        best = -np.inf
+        for place in range(indptr[node], indptr[node + 1]):
+            label = labels[indices[place]]
+            if size[label] >= SMALLEST:
+                value = sums[label] - mass[node] * heavy[label]
+                if value > best:
+                    best, joined[node] = value, label
+        for place in range(indptr[node], indptr[node + 1]):
+            sums[labels[indices[place]]] = 0.0
+    number_by_first_appearance(joined, np.full(n_nodes, -1, np.int64))
+    return joined
+
+
 def search_communities(
     near: Adjacency,
     affinity: Floats,
@@ -192,4 +224,10 @@ def search_communities(
 ) -> Ints:
     """Search from single nodes, or from a partition; every cluster costs the price."""
     labels = np.arange(len(mass)) if start is None else start
-    return search(near.indptr, near.neighbours, affinity[near.edges], mass, order, labels, price)
+    data = affinity[near.edges]
+    return search(near.indptr, near.neighbours, data, mass, order, labels, price)
+
+
+def join_small_clusters(near: Adjacency, affinity: Floats, mass: Floats, labels: Ints) -> Ints:
+    """Do what ``join_small`` does; labels are numbered."""
+    return join_small(near.indptr, near.neighbours, affinity[near.edges], mass, labels)

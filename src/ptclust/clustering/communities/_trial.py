@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,22 +11,31 @@ import numpy as np
 from ptclust._components import Adjacency, adjacency
 from ptclust._statistics import agreement
 from ptclust.clustering.communities._judge import Judge, topology_tells
-from ptclust.clustering.communities._search_kernel import search_communities
+from ptclust.clustering.communities._search_kernel import (
+    join_small_clusters,
+    search_communities,
+)
 from ptclust.clustering.communities._weights import Edges, expected_by_size, node_sizes
 from ptclust.clustering.contraction import contract
+from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ptclust._types import Array, Bools, Floats, Ints
 
-# Edges are held back in so many parts; of large graphs only some of these are tried.
-_FOLDS = 10, 5
-_FEW, _MANY = 5_000, 300_000
-_TRIED = 2
+# Edges are held back in ten parts up to so many edges, and in five beyond. Of very many, only one
+# part is held back, and there are few resolutions.
+_FEW, _MANY = 5_000, 200_000
 # Units beyond which weights count by their logarithm, and resolutions.
 _TIMES = 1.0, 8.0
-_GAMMAS = 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0
+_GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
+_FEW_GAMMAS = 1.0, 4.0
+# Contraction is asked if two levels of weights, sought in short, say this part of what the best
+# partition says about unseen weights. In so many folds, it must say this part itself.
+_WORTH, _ASKED, _UNSEEN = 0.25, 2, 0.5
+# Nats an edge from which on weights decide alone between these two.
+_TELLING = 0.03
 # Agreement (ARI) between folds from which on a partition does not depend on the edges left out.
 _STABLE = 0.9
 # Standard errors, and nats of the topology, that are more than chance.
@@ -53,8 +62,9 @@ class View(NamedTuple):
         return np.diff(self.near.indptr).astype(np.float64)
 
     def search(self, affinity: Floats, mass: Floats, start: Ints | None, price: float) -> Ints:
-        """Return the partition found."""
-        return search_communities(self.near, affinity, mass, self.order, start, price)
+        """Return the partition found, its tiny clusters joined to others."""
+        found = search_communities(self.near, affinity, mass, self.order, start, price)
+        return join_small_clusters(self.near, affinity, mass, found)
 
 
 class Found(NamedTuple):
@@ -66,8 +76,6 @@ class Found(NamedTuple):
     """Whether an edge is within a cluster of the partition that has not seen it."""
     weights: float
     topology: float
-    seen: float
-    """What weights would say if they had not been seen."""
     of_topology: bool = False
     """Whether no weight had a part in it."""
 
@@ -75,12 +83,6 @@ class Found(NamedTuple):
     def nats(self) -> float:
         """What supports it."""
         return self.weights + self.topology
-
-    @property
-    def explained(self) -> float:
-        """What would support it if no edge had been seen, less what it costs to name clusters."""
-        n_clusters = len(np.unique(self.labels))
-        return self.seen + self.topology - (n_clusters - 1) * float(np.log(len(self.labels)))
 
 
 class Trial:
@@ -91,9 +93,10 @@ class Trial:
         self.within = np.zeros(edges.n_nodes, np.int64) if within is None else within
         self.compressed = {times: edges.compressed(times) for times in _TIMES}
         random = np.random.default_rng(0)  # the same release gives the same labels
-        n_folds = _FOLDS[n_edges > _FEW]
+        n_folds = 10 if n_edges <= _FEW else 5
         fold = random.permutation(np.arange(n_edges) % n_folds)
-        n_tried = n_folds if n_edges <= _MANY else _TRIED
+        self.is_large = n_edges > _MANY
+        n_tried = 1 if self.is_large else n_folds
         self.folds = [np.flatnonzero(fold == each) for each in range(n_tried)]
         self.held = np.sort(np.concatenate(self.folds))
         self.views = [
@@ -114,12 +117,14 @@ class Trial:
     def candidates(self) -> list[Found]:
         """Return partitions of high modularity at every resolution."""
         found = []
-        for gamma in _GAMMAS:
+        for gamma in _FEW_GAMMAS if self.is_large else _GAMMAS:
             over = self.over_edges if self.edges.is_complete else self.over_pairs
             found += [self.tried(partial(over, times=times, gamma=gamma)) for times in _TIMES]
             if not self.edges.is_complete:
                 alone = self.tried(partial(self.over_pairs, times=None, gamma=gamma))
                 found.append(alone._replace(of_topology=True))
+        if self.is_large:
+            found.append(self.tried(self.by_two_levels))
         return found
 
     def over_edges(self, view: View, *, times: float, gamma: float) -> Ints:
@@ -135,6 +140,17 @@ class Trial:
         total = np.maximum(np.bincount(self.within, strength), 1e-300)[self.within]
         return view.search(weights, strength * np.sqrt(gamma / total), None, 0.0)
 
+    def by_two_levels(self, view: View) -> Ints:
+        """Return the likeliest partition if weights have two levels, within and across."""
+        price = float(np.log(self.edges.n_nodes)) / 2
+        return view.search(self.two_levels[view.kept], np.zeros(self.edges.n_nodes), None, price)
+
+    @cached_property
+    def two_levels(self) -> Floats:
+        """Log-likelihood ratios of two levels of weights."""
+        noisy = NoisyWeights.of(self.edges.distance, self.edges.noise).without_outliers()
+        return affinities(noisy, two_levels(noisy))
+
     def by_ratios(self, view: View, *, of: Found, anew: bool) -> Ints:
         """Return the likeliest partition, by the log-likelihood ratios that another one shows.
 
@@ -146,7 +162,7 @@ class Trial:
         table = self.judge.learned
         inside, outside = table.counts(together, view.kept)
         ratio = _log_shares(inside, inside + outside) - _log_shares(outside, inside + outside)
-        affinity = ratio[table.group[view.kept], table.bin[view.kept]]
+        affinity = ratio.ravel()[table.cell[view.kept]]
         mass = np.zeros(self.edges.n_nodes)
         if not self.edges.is_complete:
             # Edges within and across are so many times as frequent as by chance.
@@ -177,17 +193,15 @@ class Trial:
 
     def tried(self, search: Callable[[View], Ints]) -> Found:
         """Search on all edges and without each fold, and ask the folds."""
-        a, b = self.edges.sources, self.edges.targets
         labels, *by_fold = (search(view) for view in self.views)
-        together, chance = self.together(by_fold), np.zeros(len(a))
+        together, chance = self.together(by_fold), np.zeros(len(self.edges.sources))
         for held, view, found in zip(self.folds, self.views[1:], by_fold, strict=True):
-            chance[held] = self.chance(view, found)[self.within[a[held]]]
+            chance[held] = self.chance(view, found)[self.within[self.edges.sources[held]]]
         weights = self.judge.weights_tell(together[self.held], self.held)
         topology = 0.0
-        if not self.edges.is_complete and _stability(by_fold) >= _STABLE:
+        if not self.edges.is_complete and _stability(labels, by_fold) >= _STABLE:
             topology = max(topology_tells(together[self.held], chance[self.held]), 0.0)
-        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
-        return Found(labels, tuple(by_fold), together, weights, topology, seen)
+        return Found(labels, tuple(by_fold), together, weights, topology)
 
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
@@ -209,6 +223,12 @@ class Trial:
         within = self.held[coarser.together[self.held]]
         return self.judge.weights_tell(found.together[within], within)
 
+    def explained(self, found: Found) -> float:
+        """Return what weights would say if none had been seen, less the naming of clusters."""
+        a, b, labels = self.edges.sources, self.edges.targets, found.labels
+        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
+        return seen - (len(np.unique(labels)) - 1) * float(np.log(self.edges.n_nodes))
+
     def best_of(self, candidates: Iterable[Found]) -> Found | None:
         """Return the best partition that is more than chance, improved."""
         ranked = sorted(candidates, key=lambda each: -each.nats)
@@ -216,17 +236,20 @@ class Trial:
             if found.nats <= 0:
                 return None
             if self.is_clear(found):
-                # Of those about as good, the one whose clusters of all edges are best.
+                # Of those about as good, the one that is best with all edges.
                 least = found.nats - np.sqrt(found.nats)
-                close = [each for each in ranked[i:] if each.nats >= least and self.is_clear(each)]
-                return self.improved(max(close, key=lambda each: each.seen + each.topology))
+                close = [each for each in ranked[i:] if each.nats >= least]
+                chosen = max(close, key=lambda each: self.explained(each) + each.topology)
+                return self.improved(chosen if self.is_clear(chosen) else found)
         return None
 
     def is_clear(self, found: Found) -> bool:
         """Return whether a partition is more than chance."""
-        if found.topology >= _CLEAR_NATS:
-            return True
-        return found.weights > 0 and self.judge.deviations(found.together) >= CLEAR
+        return found.topology >= _CLEAR_NATS or self.deviations(found) >= CLEAR
+
+    def deviations(self, found: Found) -> float:
+        """Return by how many standard errors weights support a partition."""
+        return self.judge.deviations(found.together) if found.weights > 0 else 0.0
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""
@@ -240,24 +263,36 @@ class Trial:
             if better.nats <= found.nats or not self.is_clear(better):
                 return found
             found = better
+            if self.is_large:
+                return found
 
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels of weights if it explains more of them.
 
-        Both have seen all edges. To hold some back would not be fair: clusters that hang together
-        by few edges fall apart without them.
+        Both have seen all edges: clusters that hang together by few fall apart without them. The
+        topology counts only where weights say little.
         """
-        a, b = self.edges.sources, self.edges.targets
-        labels = self._contract(self.views[0])
-        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
-        found = Found(labels, (), np.zeros(len(a), bool), seen, 0.0, seen)
-        if found.explained <= (0.0 if best is None else best.explained):
+        short = self.tried(self.by_two_levels)
+        if self.is_large or short.weights < _WORTH * self._to_beat(best, short):
             return best
-        together = self.together([self._contract(view) for view in self.views[1 : _TRIED + 1]])
-        held = np.concatenate(self.folds[:_TRIED])
+        labels = self._contract(self.views[0])
+        together = self.together([self._contract(view) for view in self.views[1 : _ASKED + 1]])
+        held = np.concatenate(self.folds[:_ASKED])
         weights = self.judge.weights_tell(together[held], held) * len(self.held) / len(held)
-        found = found._replace(weights=weights, together=together)
-        return found if self.is_clear(found) else best
+        found = Found(labels, (), together, weights, 0.0)
+        if not self.is_clear(found) or weights < _UNSEEN * self._to_beat(best, found):
+            return best
+        if best is None:
+            return found
+        topology = self._to_beat(best, found) - best.weights
+        return found if self.explained(found) > self.explained(best) + topology else best
+
+    def _to_beat(self, best: Found | None, rival: Found) -> float:
+        """Return what supports the best partition: its weights, if those of the rival say much."""
+        if best is None:
+            return 0.0
+        is_telling = self.deviations(rival) ** 2 / 2 >= _TELLING * len(self.held)
+        return best.weights if is_telling else best.nats
 
     def _contract(self, view: View) -> Ints:
         some = view.edges
@@ -272,6 +307,7 @@ def _log_shares(counts: Floats, both: Floats) -> Floats:
     return shares
 
 
-def _stability(partitions: list[Ints]) -> float:
+def _stability(labels: Ints, by_fold: list[Ints]) -> float:
     """Return how far partitions agree that were found without different edges."""
-    return float(np.mean([agreement(one, other) for one, other in pairwise(partitions)]))
+    pairs = pairwise(by_fold if len(by_fold) > 1 else [labels, *by_fold])
+    return float(np.mean([agreement(one, other) for one, other in pairs]))

@@ -53,6 +53,12 @@ class Edges(NamedTuple):
         is_complete = 10 * len(a) > 9 * n_pairs
         return cls(a, b, graph.n_nodes, similarity, unit, distance, published.noise, is_complete)
 
+    @property
+    def noise_share(self) -> float:
+        """The part of noise in the variance of the weights."""
+        variance = float(np.var(self.distance / max(self.noise.standard_deviation, 1e-300)))
+        return min(1.0 / max(variance, 1e-300), 1.0)
+
     def compressed(self, times: float) -> Floats:
         """Return similarities that grow by their logarithm beyond so many units."""
         if not self.unit > 0:

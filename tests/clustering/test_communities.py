@@ -1,0 +1,334 @@
+"""Clusters of graphs with heavy tails: found, levelled, and not found where there are none."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptclust._components import adjacency
+from ptclust._statistics import agreement
+from ptclust.clustering import CLUSTERERS
+from ptclust.clustering.communities._judge import Judge, topology_tells
+from ptclust.clustering.communities._search_kernel import search_communities
+from ptclust.clustering.communities._trial import Trial
+from ptclust.clustering.communities._weights import (
+    Edges,
+    background,
+    expected_by_size,
+    node_sizes,
+    standard_quantiles,
+)
+from ptclust.graph import Graph
+from ptclust.privacy.noise import Noise
+from ptclust.published import Published
+from ptclust.trees import Tree, minimum_spanning_tree
+
+COMMUNITIES = CLUSTERERS["communities"]
+
+
+def released(a, b, weights, n, *, seed=0, scale=1.0, distribution="laplace", kind="similarity"):
+    """Return the weights with noise, as a mechanism publishes them."""
+    random = np.random.default_rng([seed, 1])
+    draw = random.laplace if distribution == "laplace" else random.normal
+    graph = Graph(a, b, weights + draw(0, scale, len(a)), n_nodes=n, kind=kind)
+    noisy = graph.weights.copy()
+    tree = minimum_spanning_tree(graph)
+    tree = Tree(tree.topology, noisy[tree.edge_ids], tree.edge_ids, kind=kind)
+    return Published(
+        distribution, Noise(distribution, scale, -40, len(a)), tree, graph.topology, noisy
+    )
+
+
+def counts(truth, *, ratios=(1.0, 6.0), share=1.0, seed=0, tail=1.0, mean=8.0):
+    """Return Poisson counts between nodes of log-normal sizes, by how many labels they share."""
+    random = np.random.default_rng(seed)
+    truth = np.atleast_2d(truth)
+    n = truth.shape[1]
+    a, b = np.triu_indices(n, 1)
+    kept = random.random(len(a)) < share
+    a, b = a[kept], b[kept]
+    size = random.lognormal(0, tail, n)
+    shared = (truth[:, a] == truth[:, b]).sum(0)
+    expected = size[a] * size[b] * np.array(ratios)[shared] * random.gamma(3, 1 / 3, len(a))
+    return a, b, random.poisson(mean * expected / expected.mean()).astype(float), n
+
+
+@cache
+def city():
+    """Eighty nodes of very different size in four clusters."""
+    truth = np.random.default_rng(5).permutation(np.arange(80) % 4)
+    return truth, counts(truth, seed=2)
+
+
+class TestSearch:
+    @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.0, 0.5]))
+    @settings(max_examples=40, deadline=None)
+    def test_no_move_of_a_node_improves(self, seed, with_mass, price):
+        random = np.random.default_rng(seed)
+        n = int(random.integers(2, 9))
+        a, b = np.triu_indices(n, 1)
+        kept = random.random(len(a)) < 0.7
+        a, b = a[kept], b[kept]
+        affinity = random.normal(0, 1, len(a))
+        mass = random.random(n) * with_mass
+        labels = search_communities(
+            adjacency(a, b, n), affinity, mass, random.permutation(n), None, price
+        )
+        value = value_of(a, b, affinity, mass, price, labels)
+        near = {(u, v) for u, v in zip(a.tolist(), b.tolist())}
+        for node, label in product(range(n), range(n + 1)):
+            there = np.flatnonzero(labels == label)
+            joined = any((min(node, o), max(node, o)) in near for o in there.tolist())
+            if len(there) and not joined:
+                continue  # nodes only join clusters that they have an edge to
+            moved = labels.copy()
+            moved[node] = label
+            assert value_of(a, b, affinity, mass, price, moved) <= value + 1e-9
+
+    def test_masses_of_degrees_are_modularity(self):
+        nx = pytest.importorskip("networkx")
+        graph = nx.karate_club_graph()
+        a, b = np.array([sorted(edge) for edge in graph.edges]).T
+        degree = np.array([graph.degree(node) for node in range(34)], dtype=float)
+        mass = degree / np.sqrt(2 * len(a))
+        labels = search_communities(adjacency(a, b, 34), np.ones(len(a)), mass, np.arange(34))
+        clusters = [set(np.flatnonzero(labels == each).tolist()) for each in np.unique(labels)]
+        assert nx.community.modularity(graph, clusters, weight=None) > 0.41
+
+
+def value_of(a, b, affinity, mass, price, labels):
+    """Return what the search maximises, naively."""
+    total = affinity[labels[a] == labels[b]].sum()
+    for label in np.unique(labels):
+        own = mass[labels == label]
+        total -= (own.sum() ** 2 - (own**2).sum()) / 2 + price
+    return total
+
+
+class TestWeights:
+    @pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
+    def test_background_is_the_least_true_weight(self, distribution):
+        random = np.random.default_rng(3)
+        draw = random.laplace if distribution == "laplace" else random.normal
+        noise = Noise(distribution, 2.0, -40, 20_000)
+        true = np.where(random.random(20_000) < 0.6, 10.0, 10 + random.pareto(1.0, 20_000) * 30)
+        found = background(true + draw(0, 2.0, 20_000), noise.standard_deviation, noise)
+        assert abs(found - 10) < noise.standard_deviation
+
+    @pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
+    def test_quantiles_are_those_of_the_noise(self, distribution):
+        noise = Noise(distribution, 3.0, -40, 1)
+        random = np.random.default_rng(1)
+        draw = random.laplace if distribution == "laplace" else random.normal
+        sample = draw(0, 3.0, 400_000) / noise.standard_deviation
+        shares = np.array([0.01, 0.2, 0.5, 0.9])
+        np.testing.assert_allclose(
+            standard_quantiles(noise, shares), np.quantile(sample, shares), atol=0.03
+        )
+
+    def test_sizes_agree_with_the_weights_at_every_node(self):
+        _, (a, b, weights, n) = city()
+        edges = Edges.of(released(a, b, weights, n))
+        compressed = edges.compressed(1.0)
+        expected = expected_by_size(edges, node_sizes(edges, compressed))
+        seen = edges.at_nodes(compressed)
+        large = seen > np.median(seen)  # small ones are drawn towards the mean
+        np.testing.assert_allclose(edges.at_nodes(expected)[large], seen[large], rtol=0.1)
+
+
+class TestJudge:
+    def judged(self, true_ratio, seed):
+        truth = np.random.default_rng(seed).integers(0, 4, 60)
+        a, b, weights, n = counts(truth, ratios=(1.0, true_ratio), seed=seed)
+        edges = Edges.of(released(a, b, weights, n, seed=seed))
+        compressed = edges.compressed(1.0)
+        judge = Judge(edges, compressed, expected_by_size(edges, node_sizes(edges, compressed)))
+        together = truth[a] == truth[b]
+        return judge.weights_tell(together, np.arange(len(a))), judge.deviations(together)
+
+    def test_what_weights_tell_of_clusters_that_are_none(self):
+        found = [self.judged(1.0, seed) for seed in range(30)]
+        assert max(nats for nats, _ in found) < 7
+        deviations = np.array([each for _, each in found])
+        assert abs(deviations.mean()) < 1
+        assert 0.5 < deviations.std() < 1.6
+
+    def test_what_weights_tell_of_true_clusters(self):
+        for seed in range(5):
+            nats, deviations = self.judged(4.0, seed)
+            assert nats > 50
+            assert deviations > 8
+
+    def test_the_topology_tells_nothing_of_chance(self):
+        random = np.random.default_rng(0)
+        chance = np.full(2000, 0.3)
+        by_chance = [topology_tells(random.random(2000) < 0.3, chance) for _ in range(50)]
+        assert max(by_chance) < 5
+        assert topology_tells(random.random(2000) < 0.6, chance) > 200
+
+
+class TestClusters:
+    @pytest.mark.parametrize("cap", [20, 200, np.inf])
+    @pytest.mark.parametrize("scale", [0.5, 3.0])
+    def test_sizes_and_caps_do_not_matter(self, cap, scale):
+        truth, (a, b, weights, n) = city()
+        values = released(a, b, np.minimum(weights, cap), n, scale=scale)
+        assert agreement(truth, COMMUNITIES.cluster(values).labels) > 0.85
+        if scale == 0.5 and cap > 100:  # what two levels of weights make of it
+            assert agreement(truth, CLUSTERERS["contraction"].cluster(values).labels) < 0.5
+
+    def test_distances_are_clustered_as_similarities_are(self):
+        _, (a, b, weights, n) = city()
+        values = released(a, b, weights, n)
+        turned = Published(
+            "laplace",
+            values.noise,
+            *_as_distances(a, b, values.noisy_weights, n),
+        )
+        np.testing.assert_array_equal(
+            COMMUNITIES.cluster(values).labels, COMMUNITIES.cluster(turned).labels
+        )
+
+    def test_unit_and_shift_do_not_matter(self):
+        truth, (a, b, weights, n) = city()
+        values = released(a, b, weights, n)
+        noise = Noise("laplace", 2.0**-20, -80, len(a))
+        scaled = values.noisy_weights * 2.0**-20 + 2.0**-10
+        graph = Graph(a, b, scaled, n_nodes=n, kind="similarity")
+        tree = minimum_spanning_tree(graph)
+        tree = Tree(tree.topology, scaled[tree.edge_ids], tree.edge_ids, kind="similarity")
+        again = Published("laplace", noise, tree, graph.topology, scaled)
+        found = [COMMUNITIES.cluster(each).labels for each in (values, again)]
+        assert agreement(*found) > 0.99
+        assert agreement(truth, found[0]) > 0.85
+
+    def test_two_levels_of_weights_are_those_of_contraction(self):
+        """A path of nodes falls apart without some of its edges: only two levels hold it."""
+        random = np.random.default_rng(0)
+        n = 200
+        truth = np.arange(n) // 100
+        path = [
+            (i, j) for i in range(n) for j in range(i + 1, min(i + 4, n)) if i // 100 == j // 100
+        ]
+        cross = {
+            (int(i), int(j))
+            for i, j in zip(random.integers(0, 100, 900), random.integers(100, n, 900))
+        }
+        a, b = np.array([*path, *sorted(cross)]).T
+        weights = np.where(truth[a] == truth[b], 0.2, 0.9)
+        values = released(a, b, weights, n, scale=0.05, distribution="gaussian", kind="distance")
+        found = COMMUNITIES.cluster(values)
+        assert agreement(truth, found.labels) == 1.0
+        np.testing.assert_array_equal(
+            found.labels, CLUSTERERS["contraction"].cluster(values).labels
+        )
+
+
+def _as_distances(a, b, noisy, n):
+    graph = Graph(a, b, -noisy, n_nodes=n)
+    tree = minimum_spanning_tree(graph)
+    return Tree(tree.topology, -noisy[tree.edge_ids], tree.edge_ids), graph.topology, -noisy
+
+
+@cache
+def school():
+    """Eight classes in four years."""
+    random = np.random.default_rng(8)
+    classes = random.permutation(np.arange(120) % 8)
+    a, b, weights, n = counts(
+        np.stack([classes, classes // 2]), ratios=(1.0, 5.0, 40.0), seed=1, tail=0.5, mean=6.0
+    )
+    return classes, COMMUNITIES.cluster(released(a, b, weights, n))
+
+
+class TestLevels:
+    def test_classes_and_years_are_both_there(self):
+        classes, found = school()
+        scores = [
+            (agreement(classes // 2, level.labels), agreement(classes, level.labels))
+            for level in found.levels
+        ]
+        assert max(years for years, _ in scores) > 0.95
+        assert max(one for _, one in scores) > 0.95
+
+    def test_each_refines_the_one_before(self):
+        _, found = school()
+        assert len(found.levels) >= 2
+        for coarse, fine in zip(found.levels, found.levels[1:]):
+            assert coarse.n_clusters < fine.n_clusters
+            pairs = np.unique(np.stack([fine.labels, coarse.labels]), axis=1)
+            assert pairs.shape[1] == fine.n_clusters
+        assert all(level.support > 0 for level in found.levels)
+        assert any(np.array_equal(level.labels, found.labels) for level in found.levels)
+
+
+class TestTopology:
+    def test_what_the_topology_gives_away_is_said(self):
+        random = np.random.default_rng(4)
+        truth = random.permutation(np.arange(200) % 5)
+        a, b = np.triu_indices(200, 1)
+        kept = random.random(len(a)) < np.where(truth[a] == truth[b], 0.3, 0.02)
+        a, b = a[kept], b[kept]
+        values = released(a, b, random.poisson(5.0, len(a)).astype(float), 200)
+        found = COMMUNITIES.cluster(values)
+        assert agreement(truth, found.topology_labels) > 0.95
+        assert agreement(truth, found.labels) > 0.95
+
+    def test_geometry_is_not_taken_for_clusters(self):
+        """Arcs of a ring predict its edges, and none of them is a cluster."""
+        random = np.random.default_rng(2)
+        n = 300
+        ring = {(i, (i + k) % n) for i in range(n) for k in (1, 2, 3, 4)}
+        more = {(int(i), int(j)) for i, j in random.integers(0, n, (600, 2)) if i != j}
+        a, b = np.array(sorted({(min(e), max(e)) for e in ring | more})).T
+        found = COMMUNITIES.cluster(released(a, b, np.full(len(a), 5.0), n))
+        assert found.labels.max() == 0
+        assert found.topology_labels is None
+
+    def test_complete_graphs_have_no_topology(self):
+        _, (a, b, weights, n) = city()
+        assert COMMUNITIES.cluster(released(a, b, weights, n)).topology_labels is None
+
+
+class TestNothing:
+    @pytest.mark.parametrize("share", [1.0, 0.1])
+    def test_sizes_alone_are_no_clusters(self, share):
+        for seed in range(3):
+            a, b, weights, n = counts(np.zeros(60), ratios=(1.0, 1.0), share=share, seed=seed)
+            values = released(a, b, weights, n, seed=seed)
+            found = COMMUNITIES.cluster(values)
+            assert found.n_clusters == values.topology.n_components
+            assert found.levels == ()
+            assert "one cluster is the answer" in found.description[-1]
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("share", [1.0, 0.1])
+    def test_false_alarms_are_rare(self, share):
+        alarms = 0
+        for seed in range(100, 300):
+            a, b, weights, n = counts(np.zeros(60), ratios=(1.0, 1.0), share=share, seed=seed)
+            values = released(a, b, weights, n, seed=seed)
+            alarms += COMMUNITIES.cluster(values).n_clusters > values.topology.n_components
+        assert alarms <= 6  # of 200, at most 1 in 100: more than 6 come by chance once in 200
+
+    def test_what_would_have_shown(self):
+        truth, (a, b, weights, n) = city()
+        drowned = COMMUNITIES.cluster(released(a, b, weights, n, scale=3000.0))
+        assert drowned.n_clusters == 1
+        assert "epsilon" in drowned.description[-1]
+        assert agreement(truth, COMMUNITIES.cluster(released(a, b, weights, n)).labels) > 0.85
+
+
+def test_very_many_edges_are_judged_by_one_fold(monkeypatch):
+    truth, (a, b, weights, n) = city()
+    monkeypatch.setattr("ptclust.clustering.communities._trial._MANY", 1000)
+    values = released(a, b, weights, n)
+    trial = Trial(Edges.of(values))
+    assert trial.is_large
+    assert len(trial.views) == 2
+    assert agreement(truth, COMMUNITIES.cluster(values).labels) > 0.85
