@@ -88,7 +88,21 @@ def test_discs_do_not_overlap_and_hold_their_nodes(groups, seed):
     for i in range(len(found.radii)):
         for j in range(i):
             gap = np.linalg.norm(found.centres[i] - found.centres[j])
-            assert gap > 0.95 * (found.radii[i] + found.radii[j])
+            assert gap > found.radii[i] + found.radii[j]
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_many_discs_of_all_sizes_do_not_overlap(power):
+    sizes = np.maximum(2, 2000 / np.arange(1, 161) ** power).astype(int)
+    of_node = np.repeat(np.arange(160), sizes)
+    random = np.random.default_rng(0)
+    found = packed(of_node, *random.integers(0, len(of_node), (2, 3000)))
+    apart = np.linalg.norm(found.centres[:, None] - found.centres[None], axis=2)
+    wanted = found.radii[:, None] + found.radii[None]
+    np.fill_diagonal(apart, np.inf)
+    assert np.all(apart > wanted)
+    extent = np.ptp(found.centres, axis=0).max() + found.radii.max()
+    assert extent < 4 * np.sqrt(np.sum(found.radii**2)), "and stay together"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ptclust.errors import InputError
 
 _BETWEEN_TREES = 6.0
 _GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
-_ROUNDS, _ROUNDS_APART = 150, 60
+_ROUNDS, _GAP = 150, 0.6
 
 
 def as_places(coordinates: Any, names: Array) -> Floats:
@@ -80,8 +80,7 @@ def packed(
     rank = np.empty(len(of_node), np.int64)
     rank[order] = np.arange(len(of_node)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     share = np.sqrt((rank + 0.5) / np.maximum(sizes[of_node], 1))
-    distance, angle = share * (radii[of_node] - 0.7), rank * _GOLDEN_ANGLE
-    offset = np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
+    offset = (share * (radii[of_node] - 0.7))[:, None] * _sunflower(rank)
     return Packing(centres[of_node] + offset, centres, radii)
 
 
@@ -103,27 +102,56 @@ def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array)
 def _spread(links: Floats, radii: Floats) -> Floats:
     """Return the centres of discs: pulled together along links, pushed apart where they overlap."""
     count = len(radii)
+    if not count:
+        return np.empty((0, 2))
     by_size = np.argsort(-radii, kind="stable")
     reach = np.sqrt(np.cumsum(radii[by_size] ** 2) - radii[by_size[:1]] ** 2)
+    away = 1.3 * reach + (reach > 0) * radii[by_size[:1]]
     centres = np.empty((count, 2))
-    angle = np.arange(count) * _GOLDEN_ANGLE
-    centres[by_size] = 1.6 * reach[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    wanted = radii[:, None] + radii[None, :] + 0.6
+    centres[by_size] = away[:, None] * _sunflower(np.arange(count))
+    areas = radii**2
+    yields = areas[None, :] / (areas[:, None] + areas[None, :])  # the smaller one gives way
+    wanted = radii[:, None] + radii[None, :] + _GAP
     np.fill_diagonal(wanted, 0.0)
     pull = links + 0.02  # a little towards everybody keeps the picture together
     np.fill_diagonal(pull, 0.0)
     pull /= np.maximum(pull.sum(axis=1, keepdims=True), 1e-12)
-    for step in range(_ROUNDS + _ROUNDS_APART):
+    strength = np.maximum(0.3 * radii.min() / radii, 0.05)[:, None]
+    for _ in range(_ROUNDS):
         difference = centres[None, :, :] - centres[:, None, :]
         distance = np.sqrt((difference**2).sum(axis=2)) + 1e-9
         overlap = np.maximum(wanted - distance, 0.0)
-        push = -(0.5 * overlap / distance)[:, :, None] * difference
-        centres = centres + push.sum(axis=1)
-        if step < _ROUNDS:
-            slack = np.maximum(distance - wanted, 0.0)
-            move = (pull * slack / distance)[:, :, None] * difference
-            centres = centres + 0.3 * move.sum(axis=1)
-    return centres - centres.mean(axis=0, keepdims=True) if count else centres
+        push = -(yields * overlap / distance)[:, :, None] * difference
+        touching = np.maximum(np.count_nonzero(overlap, axis=1), 1)
+        move = (pull * np.maximum(distance - wanted, 0.0) / distance)[:, :, None] * difference
+        centres = centres + push.sum(axis=1) / np.sqrt(touching)[:, None]
+        centres = centres + strength * move.sum(axis=1)
+    return _settled(centres, radii, by_size)
+
+
+def _settled(centres: Floats, radii: Floats, by_size: Ints) -> Floats:
+    """Put every disc, the largest first, near its centre, where none overlaps another."""
+    settled = centres.copy()
+    for place, disc in enumerate(by_size.tolist()):
+        before = by_size[:place]
+        wanted = radii[before] + radii[disc] + _GAP
+        first, count, found = 0, 32, False
+        while not found:
+            steps = np.arange(first, first + count)
+            tried = centres[disc] + 0.8 * radii[disc] * np.sqrt(steps)[:, None] * _sunflower(steps)
+            gaps = np.linalg.norm(tried[:, None, :] - settled[before][None, :, :], axis=2)
+            free = np.all(gaps >= wanted, axis=1)
+            found = bool(free.any())
+            settled[disc] = tried[int(free.argmax())]
+            first, count = first + count, min(2 * count, 4096)
+    middle: Floats = settled.mean(axis=0, keepdims=True)
+    return settled - middle
+
+
+def _sunflower(steps: Ints) -> Floats:
+    """Return directions that leave no gap: each a golden angle further."""
+    angle = steps * _GOLDEN_ANGLE
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def fan(n_nodes: int, sources: Array, targets: Array, lengths: Floats) -> Floats:

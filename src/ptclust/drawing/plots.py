@@ -97,6 +97,7 @@ def plot_levels(
     row = figure.subplots(rows, columns, squeeze=False).ravel()
     if places is None:
         places = packed_by_levels([labels for _, labels in levels], *edges)
+        edges = edges[0][:0], edges[1][:0]  # between packed places they say nothing
     for axes, (name, labels) in zip(row, levels, strict=False):
         plot_clusters(labels, edges=edges, places=places, axes=axes, title=name, legend=False)
     for axes in row[count:]:

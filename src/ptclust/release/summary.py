@@ -75,6 +75,11 @@ class Separation:
         return self.visibilities[_MULTIPLES.index(1.0)]
 
     @property
+    def caveat(self) -> str:
+        """What to keep in mind about the verdict; empty if there is none."""
+        return "" if self.gap is None else OPTIMISTIC
+
+    @property
     def verdict(self) -> str:
         """What that says, in one sentence."""
         if self.gap is None:
@@ -277,7 +282,7 @@ class Summary:
             f"Released weights: mean {number(separation.within)} within clusters "
             f"({separation.n_within:,} edges), {number(separation.across)} across "
             f"({separation.n_across:,})",
-            *textwrap.wrap(f"{separation.verdict} {OPTIMISTIC}", _WIDTH),
+            *textwrap.wrap(f"{separation.verdict} {separation.caveat}", _WIDTH),
             *textwrap.wrap(self.topology_words, _WIDTH),
         ]
         lines += [
