@@ -365,6 +365,7 @@ class TestPlan:
             "pamst",
             "gaussian",
             "laplace",
+            "cube",
         }
         assert document["chosen"] == "gaussian"
 

@@ -19,7 +19,7 @@ from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import SpanningTreeMechanism
 from ptclust.mechanisms.laws import TreeLaw
 
-KNOWN_MECHANISMS = "kruskal, pamst, gaussian, laplace"
+KNOWN_MECHANISMS = "kruskal, pamst, gaussian, laplace, cube"
 KNOWN_CLUSTERERS = "communities, contraction, levels, dbmstclu"
 
 
@@ -147,7 +147,7 @@ class TestWithBoth:
         every = plan(two_paths().topology, epsilon=1, sensitivity=SENSITIVITY)
         assert "  toy " in every.to_text()
         names = [each["mechanism"] for each in every.to_dict()["mechanisms"]]
-        assert names == ["kruskal", "pamst", "laplace", "toy"]
+        assert names == ["kruskal", "pamst", "laplace", "cube", "toy"]
 
     @pytest.mark.parametrize("delta", [0, 1e-6])
     def test_release_and_file(self, tmp_path, delta):

@@ -22,6 +22,7 @@ from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
 from ptclust.privacy import Budget, RandomStream
+from ptclust.privacy.gaussian_curve import largest_mu
 from tests.clustering import paper
 from tests.lazy import lazy
 from tests.mechanisms.paper import pamst_distribution
@@ -213,7 +214,7 @@ def p_value(found, exact) -> float:
 
 
 class TestNoise:
-    """Released minus true weights, with the noise that is really released: OpenDP's."""
+    """Released minus true weights, with the noise that is really released."""
 
     n_nodes = 4001
 
@@ -231,6 +232,7 @@ class TestNoise:
             {"mechanism": "pamst", "delta": 1e-6, "split": 0.5},
             {"mechanism": "kruskal", "delta": 1e-6, "split": 0.25},
             {"mechanism": "laplace"},
+            {"mechanism": "cube"},
             {"mechanism": "laplace", "sensitivity": Sensitivity(l1=MU)},
             {"mechanism": "gaussian", "delta": 1e-6},
             {
@@ -250,6 +252,7 @@ class TestNoise:
         if options["mechanism"] in (
             "laplace",
             "gaussian",
+            "cube",
         ):  # the tree is chosen by the noise: take all
             noise = release.noisy_weights - graph.weights
             assert len(noise) == self.n_nodes
@@ -257,7 +260,12 @@ class TestNoise:
             noise = release.tree.weights - graph.weights[release.tree.edge_ids]
             assert len(noise) == self.n_nodes - 1
         law, scale = self.claimed(epsilon, **given)
-        assert release.statement.mechanisms[-1].scale == pytest.approx(scale, rel=2e-6)
+        width = len(noise) + 1 if law == "uniform" else 1  # cube noise: about its half-width
+        stated = release.statement.mechanisms[-1].scale * width
+        assert stated == pytest.approx(scale, rel=4e-6)
+        if law == "uniform":
+            assert abs(np.abs(noise).max() / scale - 1) < 7 / math.sqrt(len(noise))
+            scale = np.abs(noise).max()
         for factor in (0.7, 1.0, 1.3):
             accepted = stats.kstest(np.abs(noise) / (factor * scale), law).pvalue > ALPHA
             assert accepted == (factor == 1.0)
@@ -266,14 +274,17 @@ class TestNoise:
     def claimed(self, epsilon, *, mechanism, sensitivity, split=0.5, delta=0, calibration="sound"):
         """Section 4, from the budget to the law of the absolute noise and its scale."""
         k = self.n_nodes - 1 if mechanism in ("pamst", "kruskal") else self.n_nodes
-        share = 1.0 if mechanism in ("laplace", "gaussian") else 1 - split
+        alone = mechanism in ("laplace", "gaussian", "cube")
+        share = 1.0 if alone else 1 - split
         if calibration == "published":
             return "expon", 2 * MU / epsilon
         if delta == 0:
+            if mechanism != "laplace":
+                return "uniform", (k + 1) * MU / (share * epsilon)
             return "expon", (sensitivity.l1 or k * MU) / (share * epsilon)
         rho = share * float(Budget.approximate(epsilon, delta).to_zcdp().rho)
         l2 = 2 * MU if sensitivity.l1 else math.sqrt(k) * MU  # sqrt(l1 linf) = 2 mu
-        return "halfnorm", l2 / math.sqrt(2 * rho)
+        return "halfnorm", l2 / (largest_mu(epsilon, delta) if alone else math.sqrt(2 * rho))
 
     def test_noise_is_independent_of_the_tree_and_new_for_every_weight(self):
         graph = self.graph()
@@ -329,13 +340,13 @@ class TestStatement:
         statement, chosen = model.release_.statement, model.plan_.chosen
         assert statement.private
         assert statement.epsilon == 0.7
-        pure = delta == 0 or mechanism == "laplace"
+        pure = delta == 0 or mechanism in ("laplace", "cube")
         assert statement.delta == (0 if pure else delta)
         assert statement.variant == ("pure" if pure else "approximate")
         total = statement.epsilon if pure else statement.rho
         assert all(use.share_of == ("epsilon" if pure else "rho") for use in statement.mechanisms)
         assert sum(use.share for use in statement.mechanisms) == pytest.approx(total, rel=1e-12)
-        if not pure:
+        if not pure and mechanism != "gaussian":  # which has a curve of its own
             assert Budget.zcdp(statement.rho).epsilon_at(delta) <= 0.7
         *tree, weights = statement.mechanisms
         assert weights.scale == chosen.weights.scale

@@ -153,9 +153,9 @@ class PTClust(_Estimator):
         carries, if it was built from records (`ptclust.graph_from_flows`, `graph_from_visits`); for
         any other graph it must be given. One smaller than what the graph carries is refused.
     mechanism : str, default "auto"
-        "kruskal", "pamst", "gaussian", "laplace" or another that is registered; ``auto`` takes the
-        one under which the least clear clusters can be seen, from public numbers alone. ``pamst``
-        with delta = 0 is the paper's pipeline.
+        "kruskal", "pamst", "gaussian", "laplace", "cube" or another that is registered; ``auto``
+        takes the one under which the least clear clusters can be seen, from public numbers alone.
+        ``pamst`` with delta = 0 is the paper's pipeline, with the least noise on the weights.
     clusterer : str, default "auto"
         "dbmstclu", "levels", "contraction" or another that is registered; ``auto`` is
         ``contraction`` of a released graph, ``dbmstclu`` on the paper's tree, PAMST, and ``levels``

@@ -262,8 +262,8 @@ def private_spanning_tree(
     graph : Graph
         A disconnected graph gets a tree for every component; components are public.
     mechanism : str
-        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian``
-        and ``laplace`` perturb the whole graph. ``gaussian`` needs delta > 0.
+        ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian``,
+        ``laplace`` and ``cube`` perturb the whole graph. ``gaussian`` needs delta > 0.
     epsilon, delta : float
         The budget. With delta = 0 the guarantee is pure; with delta > 0 it goes by way of zCDP.
     sensitivity : Sensitivity, optional

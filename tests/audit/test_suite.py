@@ -163,11 +163,11 @@ def test_a_mechanism_that_is_registered_is_audited_by_its_own_law(register):
     before = {audit.title for audit in suite.audits(TINY, 0)}
     register(Toy())
     added = [audit.title for audit in suite.audits(TINY, 0) if audit.title not in before]
-    noise = ("Laplace", "Gaussian")
+    least = {"l1": "Laplace", "l2": "Laplace", "linf": "Cube"}
     assert {*added} == {
         f"toy, {kind} noise on the tree, {norm} <= 0.015625"
-        for kind in noise
-        for norm in ("l1", "l2", "linf")
+        for norm, pure in least.items()
+        for kind in (pure, "Gaussian")
     }
     assert sum(title.startswith("Kruskal on K3") for title in before) == 3
 
@@ -220,12 +220,17 @@ def test_every_claim_and_control_is_in_a_run():
             for norm in ("l1", "l2", "linf"):
                 assert f"{method} on {name}, {norm} <= 0.015625" in titles
     for release in (
-        "pamst, Laplace noise on the tree", "pamst, Gaussian noise on the tree",
-        "kruskal, Laplace noise on the tree", "kruskal, Gaussian noise on the tree",
+        "pamst, Gaussian noise on the tree", "kruskal, Gaussian noise on the tree",
         "laplace, Laplace noise on the graph", "gaussian, Gaussian noise on the graph",
+        "cube, Cube noise on the graph",
     ):  # fmt: skip
         for norm in ("l1", "l2", "linf"):
             assert f"{release}, {norm} <= 0.015625" in titles
+    for mechanism in ("pamst", "kruskal"):
+        for norm, least in (("l1", "Laplace"), ("l2", "Laplace"), ("linf", "Cube")):
+            assert f"{mechanism}, {least} noise on the tree, {norm} <= 0.015625" in titles
+    for title in ("cube, rounding to the lattice not paid for", "cube, half-width published"):
+        assert any(each.startswith(title) for each in titles)
     full = Effort.full()
     assert full.draws > effort.draws
     assert len(list(suite.audits(full, 0))) > len(titles)

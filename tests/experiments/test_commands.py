@@ -48,7 +48,7 @@ def test_bench_noise_measures_ratios(run_experiment):
     code, out, _ = run_experiment("bench-noise", *options)
     assert code == 0
     found = json.loads(out)["nanoseconds"]
-    assert found.keys() == {"laplace", "gaussian"}
+    assert found.keys() == {"laplace", "gaussian", "cube"}
     assert all(each["ratio"] > 0 for each in found.values())
     code, out, _ = run_experiment("bench-noise", *options[:-1])
     assert code == 0

@@ -28,7 +28,7 @@ from ptclust.privacy import Budget, Sensitivity
 from tests.golden.graphs import GRAPHS
 
 FILE = Path(__file__).parent / "record.json.gz"
-MECHANISMS = ("kruskal", "pamst", "gaussian", "laplace")
+MECHANISMS = ("kruskal", "pamst", "gaussian", "laplace", "cube")
 CLUSTERERS = ("auto", "dbmstclu", "levels", "contraction")
 RELATIONS = {
     "linf": {"linf": 1e-4},

@@ -17,7 +17,7 @@ from ptclust.graph import Graph
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
+from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 from ptclust.trees import Tree, minimum_spanning_tree
 from tests.mechanisms import paper
 
@@ -223,6 +223,7 @@ def test_the_tree_gets_all_of_the_budget(monkeypatch, mechanism, delta, sensitiv
     expected = {
         "laplace": lambda: laplace_noise(sensitivity, 149, budget.epsilon),
         "gaussian": lambda: gaussian_noise(sensitivity, 149, shared.rho),
+        "cube": lambda: cube_noise(sensitivity, 149, budget.epsilon),
     }.get(mechanism, lambda: calibrate_tree(sensitivity, 49, shared).exponent)
     assert used == [expected()]
 

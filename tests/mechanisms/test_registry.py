@@ -19,7 +19,7 @@ from ptclust.planning import PlanRequest
 from ptclust.privacy import Budget
 
 ROOT = Path(__file__).parents[2]
-NAMES = "kruskal, pamst, gaussian, laplace"
+NAMES = "kruskal, pamst, gaussian, laplace, cube"
 #: A few, for a new pair of epsilon and delta takes a second to convert to zCDP.
 BUDGETS = [
     Budget.pure(1e-3),

@@ -182,7 +182,7 @@ class TestWhatIsFalseIsRefused:
         "epsilon": ("laplace", 0.0, half_the_epsilon, "its noise spends 1.5"),
         "noise": ("laplace", 0.0, half_the_noise, "its noise spends 3"),
         "noise of a tree": ("kruskal", 0.0, half_the_noise, "its noise spends"),
-        "gaussian noise": ("gaussian", 1e-6, half_the_noise, "its noise spends"),
+        "gaussian noise": ("gaussian", 1e-6, half_the_noise, "allow a rho of"),
         "noise, not stated": (
             "laplace",
             0.0,
@@ -211,7 +211,7 @@ class TestWhatIsFalseIsRefused:
         "tree": ("gaussian", 1e-6, another_tree, "not the minimum spanning tree of the noisy"),
         "epsilon, a little": ("laplace", 0.0, slightly_less, "more than the"),
         "epsilon, by two roundings": ("laplace", 0.0, less_twice, "its noise spends"),
-        "rho, by two roundings": ("gaussian", 1e-6, less_twice, "allow a rho of"),
+        "rho, by two roundings": ("pamst", 1e-6, less_twice, "allow a rho of"),
         "slack": ("kruskal", 0.0, in_statement(numerical_slack=0.0), "the draw of the tree needs"),
         "published": ("kruskal", 0.0, called_published, "the paper's Algorithm 3"),
         "requested epsilon": ("pamst", 0.0, called_published, "requested_epsilon of 0.1"),

@@ -26,6 +26,7 @@ SENSITIVITY = ptclust.Sensitivity(linf=2e-5)
 CLUSTERERS = {
     "gaussian": ("dbmstclu", "levels", "contraction", "communities"),
     "laplace": ("dbmstclu", "levels", "contraction", "communities"),
+    "cube": ("dbmstclu", "levels", "contraction", "communities"),
     "kruskal": ("dbmstclu", "levels"),
     "pamst": ("dbmstclu", "levels"),
 }
@@ -224,7 +225,7 @@ def test_a_clusterer_of_all_weights_is_refused_for_a_tree_when_planning():
     plan = ptclust.plan(
         planted().graph.topology, epsilon=1, sensitivity=SENSITIVITY, clusterer="contraction"
     )
-    assert [each.mechanism for each in plan.calibrations] == ["laplace"]
+    assert [each.mechanism for each in plan.calibrations] == ["laplace", "cube"]
 
 
 def test_release_is_pure_post_processing_of_the_tree_weights():

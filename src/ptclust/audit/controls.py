@@ -65,6 +65,20 @@ class UnsafePrivateShift(WholeRelease):
 
 
 @dataclass(frozen=True)
+class UnsafePublishedHalfWidth:
+    """One value with cube noise, and the half-width within which that noise is uniform."""
+
+    noise: Noise
+
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
+        """Return the value, and the least value that the half-width allows for the weight."""
+        generator = np.random.default_rng(seed)
+        half_width = generator.gamma(2.0, self.noise.scale, count)
+        value = weights[0] + half_width * generator.uniform(-1.0, 1.0, count)
+        return {"value": value, "least weight that explains it": value - half_width}
+
+
+@dataclass(frozen=True)
 class UnsafeReusedStream:
     """One value, released twice with different scales, the noise of both from the same stream."""
 

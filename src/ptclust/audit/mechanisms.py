@@ -65,7 +65,7 @@ def digits(values: Floats) -> Ints:
 
 def coarse(noisy: Floats, noise: Noise) -> Floats:
     """Round seeded noise to about a millionth: numpy's last digits leak, and would be all found."""
-    step = 2.0 ** (math.floor(math.log2(noise.scale)) - 20)
+    step = 2.0 ** (math.floor(math.log2(noise.standard_deviation)) - 20)
     return np.round(noisy / step) * step
 
 
@@ -89,7 +89,7 @@ class NoiseAlone:
 
     def features(self, noisy: Floats) -> Outcomes:
         """Return the value, its digits, and the likelihood ratio."""
-        ratio = self.noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour)
+        ratio = self.noise.log_ratio(noisy[:, None], self.pair.weights, self.pair.neighbour)
         return {"value": noisy, "digits": digits(noisy), LIKELIHOOD: ratio}
 
 
@@ -127,7 +127,7 @@ class ValuesRelease:
         if not self.secure:
             noisy = coarse(noisy, noise)
         code = in_tree @ (1 << np.arange(shape[1]))
-        ratio = np.nansum(noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour), axis=1)
+        ratio = noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour)
         if self._of_trees is not None:
             ratio += np.array([self._of_trees[each] for each in code.tolist()])
         return {

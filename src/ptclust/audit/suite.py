@@ -11,6 +11,7 @@ import numpy as np
 from ptclust._statistics import seed_of
 from ptclust._types import Floats
 from ptclust.audit import controls as unsafe
+from ptclust.audit.cube import CubeCase
 from ptclust.audit.mechanisms import (
     NoiseAlone,
     Pair,
@@ -36,11 +37,12 @@ from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Variant
 from ptclust.planning import plan
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
+from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 
 ERROR = 1e-4  # probability that any statistical bound of a run is wrong
 
 EXACT = "Trees, exactly"
+EXACT_NOISE = "Noise, exactly"
 DRAWN = "Tree and weights, from draws"
 WHOLE = "Whole releases, from draws with secure randomness"
 BUILT = "From records to labels, from draws with secure randomness"
@@ -57,7 +59,7 @@ _RELATIONS = {
 _SEEDED_DRAWS = 1_000_000
 _DELTA = 1e-3
 _EPSILON = 4.0  # of releases: large enough for a few thousand draws to show
-_NOISE_OF = {"pure": ("Laplace", 0.0), "approximate": ("Gaussian", _DELTA)}
+_DELTA_OF = {"pure": 0.0, "approximate": _DELTA}
 _CYCLE = SmallGraph("cycle", 9, tuple((node, (node + 1) % 9) for node in range(9)))
 
 Claim = tuple[Literal["epsilon", "rho"], float, float]  # unit, amount and delta
@@ -125,6 +127,8 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     pamst = MECHANISMS["pamst"]
     law = pamst.laws(GRAPHS["K3"])[0]
     yield _exact(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
+    for n_values in (1, 2, 3):
+        yield _exact_cube(EXACT_NOISE, "cube", CubeCase.of(n_values))
     releases: list[tuple[str, type[ValuesRelease], int, Mechanism, Variant, str]] = [
         (DRAWN, ValuesRelease, effort.draws, mechanism, variant, relation)
         for mechanism in MECHANISMS
@@ -136,10 +140,8 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
         for mechanism in MECHANISMS
     ]
     for section, kind, draws, mechanism, variant, relation in releases:
-        noise, delta = _NOISE_OF[variant]
-        title = f"{mechanism.name}, {noise} noise on the {mechanism.publishes}"
-        asked = {"epsilon": _EPSILON, "delta": delta, "mechanism": mechanism.name}
-        yield _release(section, title, kind, draws, seed, relation, asked)
+        asked = {"epsilon": _EPSILON, "delta": _DELTA_OF[variant], "mechanism": mechanism.name}
+        yield _release(section, "", kind, draws, seed, relation, asked)
     yield from _noise_and_controls(effort, seed)
     yield from _built(effort, seed)
 
@@ -199,6 +201,19 @@ def _built(effort: Effort, seed: int) -> Iterator[Audit]:
         yield _drawn(section, title, drawn, sides, [claim], draws, seed, tables.words)
 
 
+def _exact_cube(section: str, title: str, case: CubeCase, claimed: float | None = None) -> Audit:
+    """Audit cube noise on a small lattice; ``claimed`` is what it claims to spend, if not that."""
+    setting = f"{case.noise.n_values} values, a lattice of a quarter of the noise"
+
+    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
+        worst, claim = case.worst_loss(), case.claim if claimed is None else claimed
+        where = section, title, setting, str(case.sensitivity)
+        found = worst.loss, worst.outcome, _expected(section)
+        return [Finding(*where, "epsilon", claim, 0.0, *found)]
+
+    return Audit(f"{title}, {setting}", 0, run)
+
+
 def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     unit = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
     pair = Pair(np.array([0.0]), np.array([1.0]))
@@ -228,6 +243,11 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
         for law in mechanism.laws(GRAPHS["K3"])[-1:]:
             setting = mechanism, law, _RELATIONS["linf"], Budget.pure(1), effort, seed
             yield _exact(*setting, unsafe.unsafe_exponent, ", exponent 5 % too large")
+    yield _exact_cube(
+        CONTROLS, "cube, rounding to the lattice not paid for", CubeCase.of(2, rounding=0), 1.0
+    )
+    cube = unsafe.UnsafePublishedHalfWidth(cube_noise(unit, 1, 2))
+    yield one(CONTROLS, "cube, half-width published", cube, once, few)
     for secure in effort.secure_controls:
         yield from alone(CONTROLS, unsafe.UnsafeTooLittleNoise, secure, ", 5 % too little")
     floats, reused = unsafe.UnsafeNumpyNoise(laplace, pair), replace(twice, reused=True)
@@ -259,9 +279,12 @@ def _release(
     epsilon, delta = float(planned.budget.epsilon), float(planned.budget.delta)
     claims: list[Tested] = [(("epsilon", epsilon, delta), EventTester(delta))]
     if delta:
-        rho = float(planned.budget.to_zcdp().amount)
+        rho = float(planned.chosen.spent.to_zcdp().amount)
         claims.append((("rho", rho, 0.0), DivergenceTester()))
     drawn, sides = kind(graph, planned, pair), (pair.weights, pair.neighbour)
+    if not title:
+        noise, publishes = planned.chosen.weights.distribution, planned.mechanism.publishes
+        title = f"{planned.mechanism.name}, {noise.capitalize()} noise on the {publishes}"
     return _drawn(section, title, drawn, sides, claims, draws, seed, str(sensitivity))
 
 

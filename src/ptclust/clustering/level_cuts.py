@@ -89,7 +89,8 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
     >>> cut_levels(tree, Noise("gaussian", scale=0.05, granularity=-40, n_values=99)).cuts.edge_ids
     array([32, 65])
     """
-    weights = NoisyWeights.of(tree.weights, noise)
+    # A tree has few edges, chosen: that none is beyond the bound of cube noise proves little.
+    weights = NoisyWeights.of(tree.weights, noise).as_gaussian()
     if _noise_is_below(_NO_MATTER, weights):
         return _by_dbmstclu(tree, noise)
     forest = rooted(tree)

@@ -114,6 +114,28 @@ def draw(words: Array, table: Table, noise: Ints, opened: Array) -> Any:
 
 
 @kernel
+def draw_uniform(words: Array, half_width: Any, noise: Ints) -> Any:
+    """Draw integers from -half_width to half_width, below 2^62, each with the same probability.
+
+    The least mask of ones takes a word to a number that is rejected beyond twice the half-width.
+    Returns how many were drawn before the words ran out.
+    """
+    largest = np.uint64(2 * half_width)
+    mask = largest
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> np.uint64(shift)
+    drawn = np.uint64(0)
+    for word in words:
+        if drawn == np.uint64(len(noise)):
+            break
+        number = word & mask
+        if number <= largest:
+            noise[drawn] = np.int64(number) - half_width
+            drawn += _ONE
+    return drawn
+
+
+@kernel
 def add_on_lattice(values: Floats, noise: Ints, powers: Floats, noisy: Floats, far: Array) -> Any:
     """Round values to the lattice, to nearest and ties up, and add the noise; exact.
 

@@ -10,8 +10,9 @@ Method and proof: docs/proofs/exact-noise.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from ptclust._types import Ints
 from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.privacy._certified import exp_bounds
+from ptclust.privacy._certified import Bounds, exp_bounds, log_bounds
 from ptclust.privacy._numbers import exponent_below
 from ptclust.privacy.noise import Distribution
 
@@ -58,7 +59,7 @@ class LatticeSampler:
     >>> noise = np.empty(10_000, dtype=np.int64)
     >>> LatticeSampler("laplace", Fraction(20)).draw(RandomStream.secure(), noise)
     {}
-    >>> 15 < np.abs(noise).mean() < 25
+    >>> bool(15 < np.abs(noise).mean() < 25)
     True
     """
 
@@ -78,9 +79,6 @@ class LatticeSampler:
         if self.distribution == "laplace":
             return size / self.t
         return size**2 / (2 * self.t**2)
-
-    def _exp(self, size: int, digits: int = _DIGITS) -> tuple[Fraction, Fraction]:
-        return exp_bounds(-self.phi(size), digits)
 
     def _weigh(self, most_blocks: int) -> None:
         """Choose c, the weights of all blocks and, last, of the tail, and the tail's groups.
@@ -207,21 +205,11 @@ class LatticeSampler:
         return -size if negative else size
 
     def _accepts(self, size: int, factor: Fraction, v: int, v_bits: int, bits: Bits) -> bool:
-        """Return whether V < factor exp(-phi(size)); v are the first ``v_bits`` bits of V.
-
-        It ends almost surely, since the exponential of a rational number but 0 is irrational, and V
-        is uniform.
-        """
-        digits = _DIGITS
-        while True:
-            low, high = (factor * bound * 2**v_bits for bound in self._exp(size, digits))
-            if v + 1 <= low:
-                return True
-            if v >= high:
-                return False
-            v = v << self.word_bits | bits.take(self.word_bits)
-            v_bits += self.word_bits
-            digits = max(digits, v_bits // 3 + _DIGITS)
+        """Return whether V < factor exp(-phi(size)); v are the first ``v_bits`` bits of V."""
+        exponent = -self.phi(size)
+        return bits.are_below(
+            lambda digits: _times(factor, exp_bounds(exponent, digits)), v, v_bits
+        )
 
 
 class Bits:
@@ -243,6 +231,99 @@ class Bits:
         self._left &= (1 << self._n_left) - 1
         return taken
 
+    def are_below(self, bounds: Callable[[int], Bounds], v: int = 0, v_bits: int = 0) -> bool:
+        """Return whether a uniform number V, whose first bits are v, is below a number p.
+
+        ``bounds`` takes a number of digits to bounds of p that are as close. It ends with
+        probability 1: p is one number, and V is another.
+        """
+        digits = _DIGITS
+        while True:
+            low, high = _times(Fraction(2**v_bits), bounds(digits))
+            if v + 1 <= low:
+                return True
+            if v >= high:
+                return False
+            v = v << self._word_bits | self.take(self._word_bits)
+            v_bits += self._word_bits
+            digits = max(digits, v_bits // 3 + _DIGITS)
+
+
+class CubeSampler:
+    """Draws z in Z^n with probability proportional to exp(-(largest |z_i|) / t), exactly.
+
+    That is a half-width g with probability proportional to (2 g + 1)^n exp(-g / t), then n uniform
+    integers from -g to g (docs/proofs/cube.md). The half-width must not be published.
+    """
+
+    def __init__(self, n_values: int, t: Fraction) -> None:
+        self.n_values, self.t = n_values, t
+        mode = max(0, math.floor(n_values * t - Fraction(1, 2)))
+        while self.log_ratio_is_above(mode + 1, mode, Fraction(0)):
+            mode += 1
+        while mode > 0 and self.log_ratio_is_above(mode - 1, mode, Fraction(0)):
+            mode -= 1
+        self.mode, self.group_bits = mode, 0
+        while not self._halves(1 << self.group_bits):
+            self.group_bits += 1
+
+    def _halves(self, step: int) -> bool:
+        """Return whether a step away from the mode, on both sides, at least halves the weight."""
+        halved = -log_bounds(Fraction(2), _DIGITS)[1]
+        sides = [self.mode + step, *([self.mode - step] if step <= self.mode else [])]
+        return not any(self.log_ratio_is_above(side, self.mode, halved) for side in sides)
+
+    def log_ratio_bounds(self, g: int, other: int, digits: int) -> Bounds:
+        """Return bounds of the log-ratio of the weights of two half-widths."""
+        logs = log_bounds(Fraction(2 * g + 1, 2 * other + 1), digits)
+        low, high = (self.n_values * bound - (g - other) / self.t for bound in logs)
+        return low, high
+
+    def log_ratio_is_above(self, g: int, other: int, threshold: Fraction) -> bool:
+        """Return whether the log-ratio of the weights of two half-widths exceeds a rational."""
+        digits = _DIGITS
+        while True:
+            low, high = self.log_ratio_bounds(g, other, digits)
+            if low > threshold:
+                return True
+            if high <= threshold:
+                return False
+            digits *= 2
+
+    def draw_half_width(self, source: WordSource) -> int:
+        """Draw g, by rejection: groups of 2^group_bits numbers halve in weight from the mode on."""
+        bits = Bits(source, 64)
+        while True:
+            is_left, group = bits.take(1), 0
+            while not bits.take(1):
+                group += 1
+            away = (group << self.group_bits) + bits.take(self.group_bits)
+            g = self.mode - 1 - away if is_left else self.mode + away
+            if g >= 0 and bits.are_below(partial(self._acceptance, g, group)):
+                return g
+
+    def _acceptance(self, g: int, group: int, digits: int) -> Bounds:
+        low, high = self.log_ratio_bounds(g, self.mode, digits)
+        bounds = exp_bounds(low, digits)[0], exp_bounds(high, digits)[1]
+        return _times(Fraction(2**group), bounds)
+
+    @staticmethod
+    def draw(half_width: int, source: WordSource, noise: Ints) -> dict[int, int]:
+        """Fill ``noise`` with uniform values; returns those, by place, that no int64 holds."""
+        if half_width >= kernel.NEAR // 2:
+            bits, n_bits = Bits(source, 64), (2 * half_width).bit_length()
+            giants = dict[int, int]()
+            while len(giants) < len(noise):
+                if (number := bits.take(n_bits)) <= 2 * half_width:
+                    giants[len(giants)] = number - half_width
+            return giants
+        words, done = np.empty(_BUFFER, dtype=np.uint64), 0
+        while done < len(noise):
+            wanted = min(_BUFFER, 2 * (len(noise) - done) + 64)
+            source.fill(words[:wanted])
+            done += int(kernel.draw_uniform(words[:wanted], half_width, noise[done:]))
+        return {}
+
 
 def alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
     """Return thresholds and aliases of columns of equal size (Walker 1977, Vose 1991), in integers.
@@ -251,7 +332,7 @@ def alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
     else its alias; that every number has exactly its weight is checked.
 
     >>> alias_table([5, 1, 0, 2])
-    ([2, 1, 0, 2], [0, 0, 0, 0])
+    ([2, 1, 0, 2], [0, 0, 0, 3])
     """
     size = sum(weights) // len(weights)
     thresholds, aliases = [size] * len(weights), list(range(len(weights)))
@@ -272,6 +353,10 @@ def alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
     if counts != weights:
         raise AssertionError("the alias table does not have the weights that were asked for")
     return thresholds, aliases
+
+
+def _times(factor: Fraction, bounds: Bounds) -> Bounds:
+    return factor * bounds[0], factor * bounds[1]
 
 
 def _product_up(a: int, b: int) -> int:

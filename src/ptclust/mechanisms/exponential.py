@@ -131,7 +131,7 @@ class SpanningTreeMechanism(Mechanism):
     """A spanning tree drawn edge by edge, then its weights with noise (M_w.r, Weight-Release).
 
     A subclass has the order in which edges are chosen, ``draw_edges``. The weights of the tree get
-    Laplace noise under a pure budget and Gaussian noise under zCDP.
+    Laplace or cube noise under a pure budget, whichever is less, and Gaussian noise under zCDP.
     """
 
     publishes = "tree"

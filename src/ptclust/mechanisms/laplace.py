@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ptclust.mechanisms.perturbation import PerturbationMechanism
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.noise import Noise, laplace_noise
+from ptclust.privacy.sensitivity import Sensitivity
 
 
 class Laplace(PerturbationMechanism):
@@ -15,7 +17,6 @@ class Laplace(PerturbationMechanism):
     variants = ("pure",)
     norm = "l1"
 
-    def spend(self, budget: Budget) -> tuple[Budget, Budget]:
-        """Spend all of epsilon and none of delta: epsilon-DP is (epsilon, delta)-DP."""
-        pure = Budget.pure(budget.epsilon)
-        return pure, pure
+    def make_noise(self, sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
+        """Return the least noise of epsilon."""
+        return laplace_noise(sensitivity, n_values, budget.epsilon)

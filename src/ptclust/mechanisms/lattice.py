@@ -24,13 +24,15 @@ from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats, Ints
 from ptclust.errors import PtclustError, UsageError, WeightError
 from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms.exact_noise import LatticeSampler, lattice_sampler
+from ptclust.mechanisms.exact_noise import CubeSampler, LatticeSampler, lattice_sampler
 from ptclust.privacy.noise import Noise, Sampler, lattice_measurement
 from ptclust.privacy.randomness import RandomStream as Stream
 
 _CHUNK = 20_000  # of OpenDP: 0.2 to 0.3 s of work, the longest that Ctrl-C waits
 _EXACT_CHUNK = 1 << 18  # of our own: some milliseconds
 _FEW = 1000  # values for which the tables of our own sampler are not worth making
+
+_Draw = Callable[[Stream, Ints], dict[int, int]]
 
 
 def counting(n_weights: int, progress: Callable[[str], None]) -> Callable[[int], None]:
@@ -76,15 +78,23 @@ def add_noise(
     if not np.isfinite(private_values).all():
         raise WeightError("some values are not finite, and no noise hides that; replace them first")
     if stream is not None and stream.reproducible:
-        generator = stream.numpy_generator()
-        draw = generator.laplace if noise.distribution == "laplace" else generator.normal
-        noisy = private_values + draw(0.0, noise.scale, noise.n_values)
+        noisy = private_values + _simulated(noise, stream.numpy_generator())
         progress(noise.n_values)
         return noisy
-    exact = _exact_sampler(noise, sampler)
-    size = _CHUNK if exact is None else _EXACT_CHUNK
-    add = _noisy_chunk if exact is None else partial(_exactly_noisy_chunk, exact)
+    draw = _exact_draw(noise, sampler)
+    size = _CHUNK if draw is None else _EXACT_CHUNK
+    add = _noisy_chunk if draw is None else partial(_exactly_noisy_chunk, draw)
     return _in_chunks(add, private_values, noise, size, progress)
+
+
+def _simulated(noise: Noise, generator: np.random.Generator) -> Floats:
+    """Return noise in floating-point numbers, for experiments."""
+    n, scale = noise.n_values, noise.scale
+    if noise.distribution == "cube":
+        return generator.gamma(n + 1) * scale * generator.uniform(-1.0, 1.0, n)
+    return (generator.laplace if noise.distribution == "laplace" else generator.normal)(
+        0.0, scale, n
+    )
 
 
 def sampler_of(noise: Noise, sampler: Sampler = "auto") -> str:
@@ -94,15 +104,40 @@ def sampler_of(noise: Noise, sampler: Sampler = "auto") -> str:
     >>> sampler_of(noise_of_scale(1.0, 100)), sampler_of(noise_of_scale(1.0, 5000))
     ('OpenDP', 'ptclust, exact on the lattice')
     """
-    return "OpenDP" if _exact_sampler(noise, sampler) is None else "ptclust, exact on the lattice"
+    if noise.distribution == "cube" and sampler == "opendp":
+        raise UsageError(
+            "OpenDP draws no cube noise, which is the least here: leave sampler='opendp' out, or "
+            "take mechanism='laplace'"
+        )
+    ours = noise.distribution == "cube" or _exact_sampler(noise, sampler) is not None
+    return "ptclust, exact on the lattice" if ours else "OpenDP"
+
+
+def _exact_draw(noise: Noise, sampler: Sampler) -> _Draw | None:
+    """Return what fills an array with noise, if it is ours; cube noise has one half-width for all.
+
+    *Privacy.* Nobody may learn the half-width: it stays in this function and what it returns.
+    """
+    if noise.distribution != "cube":
+        exact = _exact_sampler(noise, sampler)
+        return None if exact is None else exact.draw
+    sampler_of(noise, sampler)  # refuses OpenDP
+    if not noise.n_values:
+        return None
+    with Stream.secure() as stream:
+        half_width = CubeSampler(noise.n_values, _steps(noise)).draw_half_width(stream)
+    return partial(CubeSampler.draw, half_width)
+
+
+def _steps(noise: Noise) -> Fraction:
+    """Return the scale of the noise in steps of the lattice."""
+    return Fraction(noise.scale) / Fraction(2) ** noise.granularity
 
 
 def _exact_sampler(noise: Noise, sampler: Sampler) -> LatticeSampler | None:
     if sampler == "opendp" or noise.n_values < _FEW:
         return None
-    return lattice_sampler(
-        noise.distribution, Fraction(noise.scale) / Fraction(2) ** noise.granularity
-    )
+    return lattice_sampler(noise.distribution, _steps(noise))
 
 
 def _in_chunks(
@@ -128,11 +163,11 @@ def _in_chunks(
     return noisy
 
 
-def _exactly_noisy_chunk(exact: LatticeSampler, private_values: Floats, noise: Noise) -> Floats:
+def _exactly_noisy_chunk(draw: _Draw, private_values: Floats, noise: Noise) -> Floats:
     """Add noise of our own sampler, from a stream of its own."""
     steps = np.empty(len(private_values), dtype=np.int64)
     with Stream.secure() as stream:
-        giants = exact.draw(stream, steps)
+        giants = draw(stream, steps)
     return added_on_lattice(private_values, steps, noise.granularity, giants)
 
 

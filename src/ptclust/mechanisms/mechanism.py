@@ -162,6 +162,18 @@ class Mechanism(ABC):
         """
         return None
 
+    def keeps(
+        self,
+        noise: Noise,  # noqa: ARG002
+        sensitivity: Sensitivity,  # noqa: ARG002
+        budget: Budget,  # noqa: ARG002
+    ) -> bool:
+        """Return whether noise keeps (epsilon, delta) by a proof that does not go by way of zCDP.
+
+        Such a mechanism is the only one of its release.
+        """
+        return False
+
     @abstractmethod
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return what looked at private weights and what each spends, for the statement."""

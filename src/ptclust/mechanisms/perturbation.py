@@ -10,7 +10,7 @@ from ptclust.graph.topology import Topology, WeightedGraph, as_distances
 from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import least_noise, spent_by
+from ptclust.privacy.noise import Noise, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -20,14 +20,27 @@ from ptclust.trees.tree import Tree
 
 
 class PerturbationMechanism(Mechanism):
-    """Noise on all weights; a subclass says what is spent on which distribution."""
+    """Noise on all weights; a subclass says which, and what is spent on it."""
 
     publishes = "graph"
     proof = "docs/proofs/private-trees.md"
 
     @abstractmethod
-    def spend(self, budget: Budget) -> tuple[Budget, Budget]:
-        """Return what a release spends, and the same in the form of which noise is calibrated."""
+    def make_noise(self, sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
+        """Return the least noise that a budget affords; UsageError if it affords none."""
+
+    def spend(
+        self,
+        noise: Noise,  # noqa: ARG002
+        sensitivity: Sensitivity,  # noqa: ARG002
+        budget: Budget,
+    ) -> tuple[Budget, Budget]:
+        """Return what a release with this noise spends, and the same as the share of the noise.
+
+        Pure noise spends all of epsilon and none of delta: epsilon-DP is (epsilon, delta)-DP.
+        """
+        pure = Budget.pure(budget.epsilon)
+        return pure, pure
 
     def calibrate(
         self,
@@ -39,8 +52,8 @@ class PerturbationMechanism(Mechanism):
         largest_weight: float = 0.0,  # noqa: ARG002
     ) -> Calibration:
         """Spend all on noise; UsageError if the budget affords none of this kind."""
-        spent, on_noise = self.spend(budget)
-        noise = least_noise(sensitivity, topology.n_edges, on_noise)
+        noise = self.make_noise(sensitivity, topology.n_edges, budget)
+        spent, on_noise = self.spend(noise, sensitivity, budget)
         return Calibration(self.name, None, noise, spent, on_noise)
 
     def draw(

@@ -15,6 +15,7 @@ from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringReques
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
+from ptclust.mechanisms.lattice import sampler_of
 from ptclust.privacy._numbers import exact, shown
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Sampler
@@ -348,6 +349,7 @@ def make_plan(topology: Topology, request: PlanRequest) -> Plan:
         try:
             clusterer = request.clustering.choose(mechanism, n_edges, n_tree)
             calibration = _calibrate(mechanism, topology, request)
+            sampler_of(calibration.weights, request.sampler)  # refuses what OpenDP does not draw
         except UsageError as problem:
             problems.append(problem)
             continue

@@ -20,6 +20,7 @@ from ptclust.planning.planting import Bounds, Counts, Planting, TwoLevels
 from ptclust.planning.result import Prediction
 from ptclust.planning.simulation import Simulation
 from ptclust.privacy import Sensitivity
+from ptclust.privacy.noise import Sampler
 
 _MEAN_COUNTS = (1000.0, 100.0, 10.0, 1.0)  # of a pair, where nobody said how many records there are
 _MOST_RECORDS = 1e15
@@ -42,6 +43,7 @@ def predict(
     split: float | Fraction | None = None,
     clusterer: str = AUTO,
     calibration: CalibrationRule = "sound",
+    sampler: Sampler = "auto",
     repetitions: int | None = None,
     random_state: int = 0,
     progress: Callable[[str], None] = lambda _: None,
@@ -62,7 +64,7 @@ def predict(
     ----------
     topology : Topology
         Of a Graph, take ``graph.topology``.
-    sensitivity, delta, mechanism, split, clusterer, calibration
+    sensitivity, delta, mechanism, split, clusterer, calibration, sampler
         As for `ptclust.plan` and `ptclust.PTClust`.
     sizes : sequence of int, optional
         Nodes of a cluster, about. By default up to four sizes, from half of the largest component
@@ -128,6 +130,7 @@ def predict(
         clusterer=clusterer,
         calibration=calibration,
         clip=clip,
+        sampler=sampler,
     )
     _check(contrast, repetitions, random_state)
     plantings = _plantings(topology, kind, total, request.clip, float(contrast))

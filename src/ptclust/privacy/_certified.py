@@ -6,18 +6,20 @@ value lies between the two neighbours of what they return. The argument is round
 
 from __future__ import annotations
 
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 Bounds = tuple[Fraction, Fraction]
+
+_EXPONENTS = 100_000  # powers of ten of decimals; what is smaller lies between 0 and the smallest
 
 
 @lru_cache(maxsize=64)
 def _contexts(digits: int) -> tuple[Context, Context]:
     """Return contexts that round down and up."""
     down, up = (
-        Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+        Context(prec=digits, rounding=rounding, Emin=-_EXPONENTS, Emax=_EXPONENTS)
         for rounding in (ROUND_FLOOR, ROUND_CEILING)
     )
     return down, up
@@ -37,6 +39,8 @@ def exp_bounds(number: Fraction, digits: int) -> Bounds:
     >>> float(low), low < high, high - low < Fraction(1, 10**17)
     (2.718281828459045, True, True)
     """
+    if number == 0:
+        return Fraction(1), Fraction(1)
     down, up = _contexts(digits)
     low, high = decimal_bounds(number, digits)
     return Fraction(down.next_minus(down.exp(low))), Fraction(up.next_plus(up.exp(high)))
@@ -49,6 +53,8 @@ def log_bounds(number: Fraction, digits: int) -> Bounds:
     >>> float(low), low < high
     (0.6931471805599453, True)
     """
+    if number == 1:
+        return Fraction(0), Fraction(0)
     down, up = _contexts(digits)
     low, high = decimal_bounds(number, digits)
     return Fraction(down.next_minus(down.ln(low))), Fraction(up.next_plus(up.ln(high)))

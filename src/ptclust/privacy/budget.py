@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
@@ -57,6 +57,8 @@ class Budget:
     kind: Kind
     _amount: Fraction
     _delta: Fraction = Fraction(0)
+    # Of what was spent as (epsilon, delta) and is known to be rho-zCDP as well.
+    _zcdp: Fraction | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -79,6 +81,8 @@ class Budget:
                 "Budget.approximate(epsilon, delta)."
             )
         object.__setattr__(self, "_delta", delta)
+        if self._zcdp is not None:
+            object.__setattr__(self, "_zcdp", exact_positive("rho", self._zcdp, _REMEDY["rho"]))
 
     @classmethod
     def pure(cls, epsilon: Number) -> Budget:
@@ -86,11 +90,14 @@ class Budget:
         return cls("pure", epsilon)  # type: ignore[arg-type]  # made exact on the way in
 
     @classmethod
-    def approximate(cls, epsilon: Number, delta: Number) -> Budget:
-        """Return a budget of (epsilon, delta)-differential privacy; with delta = 0 it is pure."""
+    def approximate(cls, epsilon: Number, delta: Number, zcdp: Number | None = None) -> Budget:
+        """Return a budget of (epsilon, delta)-differential privacy; with delta = 0 it is pure.
+
+        What is spent may be known to be rho-zCDP as well: ``zcdp``, for composition with others.
+        """
         if exact("delta", delta, _DELTA) == 0:
             return cls.pure(epsilon)
-        return cls("approximate", epsilon, delta)  # type: ignore[arg-type]
+        return cls("approximate", epsilon, delta, zcdp)  # type: ignore[arg-type]
 
     @classmethod
     def zcdp(cls, rho: Number) -> Budget:
@@ -188,8 +195,8 @@ class Budget:
         """Return the largest zCDP budget that fits in this one, or what a pure one implies.
 
         An (epsilon, delta) budget becomes the largest rho that OpenDP's tight conversion takes to
-        at most epsilon at delta. Epsilon-DP implies epsilon^2/2-zCDP (Bun and Steinke 2016,
-        Proposition 1.4).
+        at most epsilon at delta, or the rho that it is known to have. Epsilon-DP implies
+        epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
 
         >>> Budget.pure(0.5).to_zcdp()
         Budget.zcdp(0.125)
@@ -198,6 +205,8 @@ class Budget:
             return self
         if self.kind == "pure":
             return Budget("zcdp", self._amount**2 / 2)
+        if self._zcdp is not None:
+            return Budget("zcdp", self._zcdp)
         from ptclust.privacy._opendp import largest_rho
 
         rho = largest_rho(self._amount, float_down(self._delta))

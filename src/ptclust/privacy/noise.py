@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
@@ -19,28 +20,38 @@ import numpy as np
 from ptclust._traces import shown_half_built
 from ptclust._types import Floats
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import Number, exact_positive, exponent_below, float_up, root_up
+from ptclust.privacy._numbers import (
+    Number,
+    exact_positive,
+    exponent_below,
+    float_down,
+    float_up,
+    root_up,
+)
 from ptclust.privacy._opendp import opendp_features
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.gaussian_curve import largest_mu, lattice_delta
 from ptclust.privacy.sensitivity import Sensitivity
 
 FloatArray = Floats
 
-Distribution = Literal["laplace", "gaussian"]
+Distribution = Literal["laplace", "gaussian", "cube"]
 Sampler = Literal["auto", "opendp"]  # of the noise: OpenDP's always, or only where ours is not
 
 _ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21
 _FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise looks continuous
 _FINEST = -1074  # the exponent of the smallest float
+_WIDEST = 2**56  # steps of the lattice: cube noise of this half-width leaves space to add weights
 
 
 @shown_half_built
 @dataclass(frozen=True)
 class Noise:
-    """Independent noise for ``n_values`` numbers, on the lattice of multiples of 2^granularity.
+    """Noise for ``n_values`` numbers, on the lattice of multiples of 2^granularity.
 
-    Its scale is b of the Laplace, sigma of the Gaussian distribution. The calibration depends on
-    how many values get noise together.
+    Laplace and Gaussian noise is independent; its scale is b and sigma. Cube noise z has a density
+    proportional to exp(-(largest |z|) / scale): given the largest, about n_values times the scale,
+    all values are uniform. The calibration depends on how many values get noise together.
 
     Examples
     --------
@@ -55,7 +66,8 @@ class Noise:
 
     def __post_init__(self) -> None:
         if self.distribution not in get_args(Distribution):
-            raise UsageError(f"noise must be 'laplace' or 'gaussian', not {self.distribution!r}")
+            known = "'laplace', 'gaussian' or 'cube'"
+            raise UsageError(f"noise must be {known}, not {self.distribution!r}")
         if self.n_values < 0:
             raise UsageError(f"the number of values must be 0 or more, but is {self.n_values!r}")
         if not 0 <= self.scale < math.inf or (self.n_values > 0 and self.scale == 0):
@@ -67,15 +79,27 @@ class Noise:
     @property
     def standard_deviation(self) -> float:
         """Standard deviation of the noise on one value."""
-        return math.sqrt(2.0) * self.scale if self.distribution == "laplace" else self.scale
+        n = self.n_values
+        in_scales = {"laplace": math.sqrt(2.0), "gaussian": 1.0}
+        # A uniform value whose half-width is Gamma(n + 1).
+        return self.scale * in_scales.get(self.distribution, math.sqrt((n + 1) * (n + 2) / 3.0))
 
     def log_ratio(
         self, noisy: FloatArray, weights: FloatArray, neighbour: FloatArray
     ) -> FloatArray:
-        """Return the log-ratio of the densities of each noisy value under two inputs."""
-        if self.distribution == "laplace":
-            return (np.abs(noisy - neighbour) - np.abs(noisy - weights)) / self.scale
-        return ((noisy - neighbour) ** 2 - (noisy - weights) ** 2) / (2.0 * self.scale**2)
+        """Return the log-ratio of the densities of every row of noisy values under two inputs.
+
+        What was not released of a row is NaN.
+        """
+        here, there = np.abs(noisy - weights), np.abs(noisy - neighbour)
+        ratio: FloatArray
+        if self.distribution == "cube":
+            ratio = (np.nanmax(there, axis=-1) - np.nanmax(here, axis=-1)) / self.scale
+        elif self.distribution == "laplace":
+            ratio = np.nansum(there - here, axis=-1) / self.scale
+        else:
+            ratio = np.nansum(there**2 - here**2, axis=-1) / (2.0 * self.scale**2)
+        return ratio
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name."""
@@ -127,11 +151,87 @@ def gaussian_noise(sensitivity: Sensitivity, n_values: int, rho: Number) -> Nois
     return _calibrated("gaussian", sensitivity, n_values, rho)
 
 
+def gaussian_noise_alone(sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
+    """Return the least Gaussian noise under which ``n_values`` values are (epsilon, delta)-DP.
+
+    It is for a release that is nothing else: composed with others, what counts is its rho.
+
+    Notes
+    -----
+    *Privacy.* Sigma follows from the curve of the Gaussian itself, not by way of zCDP, and is less
+    by 6 to 9 %; docs/proofs/gaussian-curve.md has the bound for noise on a lattice, and
+    `alone_delta` confirms it.
+
+    >>> from ptclust.privacy import Sensitivity
+    >>> round(gaussian_noise_alone(Sensitivity(l2=1.0), 10, Budget.approximate(1, 1e-6)).scale, 3)
+    4.225
+    """
+    by_zcdp = gaussian_noise(sensitivity, n_values, budget.to_zcdp().amount)
+    if not n_values:
+        return by_zcdp
+    mu = largest_mu(float_down(budget.epsilon), float_down(budget.delta))
+    for spare in (2.0**-20, 2.0**-14):
+        scale = float(_moved(sensitivity, by_zcdp)) / mu * (1.0 + spare)
+        noise = replace(by_zcdp, scale=scale)
+        if scale < by_zcdp.scale and alone_delta(noise, sensitivity, budget) <= budget.delta:
+            return noise
+    return by_zcdp
+
+
+def alone_delta(noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Fraction:
+    """Return an upper bound on the delta, at the epsilon of a budget, of Gaussian noise alone."""
+    if noise.distribution != "gaussian" or not noise.n_values:
+        return Fraction(1)
+    step = Fraction(2) ** noise.granularity
+    change, t = _moved(sensitivity, noise) / step, Fraction(noise.scale) / step
+    return lattice_delta(change, t, noise.n_values, budget.epsilon)
+
+
+def _moved(sensitivity: Sensitivity, noise: Noise) -> Fraction:
+    """Return the l2 bound on the change of values that are rounded to the lattice of the noise."""
+    distance = _distance("gaussian", sensitivity, noise.n_values)
+    roundings = Fraction(root_up(Fraction(noise.n_values)))
+    return Fraction(distance) + roundings * Fraction(2) ** noise.granularity
+
+
+def cube_noise(sensitivity: Sensitivity, n_values: int, epsilon: Number) -> Noise:
+    """Return the least cube noise under which ``n_values`` values are epsilon-DP.
+
+    Notes
+    -----
+    *Privacy.* The scale is linf/epsilon, where linf bounds the change of every value, enlarged for
+    the rounding to the lattice: the K-norm mechanism of the linf ball (Hardt and Talwar 2010;
+    docs/proofs/cube.md).
+
+    >>> from ptclust.privacy import Sensitivity
+    >>> noise = cube_noise(Sensitivity(linf=0.001), 100, 0.5)
+    >>> round(noise.scale, 6), round(noise.standard_deviation, 3)  # sqrt(2) 100 times b of Laplace
+    (0.002, 0.117)
+    """
+    noise = _calibrated("cube", sensitivity, n_values, epsilon)
+    if n_values * Fraction(noise.scale) >= _WIDEST * Fraction(2) ** noise.granularity:
+        raise UsageError(
+            f"cube noise on {n_values} values at epsilon = {float(epsilon):g} is too wide for its "
+            "lattice; choose a larger epsilon, or Laplace noise"
+        )
+    return noise
+
+
 def least_noise(sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
-    """Return the noise that a budget affords: Laplace for a pure one, Gaussian for zCDP."""
-    if budget.rho is None:
-        return laplace_noise(sensitivity, n_values, budget.epsilon)
-    return gaussian_noise(sensitivity, n_values, budget.rho)
+    """Return the least noise that a budget affords: Gaussian for zCDP, Laplace or cube if pure.
+
+    >>> from ptclust.privacy import Sensitivity
+    >>> least_noise(Sensitivity(linf=0.001), 100, Budget.pure(1)).distribution
+    'cube'
+    >>> least_noise(Sensitivity(linf=0.001, l1=0.01), 100, Budget.pure(1)).distribution
+    'laplace'
+    """
+    if budget.rho is not None:
+        return gaussian_noise(sensitivity, n_values, budget.rho)
+    found = [laplace_noise(sensitivity, n_values, budget.epsilon)]
+    with suppress(UsageError):
+        found.append(cube_noise(sensitivity, n_values, budget.epsilon))
+    return min(found, key=lambda noise: noise.standard_deviation)
 
 
 def noise_of_scale(scale: float, n_values: int) -> Noise:
@@ -146,7 +246,9 @@ def noise_of_scale(scale: float, n_values: int) -> Noise:
 
 
 def spent_by(noise: Noise, sensitivity: Sensitivity) -> Budget | None:
-    """Return what noise spends under ``sensitivity``, by OpenDP's privacy map: None without values.
+    """Return what noise spends under ``sensitivity``: None without values.
+
+    Of Laplace and Gaussian noise by OpenDP's privacy map, of cube noise by its formula.
 
     >>> from ptclust.privacy import Sensitivity
     >>> print(spent_by(noise_of_scale(2.0, 100), Sensitivity(linf=1.0)))
@@ -155,7 +257,7 @@ def spent_by(noise: Noise, sensitivity: Sensitivity) -> Budget | None:
     if noise.n_values == 0:
         return None
     loss = _privacy_loss(noise, _distance(noise.distribution, sensitivity, noise.n_values))
-    return Budget.pure(loss) if noise.distribution == "laplace" else Budget.zcdp(loss)
+    return Budget.zcdp(loss) if noise.distribution == "gaussian" else Budget.pure(loss)
 
 
 def lattice_measurement(noise: Noise, n_values: int) -> Any:
@@ -174,7 +276,7 @@ def lattice_measurement(noise: Noise, n_values: int) -> Any:
 def _calibrated(
     distribution: Distribution, sensitivity: Sensitivity, n_values: int, amount: Number
 ) -> Noise:
-    parameter = "epsilon" if distribution == "laplace" else "rho"
+    parameter = "rho" if distribution == "gaussian" else "epsilon"
     budget = exact_positive(parameter, amount, "Smaller means more private.")
     try:
         n_values = operator.index(n_values)
@@ -184,13 +286,16 @@ def _calibrated(
         return Noise(distribution, 0.0, _FINEST, 0)
     distance = _distance(distribution, sensitivity, n_values)
     change = Fraction(distance)
-    if distribution == "laplace":
-        roundings, per_change = Fraction(n_values), 1 / budget
-    else:
+    if distribution == "gaussian":
         roundings = Fraction(root_up(Fraction(n_values)))
         per_change = Fraction(root_up(1 / (2 * budget)))
+    else:
+        roundings, per_change = Fraction(n_values), 1 / budget
+    width = change * per_change
+    if distribution == "cube":
+        roundings, width = Fraction(1), n_values * width
     no_larger = exponent_below(change / roundings) - _ENLARGEMENT_BITS
-    as_fine = exponent_below(change * per_change) - _FINENESS_BITS
+    as_fine = exponent_below(width) - _FINENESS_BITS
     granularity = max(min(no_larger, as_fine), _FINEST)
     exact_scale = (change + roundings * Fraction(2) ** granularity) * per_change
     step = Fraction(1, 2**52)
@@ -203,7 +308,10 @@ def _calibrated(
 
 
 def _distance(distribution: Distribution, sensitivity: Sensitivity, n_values: int) -> float:
-    distance = (sensitivity.l1_of if distribution == "laplace" else sensitivity.l2_of)(n_values)
+    distance = sensitivity.largest_change
+    if distribution != "cube":
+        of_all = sensitivity.l1_of if distribution == "laplace" else sensitivity.l2_of
+        distance = of_all(n_values)
     if not math.isfinite(distance):
         raise UsageError(
             f"under the sensitivity {sensitivity} the change of {n_values} values together exceeds "
@@ -213,5 +321,11 @@ def _distance(distribution: Distribution, sensitivity: Sensitivity, n_values: in
 
 
 def _privacy_loss(noise: Noise, distance: float) -> float:
-    """Return OpenDP's privacy map: epsilon of Laplace, rho of Gaussian noise, rounded up."""
+    """Return epsilon of Laplace and cube noise, rho of Gaussian noise, rounded up.
+
+    Cube noise: two values that differ by d are rounded to at most d + 2^k apart.
+    """
+    if noise.distribution == "cube":
+        moved = Fraction(distance) + Fraction(2) ** noise.granularity
+        return float_up(moved / Fraction(noise.scale))
     return float(lattice_measurement(noise, noise.n_values).map(distance))

@@ -23,7 +23,8 @@ def check_claim(release: Release) -> None:
     statement, published = release.statement, release.published
     mechanism = MECHANISMS[published.mechanism]
     _check_published(published, mechanism)
-    _check_totals(statement, drawn=release.topology.n_edges > 0)
+    keeps = _keeps_by_itself(release, mechanism)
+    _check_totals(statement, drawn=release.topology.n_edges > 0, keeps=keeps)
     if altered := statement.altered_words:
         warn_of_privacy(
             f"the words of {', '.join(altered)} are not those of ptclust: somebody else wrote them "
@@ -60,7 +61,8 @@ def check_claim(release: Release) -> None:
         )
     for i, (claimed, true) in enumerate(zip(statement.mechanisms, expected, strict=True)):
         _check_use(f"mechanisms[{i}]", claimed, true)
-    _check_afforded(statement, sum(true.share for true in expected), "its noise spends")
+    if not keeps:
+        _check_afforded(statement, sum(true.share for true in expected), "its noise spends")
     if statement.numerical_slack < shown.slack * (1 - ROUNDING):
         raise InputError(
             f"numerical_slack is {statement.numerical_slack:g}, and the draw of the tree needs "
@@ -99,7 +101,17 @@ def _check_published_scales(release: Release, sensitivity: Sensitivity, epsilon:
         raise InputError(f"the scales are not those printed for a requested_epsilon of {epsilon:g}")
 
 
-def _check_totals(statement: PrivacyStatement, *, drawn: bool) -> None:
+def _keeps_by_itself(release: Release, mechanism: Mechanism) -> bool:
+    """Return whether the noise, alone, keeps the epsilon and delta of the statement."""
+    statement = release.statement
+    if statement.rho is None or len(statement.mechanisms) != 1:
+        return False
+    budget = Budget.approximate(statement.epsilon, statement.delta)
+    sensitivity = Sensitivity(**statement.sensitivity)
+    return mechanism.keeps(release.published.noise, sensitivity, budget)
+
+
+def _check_totals(statement: PrivacyStatement, *, drawn: bool, keeps: bool) -> None:
     """Check that the shares are the whole, and that the statement affords what it says of rho."""
     if drawn and not statement.mechanisms:
         raise InputError("weights are published, and the statement has no mechanism that did it")
@@ -111,7 +123,8 @@ def _check_totals(statement: PrivacyStatement, *, drawn: bool) -> None:
         raise InputError(
             f"the mechanisms spend {unit} {spent:.10g} of {total:.10g}: some are missing"
         )
-    _check_afforded(statement, total, "it states")
+    if not keeps:
+        _check_afforded(statement, total, "it states")
 
 
 def _check_afforded(statement: PrivacyStatement, spent: float, who: str) -> None:

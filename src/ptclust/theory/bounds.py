@@ -217,7 +217,8 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
 
     ``noise`` is on all m edges of the graph, and ``n_steps`` is k, the number of edges of the tree.
     With probability 1 - gamma no noise exceeds b = s log(m / gamma) for Laplace noise of scale s
-    (Sealfon 2016), or sigma sqrt(2 log(m / gamma)) for Gaussian noise, and the two trees differ in
+    (Sealfon 2016), sigma sqrt(2 log(m / gamma)) for Gaussian noise, or a quantile of s Gamma(m) for
+    cube noise, whose largest value is distributed so; and the two trees differ in
     min(k, m - k) edges at most, each worth 2 b. All numbers are public.
 
     >>> from ptclust.privacy import Noise
@@ -226,8 +227,12 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
     19.17
     """
     _check_gamma(gamma)
+    from scipy.special import gammainccinv
+
     tail = math.log(noise.n_values / gamma) if noise.n_values else 0.0
     largest = tail if noise.distribution == "laplace" else math.sqrt(2.0 * tail)
+    if noise.distribution == "cube" and noise.n_values:
+        largest = float(gammainccinv(noise.n_values, gamma))
     return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
 
 
@@ -235,7 +240,7 @@ def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
     """Return a bound on the mean excess of the minimum spanning tree of noisy weights.
 
     The largest of m noises is s (1 + 1/2 + ... + 1/m) on average for Laplace noise, at most
-    sigma sqrt(2 log(2 m)) for Gaussian noise.
+    sigma sqrt(2 log(2 m)) for Gaussian noise, s m for cube noise.
 
     >>> from ptclust.privacy import Noise
     >>> noise = Noise("gaussian", scale=0.01, granularity=-40, n_values=800)
@@ -248,6 +253,8 @@ def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
     largest = math.sqrt(2.0 * math.log(2.0 * m)) if m else 0.0
     if noise.distribution == "laplace":
         largest = float(digamma(m + 1)) + np.euler_gamma
+    if noise.distribution == "cube":
+        largest = float(m)
     return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
 
 
@@ -379,19 +386,24 @@ def noise_allowance(
 def probability_of_no_larger_noise(
     allowance: float, n_draws: int, *, scale: float, noise: Distribution = "laplace"
 ) -> float:
-    """Return the probability that ``n_draws`` independent noises are all within ``allowance``.
+    """Return the probability that ``n_draws`` noises drawn together are all within ``allowance``.
 
-    ``scale`` is the scale of the Laplace distribution, or the standard deviation of the Gaussian.
+    ``scale`` is that of the noise: of the Laplace distribution, the standard deviation of the
+    Gaussian, or of cube noise, whose largest value is Gamma(n_draws) times it.
 
     >>> round(probability_of_no_larger_noise(0.04, 99, scale=0.004), 4)
     0.9955
     """
     if noise not in get_args(Distribution):
-        raise UsageError(f"noise must be 'laplace' or 'gaussian', not {noise!r}")
+        raise UsageError(f"noise must be one of {', '.join(get_args(Distribution))}, not {noise!r}")
     if not (allowance >= 0 and scale > 0 and n_draws >= 0):
         given = f"{allowance!r}, {n_draws!r} and {scale!r}"
         raise UsageError(f"allowance and n_draws must be at least 0 and scale above 0, not {given}")
     size = allowance / scale
+    if noise == "cube" and n_draws:
+        from scipy.special import gammainc
+
+        return float(gammainc(n_draws, size))
     beyond = math.exp(-size) if noise == "laplace" else math.erfc(size / math.sqrt(2))
     if beyond == 1 or n_draws == 0:
         return float(n_draws == 0)

@@ -448,8 +448,8 @@ class _Blocks(NamedTuple):
         numbers, means, all_squares = self.within[:, np.stack([self.first, self.second])]
         gap = mean - means.max(axis=0)
         freedom = np.maximum(number - 1 + np.maximum(numbers - 1, 0).sum(axis=0), 1)
-        noise, kurtosis = weights.deviation**2, 6.0 if weights.is_laplace else 3.0
-        explained = noise * (1 + _SURE * np.sqrt((kurtosis - 1) / freedom))
+        noise = weights.deviation**2
+        explained = noise * (1 + _SURE * np.sqrt((weights.kurtosis - 1) / freedom))
         variance = (squares + all_squares.sum(axis=0)) / freedom - explained
         with np.errstate(divide="ignore", invalid="ignore"):
             deviations: Floats = gap / np.sqrt(np.maximum(variance, 0.0))

@@ -66,6 +66,12 @@ _COMPOSITION = {
     ),
 }
 
+_ALONE = (
+    "no composition",
+    "One mechanism; epsilon and delta are a point of its own curve. Beside other releases about "
+    "the same weights add its rho to theirs.",
+)
+
 _WEAK_EPSILON = 10.0
 _MAX_LINES = 60
 _WIDTH = 88
@@ -75,6 +81,8 @@ _LABEL = 16
 def defaults(statement: PrivacyStatement) -> dict[str, str]:
     """Return what the fields of words say when the maker of the statement is silent."""
     rule, composition = _COMPOSITION[statement.variant]
+    if statement.variant == "approximate" and len(statement.mechanisms) == 1:
+        rule, composition = _ALONE
     slack = "The samplers used are exact; nothing is set aside for rounding."
     if statement.numerical_slack:
         slack = "Covers rounding in the sampler of the tree; it is included in epsilon."
