@@ -319,16 +319,19 @@ class Release:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release as JSON, in the format that ``release_schema`` describes.
 
+        If the name ends in ``.ptc``, arrays follow the JSON as they are in memory: with millions of
+        edges that is smaller, and faster to write and to read.
+
         Names that are neither whole numbers nor text are written as text. The file appears complete
         or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """
         from ptclust._files import written_at_once
-        from ptclust.release.format import encode
+        from ptclust.release.format import write
 
         file = Path(path)
         paid = "a release has been paid for with privacy budget: "
         with held(file, overwrite, paid), written_at_once(file) as temporary:
-            temporary.write_bytes(encode(self))
+            write(self, temporary)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Release:
