@@ -37,6 +37,8 @@ __all__ = ["CommunitiesClusterer"]
 
 # Fewer edges hold no clusters that noise could not have made.
 _SMALLEST = 12
+# With this many times the edges of a tree, some can be held back.
+_ENOUGH = 1.5
 # Partitions that are asked how far from clear they are, and standard errors that hint at something.
 _ASKED, _HINT = 5, 1.0
 # From this share of noise in the variance of weights on, less noise would show more.
@@ -63,7 +65,7 @@ class CommunitiesClusterer(Clusterer):
 
     def suits(self, publishes: Publishes, n_edges: int, n_tree_edges: int) -> bool:
         """Return whether all weights are released, and enough of them to hold some back."""
-        return _TWO_LEVELS.suits(publishes, n_edges, n_tree_edges)
+        return publishes == "graph" and n_edges >= _SMALLEST and n_edges >= _ENOUGH * n_tree_edges
 
     def cluster(self, published: Published) -> Clustering:
         """Cluster the published graph."""
