@@ -8,8 +8,9 @@ Counts between real places have heavy tails, and a busy node has large weights t
     topology alone (``_search_kernel``), each without a part of the edges;
 3.  that part is the judge (``_judge``): how many nats does "together or apart" say about weights,
     given what nodes alone make of them? How many it says about which edges exist counts as well,
-    if the partition does not depend on the part left out: geometry makes edges predictable without
-    there being clusters. The best is improved by searching with what was learned (``_trial``);
+    if the partition does not depend on the part left out, or weights know of it: geometry makes
+    edges predictable without there being clusters. The best is improved by searching with what was
+    learned (``_trial``);
 4.  the winner is shown if it is more than chance. Where two levels of weights explain more, it is
     the partition of ``contraction``;
 5.  every cluster is searched in the same way, and clusters are joined where another candidate says
@@ -76,7 +77,6 @@ class CommunitiesClusterer(Clusterer):
             return Clustering(components)
         trial = Trial(edges)
         candidates = trial.candidates()
-        topology = trial.best_of([each for each in candidates if each.of_topology])
         found = trial.contracted(trial.best_of(candidates))
         if found is None:
             return Clustering(
@@ -89,12 +89,11 @@ class CommunitiesClusterer(Clusterer):
         ]
         parts += finer_levels(edges, found.labels)
         levels = tuple(Level(connected_pieces(a, b, part)[0], nats) for part, nats in parts)
+        alone = trial.best_by_topology(candidates)
         return Clustering(
             levels[len(chain) - 1].labels,
             levels=levels,
-            topology_labels=None
-            if topology is None
-            else connected_pieces(a, b, topology.labels)[0],
+            topology_labels=None if alone is None else connected_pieces(a, b, alone)[0],
         )
 
 

@@ -93,6 +93,9 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
             continue
         together = trial.together(by_fold)
         nats = judge.weights_tell(together[across], np.arange(len(across)))
+        within = trial.held[together[trial.held]]
+        if trial.judge.weights_tell(found.together[within], within) < _ENOUGH:
+            continue  # of two levels, each has to say something
         if nats > most and judge.deviations(together[across]) >= CLEAR:
             weights = trial.judge.weights_tell(together[trial.held], trial.held)
             best = Found(labels, tuple(by_fold), together, weights, 0.0)

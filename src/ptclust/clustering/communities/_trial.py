@@ -36,8 +36,9 @@ _FEW_GAMMAS = 1.0, 4.0
 _WORTH, _ASKED, _UNSEEN = 0.25, 2, 0.5
 # Nats an edge from which on weights decide alone between these two.
 _TELLING = 0.03
-# Agreement (ARI) between folds from which on a partition does not depend on the edges left out.
-_STABLE = 0.9
+# Agreement (ARI) between partitions that were found without different fifths of the edges, from
+# which on they do not depend on these; without different tenths, more agreement is asked.
+_STABLE, _STABLER = 0.9, 0.95
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # Pseudo-edges that smooth what is learned of a bin.
@@ -76,6 +77,9 @@ class Found(NamedTuple):
     """Whether an edge is within a cluster of the partition that has not seen it."""
     weights: float
     topology: float
+    """Nats; 0 where the topology may not count."""
+    is_stable: bool = False
+    """Whether it does not depend on the edges left out."""
     of_topology: bool = False
     """Whether no weight had a part in it."""
 
@@ -93,7 +97,8 @@ class Trial:
         self.within = np.zeros(edges.n_nodes, np.int64) if within is None else within
         self.compressed = {times: edges.compressed(times) for times in _TIMES}
         random = np.random.default_rng(0)  # the same release gives the same labels
-        n_folds = 10 if n_edges <= _FEW else 5
+        self.is_small = n_edges <= _FEW
+        n_folds = 10 if self.is_small else 5
         fold = random.permutation(np.arange(n_edges) % n_folds)
         self.is_large = n_edges > _MANY
         n_tried = 1 if self.is_large else n_folds
@@ -198,10 +203,15 @@ class Trial:
         for held, view, found in zip(self.folds, self.views[1:], by_fold, strict=True):
             chance[held] = self.chance(view, found)[self.within[self.edges.sources[held]]]
         weights = self.judge.weights_tell(together[self.held], self.held)
-        topology = 0.0
-        if not self.edges.is_complete and _stability(labels, by_fold) >= _STABLE:
-            topology = max(topology_tells(together[self.held], chance[self.held]), 0.0)
-        return Found(labels, tuple(by_fold), together, weights, topology)
+        topology, is_stable = 0.0, False
+        if not self.edges.is_complete:
+            nats = topology_tells(together[self.held], chance[self.held])
+            is_stable = _stability(labels, by_fold) >= (_STABLER if self.is_small else _STABLE)
+            # Arcs of a ring predict its edges; but where they begin is chance, and weights have
+            # nothing to do with it.
+            if nats >= _CLEAR_NATS and (is_stable or abs(self.judge.deviations(together)) >= CLEAR):
+                topology = nats
+        return Found(labels, tuple(by_fold), together, weights, topology, is_stable)
 
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
@@ -243,9 +253,15 @@ class Trial:
                 return self.improved(chosen if self.is_clear(chosen) else found)
         return None
 
+    def best_by_topology(self, candidates: Iterable[Found]) -> Ints | None:
+        """Return the partition that the topology gives alone, if one is more than chance."""
+        alone = (each for each in candidates if each.of_topology and each.is_stable)
+        best = max(alone, key=lambda each: each.topology, default=None)
+        return best.labels if best is not None and best.topology > 0 else None
+
     def is_clear(self, found: Found) -> bool:
         """Return whether a partition is more than chance."""
-        return found.topology >= _CLEAR_NATS or self.deviations(found) >= CLEAR
+        return found.topology > 0 or self.deviations(found) >= CLEAR
 
     def deviations(self, found: Found) -> float:
         """Return by how many standard errors weights support a partition."""
