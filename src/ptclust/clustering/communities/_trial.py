@@ -31,11 +31,6 @@ _FEW, _MANY = 5_000, 200_000
 _TIMES = 1.0, 8.0
 _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 _FEW_GAMMAS = 1.0, 4.0
-# Contraction is asked if two levels of weights, sought in short, say this part of what the best
-# partition says about unseen weights. In so many folds, it must say this part itself.
-_WORTH, _ASKED, _UNSEEN = 0.25, 2, 0.5
-# Nats an edge from which on weights decide alone between these two.
-_TELLING = 0.03
 # Agreement (ARI) between partitions that were found without different fifths of the edges, from
 # which on they do not depend on these; without different tenths, more agreement is asked.
 _STABLE, _STABLER = 0.9, 0.95
@@ -233,11 +228,23 @@ class Trial:
         within = self.held[coarser.together[self.held]]
         return self.judge.weights_tell(found.together[within], within)
 
-    def explained(self, found: Found) -> float:
-        """Return what weights would say if none had been seen, less the naming of clusters."""
+    def explained(self, found: Found, within: Found | None = None) -> float:
+        """Return what weights would say if none had been seen, less the naming of clusters.
+
+        With another partition: what those within its clusters say, less the naming of more.
+        """
+        together, n_clusters = self._seen(found)
+        some, n_before = np.arange(len(together)), 1
+        if within is not None:
+            inside, n_before = self._seen(within)
+            some = np.flatnonzero(inside)
+        seen = self.judge.weights_tell(together[some], some)
+        return seen - (n_clusters - n_before) * float(np.log(self.edges.n_nodes))
+
+    def _seen(self, found: Found) -> tuple[Bools, int]:
+        """Return which edges lie within clusters, and the number of clusters."""
         a, b, labels = self.edges.sources, self.edges.targets, found.labels
-        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
-        return seen - (len(np.unique(labels)) - 1) * float(np.log(self.edges.n_nodes))
+        return labels[a] == labels[b], int(labels.max()) + 1
 
     def best_of(self, candidates: Iterable[Found]) -> Found | None:
         """Return the best partition that is more than chance, improved."""
@@ -285,30 +292,21 @@ class Trial:
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels of weights if it explains more of them.
 
-        Both have seen all edges: clusters that hang together by few fall apart without them. The
-        topology counts only where weights say little.
+        What topology says counts for the other one only if that does not depend on the edges left
+        out: geometry supports any division of a grid into compact parts.
         """
         short = self.tried(self.by_two_levels)
-        if self.is_large or short.weights < _WORTH * self._to_beat(best, short):
+        if self.deviations(short) < CLEAR:
             return best
-        labels = self._contract(self.views[0])
-        together = self.together([self._contract(view) for view in self.views[1 : _ASKED + 1]])
-        held = np.concatenate(self.folds[:_ASKED])
-        weights = self.judge.weights_tell(together[held], held) * len(self.held) / len(held)
-        found = Found(labels, (), together, weights, 0.0)
-        if not self.is_clear(found) or weights < _UNSEEN * self._to_beat(best, found):
-            return best
-        if best is None:
-            return found
-        topology = self._to_beat(best, found) - best.weights
-        return found if self.explained(found) > self.explained(best) + topology else best
-
-    def _to_beat(self, best: Found | None, rival: Found) -> float:
-        """Return what supports the best partition: its weights, if those of the rival say much."""
-        if best is None:
-            return 0.0
-        is_telling = self.deviations(rival) ** 2 / 2 >= _TELLING * len(self.held)
-        return best.weights if is_telling else best.nats
+        if best is not None:
+            topology = best.topology if best.is_stable else 0.0
+            if self.explained(short) < self.explained(best) + topology:
+                return best
+        if self.is_large:
+            return short
+        found = short._replace(labels=self._contract(self.views[0]), by_fold=())
+        is_finer = self.explained(found, within=short) > 0
+        return found if is_finer or self.explained(found) >= self.explained(short) else short
 
     def _contract(self, view: View) -> Ints:
         some = view.edges
