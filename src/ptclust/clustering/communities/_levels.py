@@ -98,7 +98,7 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
             continue  # of two levels, each has to say something
         if nats > most and judge.deviations(together[across]) >= CLEAR:
             weights = trial.judge.weights_tell(together[trial.held], trial.held)
-            best = Found(labels, tuple(by_fold), together, weights, 0.0)
+            best = Found(labels, tuple(by_fold), together, weights)
             most = nats
     return best
 
