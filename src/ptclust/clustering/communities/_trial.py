@@ -129,13 +129,14 @@ class Trial:
         found = []
         for times in kinds:
             chain = [
-                self.tried(partial(over, times=times, gamma=gamma))
+                self.tried(partial(over, times=times, gamma=gamma))._replace(
+                    of_topology=times is None
+                )
                 for gamma in (_FEW_GAMMAS if self.is_large else _GAMMAS)
             ]
             near = (None, *chain), (*chain[1:], None)
             found += [
-                self.credited(each, *others)._replace(of_topology=times is None)
-                for each, *others in zip(chain, *near, strict=False)
+                self.credited(each, *others) for each, *others in zip(chain, *near, strict=False)
             ]
         if self.is_large:
             found.append(self.tried(self.by_two_levels))
@@ -215,9 +216,9 @@ class Trial:
     def credited(self, found: Found, *others: Found | None) -> Found:
         """Return a partition with what the existence of edges says of it, if that may count.
 
-        Arcs of a ring predict its edges; but where they begin is chance, and weights have nothing
-        to do with it. So it counts if the ``others``, found at neighbouring resolutions, are much
-        the same without other edges, or if weights know of the partition.
+        Arcs of a ring predict its edges; but where they begin is chance. So it counts if the
+        ``others``, found at neighbouring resolutions, are much the same without other edges, or if
+        weights made the partition and those that it has not seen know of it.
         """
         if self.edges.is_complete:
             return found
@@ -228,9 +229,8 @@ class Trial:
         if nats < _CLEAR_NATS:
             return found
         is_stable = any(found.agreement(each) >= _STABLE for each in others if each is not None)
-        if is_stable or abs(self.judge.deviations(found.together)) >= CLEAR:
-            return found._replace(topology=nats, is_stable=is_stable)
-        return found
+        is_known = not found.of_topology and abs(self.judge.deviations(found.together)) >= CLEAR
+        return found._replace(topology=nats if is_stable or is_known else 0.0, is_stable=is_stable)
 
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
@@ -300,7 +300,7 @@ class Trial:
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""
-        if found.of_topology and not found.weights:
+        if found.weights <= 0:
             return found
         while True:
             searches = (partial(self.by_ratios, of=found, anew=anew) for anew in (False, True))
