@@ -62,13 +62,11 @@ class Browser:
         return list(self.driver.get_log("browser"))
 
     def requests(self) -> list[str]:
-        """Return the addresses that were asked for since the page was opened."""
+        """Return the addresses that the page asked for; the browser's own pages do not count."""
         said = (json.loads(e["message"])["message"] for e in self.driver.get_log("performance"))
-        return [
-            each["params"]["request"]["url"]
-            for each in said
-            if each["method"] == "Network.requestWillBeSent"
-        ]
+        asked = (e["params"] for e in said if e["method"] == "Network.requestWillBeSent")
+        here = self.driver.current_url
+        return [each["request"]["url"] for each in asked if each["documentURL"] == here]
 
     def screenshot(self, name: str) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
