@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from pathlib import Path
@@ -69,8 +70,14 @@ class Browser:
         return [each["request"]["url"] for each in asked if each["documentURL"] == here]
 
     def screenshot(self, name: str) -> None:
+        """Keep a picture of the page, down to its end or to 4,000 pixels."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+        size = self.tell("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 4000)}
+        taken = self.tell(
+            "Page.captureScreenshot", captureBeyondViewport=True, clip={**clip, "scale": 1}
+        )
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
 
 
 @pytest.fixture(scope="session")
