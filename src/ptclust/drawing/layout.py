@@ -119,6 +119,19 @@ def _links(of_node: Ints, sources: Array, targets: Array) -> Any:
     return links
 
 
+def spacing(places: Floats) -> float:
+    """Return how far most nodes are from the next one, infinite for a node alone.
+
+    >>> spacing(np.array([[0.0, 0.0], [0.0, 2.0], [5.0, 0.0]]))
+    2.0
+    """
+    from scipy.spatial import KDTree
+
+    if len(places) < 2:
+        return np.inf
+    return float(np.median(KDTree(places).query(places, k=2)[0][:, 1]))
+
+
 def _spread(links: Floats, radii: Floats) -> Floats:
     """Return the centres of discs: pulled together along links, pushed apart where they overlap."""
     count = len(radii)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._types import Floats, Ints
-from ptclust.drawing.layout import packed_by_levels
+from ptclust.drawing.layout import packed_by_levels, spacing
 from ptclust.drawing.plots import MOST_NODES, centres_of, height_of
 from ptclust.drawing.style import ALONE, COLOURS, OTHERS, UNCLUSTERED, Group, Groups
 
@@ -172,13 +172,8 @@ class Picture:
 
 def _radius(places: Floats) -> float:
     """Return how large marks are drawn: no larger than most nodes have space for."""
-    from scipy.spatial import KDTree
-
-    if len(places) < 2:
-        return 8.0
-    apart = float(np.median(KDTree(places).query(places, k=2)[0][:, 1]))
-    least = np.clip(60 / np.sqrt(len(places)), 2.0, 4.0)
-    return float(np.clip(round(0.7 * apart, 1), round(least, 1), 8.0))
+    least = np.clip(60 / np.sqrt(max(len(places), 1)), 2.0, 4.0)
+    return round(float(np.clip(0.7 * spacing(places), least, 8.0)), 1)
 
 
 def _dots(places: Floats) -> str:
