@@ -53,7 +53,8 @@ docs: .venv/ready-dev
 
 # A browser for the tests of the report page; without one they are skipped.
 browser:
-	command -v chromium chromedriver > /dev/null || apt-get install --yes --no-install-recommends chromium chromium-driver
+	{ command -v chromium && command -v chromedriver; } > /dev/null || { apt-get update --quiet && \
+	  apt-get install --quiet --yes --no-install-recommends chromium chromium-driver; }
 
 format: .venv/ready-dev
 	$(BIN)/ruff format .

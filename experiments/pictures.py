@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptclust import PTClust, graph_from_flows
 from ptclust.datasets import bike_rides
+from ptclust.demo import city_places
 from ptclust.report import draw_map, flattened, write_report
 
 if TYPE_CHECKING:
@@ -26,15 +27,15 @@ def run_pictures(directory: Path, progress: Callable[[str], None] = lambda _: No
     progress("Publishing clusters of bike stations")
     bikes = bike_rides()
     graph = graph_from_flows(bikes.rides, nodes=bikes.nodes)
-    model = PTClust(epsilon=1, clusterer="communities", privacy_unit="one ride")
-    release = model.fit(graph).release_
+    release = PTClust(epsilon=1, privacy_unit="one ride").fit(graph).release_
     directory.mkdir(parents=True, exist_ok=True)
     progress("Drawing the map")
     longitudes, latitudes = bikes.points.T
     written = [directory / "bikes-map.png"]
     count = f"{release.n_clusters} clusters"
     title = f"Bike stations by published clusters: {count}, epsilon = 1 for one ride"
-    draw_map(longitudes, latitudes, release.labels, path=written[0], title=title)
+    named = {"title": title, "places": city_places(bikes)}
+    draw_map(longitudes, latitudes, release.labels, path=written[0], **named)
     progress("Taking a picture of the report")
     if _screenshot(release, bikes, directory / "report.png"):
         written.append(directory / "report.png")

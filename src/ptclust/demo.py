@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ptclust.datasets import BikeRides
 
-__all__ = ["run_demo"]
+__all__ = ["city_places", "run_demo"]
 
 
 def run_demo(
@@ -54,7 +54,7 @@ def run_demo(
         release.labels,
         path=picture,
         title=f"Stations by published clusters: {several}, epsilon = {epsilon:g} a ride",
-        places=_cities(bikes),
+        places=city_places(bikes),
     )
     progress("Writing the report")
     write_report(
@@ -96,7 +96,7 @@ def _write_records(bikes: BikeRides, directory: Path) -> None:
             bikes.stations.write_csv(temporary)
 
 
-def _cities(bikes: BikeRides) -> dict[str, tuple[float, float]]:
+def city_places(bikes: BikeRides) -> dict[str, tuple[float, float]]:
     """Return where to write the name of every city: right of its stations."""
     right = bikes.stations.group_by("city").agg(pl.max("longitude"), pl.mean("latitude"))
     return {city: (longitude, latitude) for city, longitude, latitude in right.iter_rows()}

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from scipy.optimize import linprog
 
 from ptclust import PTClust, Sensitivity, Tree, minimum_spanning_tree, plan
 from ptclust.clustering import Clustering, Level
 from ptclust.datasets import planted_graph
 from ptclust.drawing import plots
-from ptclust.drawing.layout import as_places, packed
+from ptclust.drawing.layout import as_places, packed, packed_by_levels
 from ptclust.drawing.style import COLOURS, Groups
 from ptclust.errors import GraphError, InputError
 from ptclust.graph import Topology
@@ -105,6 +106,27 @@ def test_many_discs_of_all_sizes_do_not_overlap(power):
     assert extent < 4 * np.sqrt(np.sum(found.radii**2)), "and stay together"
 
 
+@given(st.integers(0, 2**31))
+def test_clusters_of_every_level_are_in_one_piece(seed):
+    random = np.random.default_rng(seed)
+    coarse = random.integers(0, 4, 60)
+    middle = 3 * coarse + random.integers(0, 3, 60)
+    fine = 4 * middle + random.integers(0, 4, 60)
+    places = packed_by_levels([coarse, middle, fine], *random.integers(0, 60, (2, 80)))
+    for label in np.unique(coarse):
+        here = places[coarse == label]
+        for other in set(coarse) - {label}:
+            assert _separated(here, places[coarse == other])
+
+
+def _separated(here, there) -> bool:
+    """Return whether a line has all points of one set on one side, those of the other beyond."""
+    sides = np.concatenate([-np.ones(len(here)), np.ones(len(there))])
+    points = np.concatenate([here, there])
+    rows = -sides[:, None] * np.column_stack([points, np.ones(len(points))])
+    return linprog(np.zeros(3), rows, -np.ones(len(points)), bounds=(None, None)).status == 0
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -175,7 +197,8 @@ def test_levels_stand_beside_each_other(release):
     )
     row = made.plot(levels=True)
     assert [axes.get_title() for axes in row] == ["level 0: 2 clusters", "level 1: 4 clusters"]
-    assert [axes.get_title() for axes in release.plot(levels=True)] == ["one level"]
+    without = release.recluster("dbmstclu")
+    assert [axes.get_title() for axes in without.plot(levels=True)] == ["one level"]
 
 
 def test_of_a_tree_edges_are_drawn_and_a_private_one_says_so(planted):

@@ -6,11 +6,12 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptclust import Budget, Graph, Ledger, PTClust, Sensitivity
+from ptclust import Budget, Graph, Ledger, PTClust, Sensitivity, graph_from_flows
 from ptclust.clustering import Clustering
 from ptclust.errors import InputError
 from ptclust.release import Release
@@ -106,6 +107,25 @@ class TestCost:
     def test_one_draw_is_paid_once(self):
         release = released()
         assert release.recluster("dbmstclu").compare(release).cost == Budget.pure(0.5)
+        smooth = released(delta=1e-6, mechanism="gaussian")
+        assert smooth.compare(smooth).cost == Budget.approximate(0.5, 1e-6)
+        assert "epsilon = 0.5, delta = 1e-06: one release" in smooth.compare(smooth).to_text()
+
+    @pytest.mark.parametrize("delta", [0, 1e-6])
+    def test_building_a_graph_is_paid_once_as_in_a_ledger(self, tmp_path, delta):
+        columns = {"person": "ppqr", "origin": "abac", "destination": "bcba"}
+        records = pl.DataFrame({name: list(texts) for name, texts in columns.items()})
+        given = {"nodes": list("abc"), "person": "person", "max_per_pair": 1}
+        graph = graph_from_flows(records, max_pairs="auto", caps_epsilon=0.25, **given)
+        book = Ledger.create(tmp_path / "book")
+        book.add_dataset("d", Budget.zcdp(2) if delta else Budget.pure(2))
+        paid = {"ledger": book, "dataset": "d", "sensitivity": None, "delta": delta}
+        mechanism = "gaussian" if delta else "laplace"
+        first, second = (released(None, graph, mechanism=mechanism, **paid) for _ in range(2))
+        cost, spent = second.compare(first).cost, book.status()[0].spent.amount
+        assert float(cost.amount) == pytest.approx(float(spent), rel=1e-12)
+        once = first.compare(first).cost
+        assert delta or (cost, once) == (Budget.pure("1.25"), Budget.pure("0.75"))
 
     def test_what_is_not_private_has_no_cost(self):
         open_ = released(random_state=1)

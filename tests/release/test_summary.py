@@ -67,19 +67,42 @@ def test_similarities_are_separated_the_other_way_round():
     close = np.where(a // 3 == b // 3, 9.0, 1.0)
     graph = Graph(a, b, close, kind="similarity")
     model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-6), privacy_unit="one")
-    found = model.fit(graph).release_.summary.separation
+    halves = Clustering(np.arange(6) // 3, dbcvi=0.0, shift=10.0, scale=20.0)
+    found = replace(model.fit(graph).release_, clustering=halves).summary.separation
     assert found.gap == pytest.approx(8, abs=0.1)
 
 
-@pytest.mark.parametrize("delta", [0, 1e-6])
-def test_other_epsilons_have_the_noise_that_a_plan_gives_them(delta):
-    given = {"delta": delta, "sensitivity": Sensitivity(linf=1e-3)}
-    release = fitted(**given)
-    mechanism = release.published.mechanism
-    for each in release.summary.separation.visibilities:
-        planned = plan(release.topology, epsilon=each.epsilon, mechanism=mechanism, **given)
-        assert each.noise == pytest.approx(planned.chosen.noise, rel=1e-4)
-        assert each.visible_gap == pytest.approx(planned.chosen.visible_gap, rel=1e-4)
+@pytest.mark.parametrize(
+    ("mechanism", "delta", "split", "calibration"),
+    [
+        ("laplace", 0, None, "sound"),
+        ("cube", 0, None, "sound"),
+        ("gaussian", 1e-6, None, "sound"),
+        ("kruskal", 1e-6, None, "sound"),
+        ("kruskal", 0, 0.9, "sound"),
+        ("pamst", 0, None, "published"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the paper's printed scales")
+def test_other_epsilons_have_the_noise_that_a_plan_gives_them(mechanism, delta, split, calibration):
+    given = {"delta": delta, "sensitivity": Sensitivity(linf=1e-3), "calibration": calibration}
+    given |= {"mechanism": mechanism, "clip": (0, 2), "split": split}
+    release = fitted(**given).recluster("dbmstclu")
+    separation = release.summary.separation
+    assert [each.epsilon / release.statement.epsilon for each in separation.visibilities] == [
+        0.25, 0.5, 1, 2, 4
+    ]  # fmt: skip
+    assert separation.at_epsilon.noise == release.weight_noise.standard_deviation
+    for multiple, each in zip((0.25, 0.5, 1, 2, 4), separation.visibilities, strict=True):
+        planned = plan(release.topology, epsilon=multiple, clusterer="dbmstclu", **given).chosen
+        assert each.noise == pytest.approx(planned.weights.standard_deviation, rel=0.02)
+        assert each.visible_gap == pytest.approx(planned.visible_gap, rel=0.02)
+
+
+def test_epsilons_that_no_calibration_affords_are_left_out(release):
+    large = replace(release, statement=replace(release.statement, epsilon=1e308))
+    found = [each.epsilon for each in large.summary.separation.visibilities]
+    assert found == [0.25e308, 0.5e308, 1e308]
 
 
 def test_text_begins_with_the_guarantee_and_has_all(release):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from pathlib import Path
@@ -62,17 +63,21 @@ class Browser:
         return list(self.driver.get_log("browser"))
 
     def requests(self) -> list[str]:
-        """Return the addresses that were asked for since the page was opened."""
+        """Return the addresses that the page asked for; the browser's own pages do not count."""
         said = (json.loads(e["message"])["message"] for e in self.driver.get_log("performance"))
-        return [
-            each["params"]["request"]["url"]
-            for each in said
-            if each["method"] == "Network.requestWillBeSent"
-        ]
+        asked = (e["params"] for e in said if e["method"] == "Network.requestWillBeSent")
+        here = self.driver.current_url
+        return [each["request"]["url"] for each in asked if each["documentURL"] == here]
 
     def screenshot(self, name: str) -> None:
+        """Keep a picture of the page, down to its end or to 4,000 pixels."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+        size = self.tell("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 4000)}
+        taken = self.tell(
+            "Page.captureScreenshot", captureBeyondViewport=True, clip={**clip, "scale": 1}
+        )
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,42 @@ def test_a_node_is_found(opened, small):
     assert browser.one("#status").text == "No node found"
 
 
+def test_names_are_beside_their_nodes_where_they_fit(opened, small):
+    browser = opened(small)
+    shown = [each.text for each in browser.all("#names text")]
+    assert sorted(shown) == sorted(NAMES)
+    browser.one('#table tr[data-cluster="1"] th button').click()
+    shown = [each.text for each in browser.all("#names text")]
+    assert shown == [str(name) for name in small.names[small.labels == 1]]
+    crowded = planted([40, 40], names=[f"a station with a long name {i:02}" for i in range(80)])
+    browser = opened(crowded)
+    boxes = [each.rect for each in browser.all("#names text")]
+    assert 4 < len(boxes) < 80
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            apart_x = abs(one["x"] - other["x"]) >= min(one["width"], other["width"])
+            assert apart_x or abs(one["y"] - other["y"]) > 8
+
+
+def test_the_name_under_the_pointer_is_shown(opened, small):
+    from selenium.webdriver import ActionChains
+
+    browser = opened(small, coordinates=np.arange(20.0).reshape(10, 2))
+    marks = browser.one("#picture").rect
+    ActionChains(browser.driver).move_to_element_with_offset(
+        browser.one("#picture"), 0, 0
+    ).perform()
+    assert browser.one("#hover").text == ""
+    left, top = browser.run("JSON.parse(document.getElementById('data').textContent).places")[:2]
+    scale = marks["width"] / 1000
+    height = browser.run("document.getElementById('picture').viewBox.baseVal.height")
+    moved = round((left - 500) * scale), round((top - height / 2) * scale)
+    ActionChains(browser.driver).move_to_element_with_offset(
+        browser.one("#picture"), *moved
+    ).perform()
+    assert browser.one("#hover").text == "station 0 (cluster 0)"
+
+
 def test_a_level_is_chosen(opened):
     browser = opened(with_levels())
     assert len(numbers(browser)) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,50 +54,82 @@ class Packing(NamedTuple):
     radii: Floats
 
 
-def packed(
-    of_node: Ints, sources: Array, targets: Array, *, above: tuple[Ints, ...] = ()
-) -> Packing:
+def packed(of_node: Ints, sources: Array, targets: Array) -> Packing:
     """Return discs that do not overlap, as large as their groups; linked groups are drawn together.
 
-    ``above`` has coarser labels: groups that share one are drawn together, too. The places show who
-    is with whom and nothing else.
+    The places show who is with whom and nothing else.
     """
-    sizes = np.bincount(of_node)
-    count = len(sizes)
-    links = np.zeros((count, count))
-    np.add.at(links, (of_node[sources], of_node[targets]), 1.0)
-    links += links.T
-    np.fill_diagonal(links, 0.0)
-    links /= max(links.max(initial=0.0), 1.0)
-    if above:
-        first = np.unique(of_node, return_index=True)[1]
-        for labels in above:
-            shared = labels[first]
-            links += 4.0 * ((shared[:, None] == shared[None, :]) & (shared >= 0))
-        np.fill_diagonal(links, 0.0)
-    radii = np.sqrt(sizes) + 0.7
-    centres = _spread(links, radii)
-    order = np.argsort(of_node, kind="stable")
-    rank = np.empty(len(of_node), np.int64)
-    rank[order] = np.arange(len(of_node)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    share = np.sqrt((rank + 0.5) / np.maximum(sizes[of_node], 1))
-    offset = (share * (radii[of_node] - 0.7))[:, None] * _sunflower(rank)
-    return Packing(centres[of_node] + offset, centres, radii)
+    radii, offsets = _discs(of_node)
+    centres = _spread(_links(of_node, sources, targets).toarray(), radii)
+    return Packing(centres[of_node] + offsets, centres, radii)
 
 
 def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array) -> Floats:
     """Return places that suit nested partitions, coarse to fine: every cluster is in one piece.
 
-    The finest in which most nodes are not alone is packed, clusters of a coarser one together.
+    The finest in which most nodes are not alone is packed into discs, these into discs of the next
+    coarser one, and so on.
     """
     useful = [
         place
         for place, labels in enumerate(partitions)
         if 2 * np.count_nonzero(np.bincount(labels + 1)[1:] == 1) <= len(labels)
     ]
-    finest = useful[-1] if useful else 0
-    above = tuple(partitions[:finest])
-    return packed(Groups.of(partitions[finest]).of_node, sources, targets, above=above).places
+    nested = [np.zeros(len(partitions[0]), np.int64)]
+    for labels in partitions[: useful[-1] + 1 if useful else 1]:
+        both = np.stack([nested[-1], Groups.of(labels).of_node])  # groups of many clusters, too
+        nested.append(np.unique(both, axis=1, return_inverse=True)[1].reshape(-1))
+    radii, places = _discs(nested[-1])
+    for outer, inner in reversed(list(pairwise(nested))):
+        links = _links(inner, sources, targets).tocsr()
+        outer_of = outer[np.unique(inner, return_index=True)[1]]
+        centres, around = np.zeros((len(radii), 2)), np.zeros(int(outer.max(initial=-1)) + 1)
+        for disc in range(len(around)):
+            parts = np.flatnonzero(outer_of == disc)
+            found, reach = _spread(links[parts][:, parts].toarray(), radii[parts]), radii[parts]
+            low, high = (found - reach[:, None]).min(axis=0), (found + reach[:, None]).max(axis=0)
+            centres[parts] = found - (low + high) / 2
+            around[disc] = np.max(np.linalg.norm(centres[parts], axis=1) + reach)
+        places = places + centres[inner]
+        radii = around
+    return places
+
+
+def _discs(of_node: Ints) -> tuple[Floats, Floats]:
+    """Return the radius of the disc of every group, and where nodes are from its centre."""
+    sizes = np.bincount(of_node)
+    radii = np.sqrt(sizes) + 0.7
+    order = np.argsort(of_node, kind="stable")
+    rank = np.empty(len(of_node), np.int64)
+    rank[order] = np.arange(len(of_node)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    share = np.sqrt((rank + 0.5) / np.maximum(sizes[of_node], 1))
+    return radii, (share * (radii[of_node] - 0.7))[:, None] * _sunflower(rank)
+
+
+def _links(of_node: Ints, sources: Array, targets: Array) -> Any:
+    """Return how many edges join two groups, as a share of the most, as a sparse matrix."""
+    from scipy.sparse import coo_array
+
+    a, b = of_node[sources], of_node[targets]
+    count, apart = int(of_node.max(initial=-1)) + 1, a != b
+    ends = np.concatenate([a[apart], b[apart]]), np.concatenate([b[apart], a[apart]])
+    links = coo_array((np.ones(len(ends[0])), ends), shape=(count, count))
+    links.sum_duplicates()
+    links.data /= links.data.max(initial=1.0)
+    return links
+
+
+def spacing(places: Floats) -> float:
+    """Return how far most nodes are from the next one, infinite for a node alone.
+
+    >>> spacing(np.array([[0.0, 0.0], [0.0, 2.0], [5.0, 0.0]]))
+    2.0
+    """
+    from scipy.spatial import KDTree
+
+    if len(places) < 2:
+        return np.inf
+    return float(np.median(KDTree(places).query(places, k=2)[0][:, 1]))
 
 
 def _spread(links: Floats, radii: Floats) -> Floats:

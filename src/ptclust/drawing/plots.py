@@ -12,7 +12,7 @@ import numpy as np
 
 from ptclust._markup import shortened
 from ptclust._types import Array, Floats, Ints
-from ptclust.drawing.layout import Packing, packed, packed_by_levels
+from ptclust.drawing.layout import Packing, packed, packed_by_levels, spacing
 from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Group, Groups
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _MOST_EDGES = 4_000
 _MOST_NAMES = 150
 _MOST_TAGS = 60
 _IN_LEGEND = 14
+_POINTS_ACROSS = 400.0  # about how wide axes are
 
 Edges = tuple[Array, Array]
 
@@ -68,7 +69,8 @@ def plot_clusters(
             a, b = a[across], b[across]
         _draw_nodes(axes, groups, packing.places, (a, b))
     if tags:
-        _draw_tags(axes, groups, packing.centres)
+        on_nodes = places is not None and not aggregated
+        _draw_tags(axes, groups, packing.centres, above=3 if on_nodes else 0)
     if note:
         axes.text(
             0.5, -0.02, note, transform=axes.transAxes, ha="center", va="top", fontsize=7,
@@ -207,6 +209,15 @@ def centres_of(groups: Groups, places: Floats) -> Floats:
     return places[order[np.cumsum(sizes) - sizes]] if count else np.empty((0, 2))
 
 
+def mark_size(places: Floats) -> float:
+    """Return the area of a mark in square points: no larger than most nodes have space for."""
+    count, extent = max(len(places), 1), float(np.ptp(places, axis=0).max()) if len(places) else 0.0
+    if not extent:
+        return 60.0
+    width = 1.4 * spacing(places) / extent * _POINTS_ACROSS
+    return float(np.clip(width**2, np.clip(1200 / count, 1.0, 16.0), 60.0))
+
+
 def _draw_nodes(axes: Any, groups: Groups, places: Floats, edges: Edges) -> None:
     from matplotlib.collections import LineCollection
 
@@ -218,7 +229,7 @@ def _draw_nodes(axes: Any, groups: Groups, places: Floats, edges: Edges) -> None
         lines = list(np.stack([places[a], places[b]], axis=1))
         widths = np.where(within, 0.8, 0.4) * min(1.0, 600 / len(a) + 0.3)
         axes.add_collection(LineCollection(lines, colors=inks, linewidths=widths, zorder=1))
-    size = float(np.clip(4000.0 / max(len(places), 1), 1.0, 60.0))
+    size = mark_size(places)
     for i, group in enumerate(groups.all):
         here = places[groups.of_node == i]
         line = 0.8 if group.marker == "x" else 0.25
@@ -239,8 +250,8 @@ def _draw_discs(axes: Any, groups: Groups, packing: Packing, alpha: float) -> No
     axes.autoscale_view()
 
 
-def _draw_tags(axes: Any, groups: Groups, centres: Floats) -> None:
-    """Write the number of a cluster on it, unless there are too many."""
+def _draw_tags(axes: Any, groups: Groups, centres: Floats, above: int) -> None:
+    """Write the number of a cluster on it, or so many points above, unless there are too many."""
     from matplotlib.patheffects import withStroke
 
     tagged = sorted(zip(groups.all, centres, strict=True), key=lambda each: -each[0].size)
@@ -248,8 +259,9 @@ def _draw_tags(axes: Any, groups: Groups, centres: Floats) -> None:
         if group.tag:
             halo = [withStroke(linewidth=2.5, foreground="white")]
             axes.annotate(
-                group.tag, centre, ha="center", va="center", fontsize=9, fontweight="bold",
-                color="black", path_effects=halo, zorder=5,
+                group.tag, centre, xytext=(0, above), textcoords="offset points", ha="center",
+                va="bottom" if above else "center", fontsize=9, fontweight="bold", color="black",
+                path_effects=halo, zorder=5,
             )  # fmt: skip
 
 
@@ -276,22 +288,24 @@ def draw_legend(axes: Any, groups: Groups, **options: Any) -> None:
 
 
 def write_names(axes: Any, places: Floats, names: Array) -> None:
-    """Write the names of nodes beside them, as long as they do not overlap."""
+    """Write the names of nodes right or left of them, as long as they cover nothing."""
     figure = axes.get_figure()
     figure.draw_without_rendering()  # or nothing is where it will be
-    pixels = axes.transData.transform(places)
     unit = figure.dpi / 72.0
-    taken: list[tuple[float, float, float, float]] = []
+    pixels, half = axes.transData.transform(places), 0.5 * np.sqrt(mark_size(places)) * unit
+    tags = (text.get_window_extent().extents for text in axes.texts if text.get_text())
+    taken = np.concatenate([np.hstack([pixels - half, pixels + half]), *([tag] for tag in tags)])
     for (x, y), place, name in zip(pixels.tolist(), places, names.tolist(), strict=True):
-        text = shortened(str(name))
-        left, low = x + 4 * unit, y - 3 * unit
-        box = left, low, left + 3.4 * unit * len(text), low + 7 * unit
-        if not any(
-            box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
-            for other in taken
-        ):
-            taken.append(box)
-            axes.annotate(
-                text, place, xytext=(4, 0), textcoords="offset points", va="center", fontsize=6,
-                color=PLAIN, parse_math=False, zorder=4,
-            )  # fmt: skip
+        text, away = shortened(str(name)), half + unit
+        width, low, high = 3.6 * unit * len(text), y - 3.5 * unit, y + 3.5 * unit
+        for side, left in (("left", x + away), ("right", x - away - width)):
+            box = left, low, left + width, high
+            covered = (box[0] < taken[:, 2]) & (taken[:, 0] < box[2])
+            if not np.any(covered & (box[1] < taken[:, 3]) & (taken[:, 1] < box[3])):
+                taken = np.vstack([taken, box])
+                beside = away / unit if side == "left" else -away / unit
+                axes.annotate(
+                    text, place, xytext=(beside, 0), textcoords="offset points", ha=side,
+                    va="center", fontsize=6, color=PLAIN, parse_math=False, zorder=4,
+                )  # fmt: skip
+                break

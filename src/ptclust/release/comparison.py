@@ -122,16 +122,22 @@ class Comparison:
     def cost(self) -> Budget | None:
         """What both spend together on the same people; None if one of them is not private.
 
-        Pure guarantees add up as epsilon, others as rho of zCDP, as in a ledger.
+        Pure guarantees add up as epsilon, others as rho of zCDP, as in a ledger. What the building
+        of a graph spent is part of it, and of one graph counts once.
         """
-        first, second = self.earlier.statement, self.release.statement
-        if not (first.private and second.private):
-            return None
-        if self.same_draw:
-            return _spent(first)
-        if first.rho is None and second.rho is None:
-            return _spent(first) + _spent(second)
-        return _spent(first).to_zcdp() + _spent(second).to_zcdp()
+        parts: dict[str, Budget] = {}  # by id: what both share is paid once
+        by_rho = False
+        for statement in (self.earlier.statement, self.release.statement):
+            if not statement.private:
+                return None
+            parts[statement.id] = _spent(statement)
+            by_rho |= statement.rho is not None
+            if statement.provenance is not None:
+                parts |= {each.id: each.budget for each in statement.provenance.spent}
+        budgets = list(parts.values())
+        if len(budgets) > 1 and by_rho:
+            budgets = [each.to_zcdp() for each in budgets]
+        return sum(budgets[1:], budgets[0])
 
     def _cost_words(self) -> str:
         cost = self.cost
@@ -228,6 +234,4 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
 
 
 def _spent(statement: PrivacyStatement) -> Budget:
-    if statement.rho is None:
-        return Budget.pure(statement.epsilon)
-    return Budget.zcdp(statement.rho)
+    return Budget.approximate(statement.epsilon, statement.delta, statement.rho)

@@ -195,7 +195,7 @@ class Release:
         >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6))
         >>> axes = model.fit(planted.graph).release_.plot(planted.points)
         >>> axes.get_title()
-        '2 clusters of 100 nodes, found by contraction; epsilon = 1, delta = 1e-06'
+        '2 clusters of 100 nodes, found by communities; epsilon = 1, delta = 1e-06'
         """
         from ptclust.drawing.layout import as_places
         from ptclust.drawing.plots import plot_clusters, plot_levels
@@ -309,7 +309,7 @@ class Release:
         >>> second.compare(first)
         Comparison(n_common=100, agreement=1.000)
         >>> print(second.compare(first).cost)
-        rho = 0.048712 (zCDP)
+        rho = 0.0560289 (zCDP)
         """
         from ptclust.release.comparison import Comparison
 

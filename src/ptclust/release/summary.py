@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,18 @@ from ptclust._markup import facts, listed, table
 from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
+from ptclust.errors import UsageError
+from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms.mechanism import Calibration
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from ptclust.release.release import Release
 
 _WIDTH = 88
 _CLUSTERS_SHOWN, _MEMBERS_SHOWN = 20, 6
-_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_MULTIPLES = (0.25, 0.5, 2.0, 4.0)  # of the epsilon of the release
 
 OPTIMISTIC = (
     "The clusters were chosen by these noisy weights, so the difference flatters them; what is "
@@ -66,13 +71,15 @@ class Separation:
     n_across: int
     gap: float | None
     """How much closer nodes are within clusters than across, in the unit of the weights."""
-    visibilities: tuple[Visibility, ...]
-    """At the epsilon of the release, at parts and at multiples of it."""
+    at_epsilon: Visibility
+    """At the epsilon of the release."""
+    at_others: tuple[Visibility, ...]
+    """At parts and multiples of it, as far as the mechanism can be calibrated to them."""
 
     @property
-    def at_epsilon(self) -> Visibility:
-        """At the epsilon of the release."""
-        return self.visibilities[_MULTIPLES.index(1.0)]
+    def visibilities(self) -> tuple[Visibility, ...]:
+        """At all of these epsilons, ascending."""
+        return tuple(sorted((self.at_epsilon, *self.at_others), key=lambda each: each.epsilon))
 
     @property
     def caveat(self) -> str:
@@ -149,22 +156,53 @@ class Summary:
             n_within=int(inside.sum()),
             n_across=int(between.sum()),
             gap=gap,
-            visibilities=tuple(map(self._visibility, _MULTIPLES)),
+            at_epsilon=self._visibility(self.release.statement.epsilon, self._calibration),
+            at_others=tuple(self._at_other_epsilons()),
         )
 
-    def _visibility(self, multiple: float) -> Visibility:
-        """Return the noise at a multiple of epsilon: it shrinks by that, or by the root of rho."""
-        statement, release = self.release.statement, self.release
-        epsilon = min(multiple * statement.epsilon, sys.float_info.max)
-        ratio = multiple
-        if statement.rho is not None:
-            rho = Budget.approximate(epsilon, statement.delta).to_zcdp().amount
-            ratio = math.sqrt(float(rho) / statement.rho)
-        noise = release.weight_noise.standard_deviation / ratio
+    @cached_property
+    def _calibration(self) -> Calibration:
+        """The calibration that the published values show."""
+        statement, published = self.release.statement, self.release.published
+        mechanism, shown = MECHANISMS[published.mechanism], None
+        if statement.mechanisms:
+            shown = mechanism.recalibrate(published, self._sensitivity, statement.mechanisms)
+        spent = Budget.approximate(statement.epsilon, statement.delta)
+        return shown or Calibration(mechanism.name, None, published.noise, spent, None)
+
+    @cached_property
+    def _sensitivity(self) -> Sensitivity:
+        return Sensitivity(**self.release.statement.sensitivity)
+
+    def _at_other_epsilons(self) -> Iterator[Visibility]:
+        """Calibrate the mechanism of the release to other epsilons, all else as it was."""
+        statement, topology = self.release.statement, self.release.topology
+        mechanism = MECHANISMS[self.release.published.mechanism]
+        shares = [use.share for use in statement.mechanisms]
+        split = Fraction(shares[0]) / Fraction(sum(shares)) if len(shares) > 1 else None
+        for multiple in _MULTIPLES:
+            epsilon = multiple * statement.epsilon
+            with suppress(UsageError):  # none of this noise is affordable
+                if statement.requested_epsilon is not None:
+                    requested = Budget.pure(multiple * statement.requested_epsilon)
+                    found = mechanism.calibrate_published(topology, self._sensitivity, requested)
+                else:
+                    found = mechanism.calibrate(
+                        topology,
+                        self._sensitivity,
+                        Budget.approximate(epsilon, statement.delta),
+                        split=split,
+                        largest_weight=max(map(abs, statement.clip or (0.0,))),
+                    )
+                yield self._visibility(epsilon, found)
+
+    def _visibility(self, epsilon: float, calibration: Calibration) -> Visibility:
+        release = self.release
         counts = release.n_nodes, release.topology.n_edges, release.tree.n_edges
         gaps = {each.name: each.visible_gap(*counts) for each in CLUSTERERS}
         gap = gaps.get(release.clusterer or "", max(gaps.values()))
-        return Visibility(epsilon, noise, noise * gap)
+        noise = calibration.weights.standard_deviation
+        return Visibility(epsilon, noise, calibration.noise * gap)
 
     @cached_property
     def topology_agreement(self) -> float | None:

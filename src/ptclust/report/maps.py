@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._types import Floats, Ints
 from ptclust.drawing.pictures import check_format, save
-from ptclust.drawing.plots import draw_legend
+from ptclust.drawing.plots import draw_legend, mark_size
 from ptclust.drawing.style import Groups
 from ptclust.errors import UsageError
 
@@ -79,9 +79,9 @@ def _degrees(longitudes: ArrayLike, latitudes: ArrayLike, count: int) -> Floats:
 
 def _draw_clusters(axes: Any, points: Floats, labels: Ints) -> None:
     """Draw every cluster as all pictures do, with its line in the legend."""
-    groups = Groups.of(labels)
+    groups, size = Groups.of(labels), mark_size(points)
     for i, group in enumerate(groups.all):
-        outline = {} if group.marker == "x" else {"edgecolors": "white", "linewidths": 0.6}
+        outline = {} if group.marker == "x" else {"edgecolors": "white", "linewidths": 0.4}
         here = points[groups.of_node == i]
-        axes.scatter(*here.T, s=42, c=group.colour, marker=group.marker, **outline)
+        axes.scatter(*here.T, s=size, c=group.colour, marker=group.marker, **outline)
     draw_legend(axes, groups, loc="best", framealpha=0.9)

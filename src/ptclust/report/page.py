@@ -37,6 +37,8 @@ _MOST_NAMES = 10_000
 _LONGEST_NAME = 60
 _MOST_NUMBERS = 100_000  # of labels of other levels
 _BINS, _BARS_HIGH = 40, 120
+#: Entries of the statement that have a section of their own.
+_ELSEWHERE = {"Not protected": "public", "Caveats": "caveats", "Not checkable": "caveats"}
 _FAR = 200.0  # deviations of the noise, from which on the scale of weights is compressed
 
 
@@ -136,6 +138,7 @@ class _Page:
             "summary": summary,
             "statement": statement,
             "entries": {name: list(texts) for name, texts in entries(statement).items()},
+            "elsewhere": _ELSEWHERE,
             "separation": summary.separation,
             "optimistic": OPTIMISTIC,
             "clusters": [self._cluster(each) for each in summary.clusters],
@@ -212,6 +215,7 @@ class _Page:
             "places": [] if picture.aggregated else _short(picture.places[order].ravel()),
             "shapes": picture.shapes,
             "aggregated": picture.aggregated,
+            "halo": picture.halo,
             "tag_above": picture.tag_above,
             "most_tags": MOST_TAGS,
             "level": current,
@@ -247,7 +251,7 @@ class _Page:
             width = float(np.ptp(weights)) if len(weights) else 0.0
         if not (0 < width < np.inf and noise > 0):
             return None
-        compressed = width > _FAR * noise
+        compressed = width > _FAR * noise > float(np.abs(weights).min())
         along = np.arcsinh(weights / noise) if compressed else weights
         low, high = float(along.min()), float(along.max())
         counts = [
@@ -265,15 +269,23 @@ class _Page:
             for each in counts
         ]
         bar = float(np.arcsinh(1.0)) if compressed else noise
+        marked = [0.0]
+        if compressed:
+            powers = 10.0 ** np.arange(
+                np.ceil(np.log10(noise)) + 1, np.log10(np.abs(weights).max())
+            )
+            marked += [*powers.tolist(), *(-powers).tolist()]
+        at = np.arcsinh(np.array(marked) / noise) if compressed else np.array(marked)
+        ticks = zip(((at - low) / (high - low) * WIDTH).round(1).tolist(), marked, strict=True)
         return {
             "within": paths[0],
             "across": paths[1],
             "low": float(weights.min()),
             "high": float(weights.max()),
-            "zero": round(-low / (high - low) * WIDTH, 1) if low < 0 < high else None,
+            "ticks": [(x, value) for x, value in ticks if 90 < x < WIDTH - 130],
             "compressed": compressed,
             "high_px": _BARS_HIGH,
-            "noise": round(min(bar / (high - low), 2.0) * WIDTH, 1),
+            "noise": round(float(np.clip(bar / (high - low), 0.002, 2.0)) * WIDTH, 1),
         }
 
     def _labels_file(self) -> str:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._types import Floats, Ints
-from ptclust.drawing.layout import packed_by_levels
+from ptclust.drawing.layout import packed_by_levels, spacing
 from ptclust.drawing.plots import MOST_NODES, centres_of, height_of
 from ptclust.drawing.style import ALONE, COLOURS, OTHERS, UNCLUSTERED, Group, Groups
 
 if TYPE_CHECKING:
     from ptclust.release import Release
 
-WIDTH, _MARGIN = 1000, 30
+WIDTH, _MARGIN = 1000, 25
 MOST_TAGS = 120
 _MOST_ON_MAP = 20_000
+_HALO = 2.8  # in the unit of the layout, where a node has an area of pi
 _MOST_FINE = 3_000  # nodes whose places have a decimal, for zooming
 
 #: Corners of the markers after the round one, in the order of ``drawing.style.MARKERS``.
@@ -90,6 +91,8 @@ class Picture:
     on_map: bool
     unit: float
     """The radius of a disc that stands for one node; areas add up."""
+    halo: int
+    """How wide the ground around packed nodes is that shows their cluster; 0 on a map."""
 
     @classmethod
     def of(cls, release: Release, coordinates: Floats | None) -> Picture:
@@ -99,8 +102,10 @@ class Picture:
             drawn = packed_by_levels(partitions, release.tree.sources, release.tree.targets)
         else:
             drawn = coordinates
-        height = round(WIDTH * min(height_of(drawn), 0.9)) if len(drawn) else 100
+        height = round(WIDTH * min(height_of(drawn), 0.8)) if len(drawn) else 100
         low, high = (drawn.min(axis=0), drawn.max(axis=0)) if len(drawn) else np.zeros((2, 2))
+        if coordinates is None:
+            low, high = low - _HALO / 2, high + _HALO / 2
         room = np.array([WIDTH, height]) - 2 * _MARGIN
         with np.errstate(divide="ignore", over="ignore"):
             scale = float(np.min(room / (high - low)))
@@ -111,10 +116,11 @@ class Picture:
         return cls(
             places=places.round(0 if len(drawn) > _MOST_FINE else 1).reshape(-1, 2),
             height=height,
-            radius=float(np.clip(120 / np.sqrt(max(len(drawn), 1)), 2.0, 8.0)),
+            radius=_radius(places),
             aggregated=aggregated,
             on_map=coordinates is not None,
             unit=scale if coordinates is None else 0.3 * height / np.sqrt(max(len(drawn), 1)),
+            halo=0 if aggregated or coordinates is not None else round(_HALO * scale),
         )
 
     @cached_property
@@ -143,6 +149,7 @@ class Picture:
                     "title": group.title,
                     "colour": group.colour,
                     "line": group.marker == "x" and not self.aggregated,
+                    "ground": _dots(here) if self.halo and group.label is not None else "",
                     "path": path,
                     "tag": group.tag if i in tagged else "",
                     "x": x,
@@ -161,6 +168,17 @@ class Picture:
     def _disc(self, x: int, y: int, size: int) -> str:
         (dx, dy), path = _circle(max(2, round(self.unit * float(np.sqrt(size)))))
         return f"M{x + dx:g} {y + dy:g}{path}"
+
+
+def _radius(places: Floats) -> float:
+    """Return how large marks are drawn: no larger than most nodes have space for."""
+    least = np.clip(60 / np.sqrt(max(len(places), 1)), 2.0, 4.0)
+    return round(float(np.clip(0.7 * spacing(places), least, 8.0)), 1)
+
+
+def _dots(places: Floats) -> str:
+    """Return a line of no length at every place: with round ends, a dot as wide as the line."""
+    return "".join(f"M{x:g} {y:g}h0" for x, y in places.tolist())
 
 
 def look_of(group: Group, number: int) -> int:

@@ -8,6 +8,7 @@
   let level = data.level, chosen = null, node = null;
   // Zooming moves the places, not the box: marks stay as large as they are.
   const box = picture.viewBox.baseVal, whole = { x: 0, y: 0, scale: 1 };
+  const radius = -data.shapes[0][0][0];
   let view = whole;
   const at = (i) => [(data.places[2 * i] - view.x) * view.scale, (data.places[2 * i + 1] - view.y) * view.scale];
   const svg = (tag, attributes) => {
@@ -35,9 +36,8 @@
 
   function drawPicture() {
     const { labels, looks, clusters, discs } = data.levels[level];
-    const members = membersOf(labels), shapes = byId("shapes"), tags = byId("tags");
-    shapes.replaceChildren();
-    tags.replaceChildren();
+    const members = membersOf(labels), shapes = byId("shapes"), tags = byId("tags"), grounds = byId("grounds");
+    for (const group of [shapes, tags, grounds]) if (group) group.replaceChildren();
     const tag = (label, x, y) => {
       const text = svg("text", { x, y });
       text.textContent = label;
@@ -66,15 +66,19 @@
     } else {
       [...members.keys()].sort((a, b) => a - b).forEach((label) => {
         const look = looks[label < 0 ? looks.length - 1 : label], nodes = members.get(label);
-        let path = "", attributes = {}, x = 0, y = 0;
+        let path = "", ground = "", attributes = {}, x = 0, y = 0;
         for (const i of nodes) {
           const [left, top] = at(i), [part, style] = mark(look, left, top);
           path += part;
+          ground += `M${tenth(left)} ${tenth(top)}h0`;
           attributes = style;
           x += left / nodes.length;
           y += top / nodes.length;
         }
         add(label, label < 0 ? "unclustered nodes" : `cluster ${label}: ${nodes.length} nodes`, path, attributes);
+        if (grounds && label >= 0 && nodes.length > 1) {
+          grounds.append(svg("path", { d: ground, stroke: look[0], "stroke-width": data.halo * view.scale }));
+        }
         if (nodes.length > 1 && tagged.has(label)) {
           const away = (i) => (at(i)[0] - x) ** 2 + (at(i)[1] - y) ** 2;
           const [left, top] = at(nodes.reduce((best, i) => (away(i) < away(best) ? i : best)));
@@ -84,13 +88,69 @@
     }
   }
 
+  // Names are written beside nodes where they cover nothing; zooming in makes space for more.
+  function writeNames() {
+    const group = byId("names"), labels = data.levels[level].labels, taken = [], seen = [];
+    group.replaceChildren();
+    if (data.aggregated) return;
+    const size = (12 * box.width) / Math.max(picture.clientWidth, 1);
+    labels.forEach((label, i) => {
+      const [x, y] = at(i);
+      if (x < 0 || y < 0 || x > box.width || y > box.height) return;
+      taken.push([x - radius, y - radius, x + radius, y + radius]);
+      if (chosen === null || label === chosen) seen.push([i, x, y]);
+    });
+    if (seen.length > 300) return;
+    for (const text of byId("tags").children) {
+      const { x, y, width, height } = text.getBBox();
+      taken.push([x, y, x + width, y + height]);
+    }
+    group.setAttribute("font-size", tenth(size));
+    const free = ([left, top, right, bottom]) =>
+      left > 0 && right < box.width &&
+      !taken.some((other) => left < other[2] && other[0] < right && top < other[3] && other[1] < bottom);
+    for (const [i, x, y] of seen) {
+      const width = 0.6 * size * names[i].length, low = y - 0.6 * size, away = i === node ? 18 : radius + 3;
+      const right = [x + away, low, x + away + width, low + 1.2 * size];
+      const left = [x - away - width, low, x - away, low + 1.2 * size];
+      const spot = [right, left].find(free);
+      if (!spot) continue;
+      taken.push(spot);
+      const made = svg("text", { x: tenth(spot === right ? x + away : x - away), y: tenth(y) });
+      if (spot === left) made.setAttribute("class", "left");
+      made.textContent = names[i];
+      group.append(made);
+    }
+  }
+  const hover = byId("hover");
+  picture.addEventListener("pointermove", (event) => {
+    hover.textContent = "";
+    if (data.aggregated) return;
+    const ctm = picture.getScreenCTM().inverse(), reach = 10 * ctm.a;
+    const x = ctm.a * event.clientX + ctm.e, y = ctm.d * event.clientY + ctm.f;
+    let best = -1, nearest = reach * reach + 0.1;
+    for (let i = 0; i < names.length; i++) {
+      const [left, top] = at(i), away = (left - x) ** 2 + (top - y) ** 2;
+      if (away < nearest) [best, nearest] = [i, away];
+    }
+    if (best < 0) return;
+    const [left, top] = at(best), label = data.levels[level].labels[best];
+    hover.textContent = `${names[best]} (${label < 0 ? "unclustered" : `cluster ${label}`})`;
+    hover.setAttribute("font-size", tenth(14 * ctm.a));
+    const end = left > box.width / 2;
+    hover.setAttribute("text-anchor", end ? "end" : "start");
+    hover.setAttribute("x", left + (end ? -14 : 14));
+    hover.setAttribute("y", top);
+  });
+  picture.addEventListener("pointerleave", () => (hover.textContent = ""));
+
   function fillTable() {
     const { labels, looks, clusters } = data.levels[level], members = membersOf(labels);
     const rows = clusters.map(([label, size, within, across]) => {
       const row = element("tr"), head = element("th"), cell = element("td");
       row.dataset.cluster = label;
       head.scope = "row";
-      const small = svg("svg", { class: "mark", viewBox: "-12 -12 24 24", "aria-hidden": "true" });
+      const small = svg("svg", { class: "mark", viewBox: `${-1.5 * radius} ${-1.5 * radius} ${3 * radius} ${3 * radius}`, "aria-hidden": "true" });
       const [path, attributes] = mark(looks[label], 0, 0);
       small.append(svg("path", { d: path, ...attributes }));
       head.append(small, String(label));
@@ -169,6 +229,7 @@
         name.classList.add("hit");
       }
     }
+    writeNames();
     const where = label === null ? "" : label < 0 ? "unclustered" : `cluster ${label}, ${size} nodes`;
     byId("status").textContent = found === null ? where : `${names[found]}: ${where}`;
   }
@@ -300,5 +361,7 @@
   });
   headRows();
   showSort();
+  writeNames();
+  addEventListener("resize", writeNames);
   byId("controls").hidden = false;
 })();
