@@ -33,6 +33,8 @@ _FEW_GAMMAS = 1.0, 4.0
 # Agreement (ARI) between partitions that were found without different parts of the edges, and at
 # neighbouring resolutions, from which on they do not depend on these.
 _STABLE = 0.85
+# Nats an edge from which on weights decide alone whether they have two levels.
+_TELLING = 0.03
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # Pseudo-edges that smooth what is learned of a bin.
@@ -315,14 +317,15 @@ class Trial:
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels of weights if it explains more of them.
 
-        What topology says counts for the other one only if that does not depend on the edges left
-        out: geometry supports any division of a grid into compact parts.
+        What topology says counts for the other one only if weights say little, and if it does not
+        depend on the edges left out: geometry supports any division of a grid into compact parts.
         """
         short = self.tried(self.by_two_levels)
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
-            topology = best.topology if best.is_stable else 0.0
+            is_counted = best.is_stable and short.weights < _TELLING * len(self.held)
+            topology = best.topology if is_counted else 0.0
             if self.explained(short) < self.explained(best) + topology:
                 return best
         if self.is_large:
