@@ -92,7 +92,9 @@ class Found(NamedTuple):
         if len(self.by_fold) == 1:
             return agreement(self.labels, self.by_fold[0])
         shifted = (*other.by_fold[1:], other.by_fold[0])
-        return float(np.mean([agreement(*pair) for pair in zip(self.by_fold, shifted, strict=True)]))
+        return float(
+            np.mean([agreement(*pair) for pair in zip(self.by_fold, shifted, strict=True)])
+        )
 
 
 class Trial:

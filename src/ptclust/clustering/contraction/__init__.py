@@ -32,7 +32,6 @@ from ptclust.clustering.contraction._evidence import (
     Edges,
     Evidence,
     best_partition,
-    clear_value,
     is_clear,
     merge_unclear,
     merge_unseparated,
