@@ -220,17 +220,20 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
     if not len(a):
         return {}
     width = int(b.max()) + 1
-    shared = csr_array(coo_array((np.ones(len(a)), (a, b)), shape=(count, width)))
-    shared.sum_duplicates()
-    counts = shared.copy()
-    shared.data = shared.data + 1.0
-    whole = csr_array(hstack([shared, eye_array(count)], format="csr"))
-    rows, columns = min_weight_full_bipartite_matching(whole, maximize=True)
-    return {
-        int(row): (int(column), int(counts[row, column]))
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        if column < width
-    }
+    counts = csr_array(coo_array((np.ones(len(a)), (a, b)), shape=(count, width)))
+    counts.sum_duplicates()
+    rows, columns = counts.nonzero()
+    only = (np.diff(counts.indptr)[rows] == 1) & (np.bincount(columns)[columns] == 1)
+    pairs = list(zip(rows[only].tolist(), columns[only].tolist(), strict=True))
+    left = np.unique(rows[~only])
+    if len(left):  # these compete for earlier clusters
+        shared = counts[left]
+        shared.data = shared.data + 1.0
+        whole = csr_array(hstack([shared, eye_array(len(left))], format="csr"))
+        taken, columns = min_weight_full_bipartite_matching(whole, maximize=True)
+        matched = zip(left[taken].tolist(), columns.tolist(), strict=True)
+        pairs += [(row, column) for row, column in matched if column < width]
+    return {row: (column, int(counts[row, column])) for row, column in pairs}
 
 
 def _spent(statement: PrivacyStatement) -> Budget:
