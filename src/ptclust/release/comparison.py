@@ -107,11 +107,16 @@ class Comparison:
 
     @cached_property
     def agreement(self) -> float:
-        """The adjusted Rand index over the common nodes: 1 if the clusters are the same."""
+        """The adjusted Rand index over the common nodes: 1 if the clusters are the same.
+
+        An unclustered node counts as a cluster of its own.
+        """
         from sklearn.metrics import adjusted_rand_score
 
         here, there = self._common
-        return float(adjusted_rand_score(self.earlier.labels[there], self.release.labels[here]))
+        alone = -1 - np.arange(len(here))
+        both = (self.earlier.labels[there], self.release.labels[here])
+        return float(adjusted_rand_score(*(np.where(each < 0, alone, each) for each in both)))
 
     @property
     def same_draw(self) -> bool:
