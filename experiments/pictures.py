@@ -34,8 +34,14 @@ def run_pictures(directory: Path, progress: Callable[[str], None] = lambda _: No
     written = [directory / "bikes-map.png"]
     count = f"{release.n_clusters} clusters"
     title = f"Bike stations by published clusters: {count}, epsilon = 1 for one ride"
-    named = {"title": title, "places": city_places(bikes)}
-    draw_map(longitudes, latitudes, release.labels, path=written[0], **named)
+    draw_map(
+        longitudes,
+        latitudes,
+        release.labels,
+        path=written[0],
+        title=title,
+        places=city_places(bikes),
+    )
     progress("Taking a picture of the report")
     if _screenshot(release, bikes, directory / "report.png"):
         written.append(directory / "report.png")

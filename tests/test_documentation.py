@@ -38,7 +38,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["docs/start.md", "README.md"])
 def test_commands_run(tmp_path, page):
-    """Those of README in the directory of the demo, and without make."""
+    """Of README, in the directory of the demo, and without make."""
     folder, environment = tmp_path, dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     commands = shell_of(ROOT / page)
@@ -46,9 +46,6 @@ def test_commands_run(tmp_path, page):
         assert commands[0] == "make demo"
         commands[:2] = ["ptclust demo --output build/demo", "cd build/demo"]
         (tmp_path / "build" / "demo").mkdir(parents=True)
-        (tmp_path / "build" / "demo" / "shops.txt").write_text("a\nb\nc\n")
-        records = "customer,from,to\np,a,b\nq,b,c\n"
-        (tmp_path / "build" / "demo" / "payments.csv").write_text(records)
     assert len(commands) > 4
     for command in commands:
         if command.startswith("cd "):
@@ -59,6 +56,22 @@ def test_commands_run(tmp_path, page):
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
     assert (folder / "report.html").stat().st_size < 1_000_000
+
+
+def test_tables_of_readers_become_graphs(run):
+    """Those of the table in README, by its commands."""
+    rows = re.findall(r"\| `([a-z,]+)` \| `ptclust (.*?)` \|", (ROOT / "README.md").read_text())
+    assert len(rows) == 3
+    for i, (columns, command) in enumerate(rows):
+        words = command.replace("graph.parquet", f"graph-{i}.parquet").split()
+        (records,) = [word for word in words if word.endswith(".csv")]
+        (nodes,) = [word for word in words if word.endswith(".txt")]
+        width = columns.count(",") + 1
+        Path(records).write_text(f"{columns}\n" + ",".join("pab"[-width:]) + "\n")
+        Path(nodes).write_text("a\nb\nc\n")
+        code, _, err = run(*words)
+        assert code == 0, err
+        assert run("plan", f"graph-{i}.parquet", "--epsilon", 1)[0] == 0
 
 
 def test_options_in_the_documentation_exist():

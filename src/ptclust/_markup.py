@@ -32,11 +32,16 @@ def listed(names: Sequence[object], most: int, longest: int = 24) -> str:
 def facts(title: str, rows: Iterable[tuple[str, object]], *rest: str) -> str:
     """Return a title and a table of names and values; a list of values is one below the other.
 
-    ``rest`` is HTML already.
+    A name with an empty list is left out. ``rest`` is HTML already.
+
+    >>> facts("Title", [("a", 1), ("b", [])]).count("<tr>")
+    1
     """
     lines = [f"<strong>{escape(title)}</strong>", '<table style="border:none">']
     for name, value in rows:
         values = value if isinstance(value, (list, tuple)) else [value]
+        if not values:
+            continue
         cell = "<br>".join(escape(str(each)) for each in values)
         lines.append(
             f'<tr><th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{cell}</td></tr>'

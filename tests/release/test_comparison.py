@@ -48,6 +48,14 @@ def test_a_cluster_that_is_gone_is_listed():
     assert found.matches[0].overlap == 0.9
 
 
+def test_unclustered_nodes_are_no_cluster():
+    whole = released([0] * 10)
+    bare = Release(published=whole.published, statement=whole.statement)
+    assert bare.compare(whole).agreement == 0.0
+    assert bare.compare(bare).agreement == 1.0
+    assert [(m.label, m.earlier) for m in bare.compare(whole).matches] == [(None, 0)]
+
+
 def test_nodes_are_known_by_name():
     other = Graph(range(9), range(1, 10), np.linspace(0.1, 0.9, 9), names="cdefghijkl")
     found = released([0] * 5 + [1] * 5, other).compare(released([0] * 5 + [1] * 5))

@@ -138,13 +138,14 @@ def test_many_clusters_are_counted(release):
     model = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e-6), privacy_unit="one")
     found = Clustering(np.arange(50), dbcvi=0.0, shift=1.0, scale=4.0)
     many = replace(model.fit(graph).release_, clustering=found)
-    assert "and 30 more clusters, of 1 or fewer" in str(many)
+    assert "and 30 more clusters, each of at most 1 node" in str(many)
     assert "and 40 more clusters" in many._repr_html_()
 
 
 def test_no_clusters_yet(release):
     bare = Release(published=release.published, statement=release.statement)
     assert "No clusters yet of 8 nodes" in str(bare)
+    assert "within" not in str(bare)
     assert "no released edges" in bare.summary.separation.verdict
     assert "No clusters" in bare._repr_html_()
 
@@ -189,6 +190,16 @@ def test_show(run, saved, release):
     code, out, _ = run("show", saved)
     assert code == 0
     assert out == f"{release}\n{release.statement}"
+
+
+def test_names_are_not_taken_for_options(run, tmp_path):
+    names = ["'", "clusterer='levels'", *"cdefgh"]
+    release = fitted(names)
+    one = replace(release.clustering, labels=np.zeros(8, int))
+    replace(release, clustering=one).save(tmp_path / "one.json")
+    out = run("show", tmp_path / "one.json")[1]
+    assert "clusterer='levels'" in out
+    assert "recluster this release by --clusterer" in out
 
 
 def test_show_json_has_clusters_and_statement(run, saved, release):

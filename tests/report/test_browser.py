@@ -7,7 +7,7 @@ import pytest
 
 from ptclust import Release
 from ptclust.report import write_report
-from tests.report.releases import HOSTILE, planted, with_levels
+from tests.report.releases import HOSTILE, planted, with_labels, with_levels
 
 NAMES = [f"station {i}" for i in range(10)]
 
@@ -226,6 +226,20 @@ def test_ten_thousand_nodes(opened):
     browser = opened(release)
     assert "Aggregated" in browser.one("figcaption").text
     browser.screenshot("ten-thousand")
+
+
+def test_a_node_of_a_cluster_without_a_row_is_found(opened):
+    release = planted([1_000, 1_000], names=[f"station {i:04}" for i in range(2_000)])
+    browser = opened(with_labels(release, np.arange(2_000) // 2))
+    assert numbers(browser)[-1] == "others"
+    label = release.names.tolist().index("station 1999") // 2
+    browser.type("#find", "station 1999")
+    assert browser.one("#status").text == f"station 1999: cluster {label}"
+    assert chosen(browser) == ["rest"]
+    assert browser.one("i.hit").text == "station 1999"
+    assert len(browser.all("#extra path")) == 1
+    browser.one("#clear").click()
+    assert browser.all("#extra path") == []
 
 
 def test_a_narrow_screen_does_not_scroll_sideways(opened):

@@ -188,6 +188,22 @@ def test_what_does_not_fit_is_left_out_and_said():
     assert "and 1,000 more" in page
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_many_small_clusters_share_a_row(size):
+    release = planted([5_000, 5_000], names=[f"station {i:05}" for i in range(10_000)])
+    made = with_labels(release, np.arange(10_000) // size)
+    page = report_page(made)
+    assert len(page.encode()) < 1_000_000
+    assert f"{made.n_clusters - 500:,} smaller clusters" in page
+    reader = Reader(page)
+    assert len(reader.texts["i"]) == 10_000
+    data = json.loads(reader.texts["script"][0])["levels"][0]
+    assert len(data["clusters"]) == 500
+    assert data["rest"] == [made.n_clusters - 500, 10_000 - 500 * size]
+    in_order = [made.labels[made.names.tolist().index(each)] for each in reader.texts["i"][::997]]
+    assert data["labels"][::997] == in_order, "labels are in the order of the names"
+
+
 def test_unclustered_and_lonely_nodes():
     release = planted([4, 4], names=list("abcdefgh"))
     labels = np.array([0, 0, 0, 1, 2, 2, 2, 2])

@@ -159,7 +159,7 @@ def show_advice(release: Release) -> None:
 
 def found(release: Release) -> str:
     """Return how many clusters there are, in words."""
-    return f"{_clusters(release.n_clusters)} of {release.n_nodes:,} nodes"
+    return release.summary.found
 
 
 def _clusters(number: int) -> str:

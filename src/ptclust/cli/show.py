@@ -54,4 +54,4 @@ def show(
     elif as_json:
         typer.echo(json.dumps(made.summary.to_dict(), indent=2, default=str))
     else:
-        typer.echo(f"{in_options(made.to_text())}\n{made.statement.to_text()}", nl=False)
+        typer.echo(f"{made.summary.to_text(in_options)}\n{made.statement.to_text()}", nl=False)

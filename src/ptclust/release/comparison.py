@@ -107,11 +107,16 @@ class Comparison:
 
     @cached_property
     def agreement(self) -> float:
-        """The adjusted Rand index over the common nodes: 1 if the clusters are the same."""
+        """The adjusted Rand index over the common nodes: 1 if the clusters are the same.
+
+        An unclustered node counts as a cluster of its own.
+        """
         from sklearn.metrics import adjusted_rand_score
 
         here, there = self._common
-        return float(adjusted_rand_score(self.earlier.labels[there], self.release.labels[here]))
+        alone = -1 - np.arange(len(here))
+        both = (self.earlier.labels[there], self.release.labels[here])
+        return float(adjusted_rand_score(*(np.where(each < 0, alone, each) for each in both)))
 
     @property
     def same_draw(self) -> bool:
@@ -220,17 +225,20 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
     if not len(a):
         return {}
     width = int(b.max()) + 1
-    shared = csr_array(coo_array((np.ones(len(a)), (a, b)), shape=(count, width)))
-    shared.sum_duplicates()
-    counts = shared.copy()
-    shared.data = shared.data + 1.0
-    whole = csr_array(hstack([shared, eye_array(count)], format="csr"))
-    rows, columns = min_weight_full_bipartite_matching(whole, maximize=True)
-    return {
-        int(row): (int(column), int(counts[row, column]))
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        if column < width
-    }
+    counts = csr_array(coo_array((np.ones(len(a)), (a, b)), shape=(count, width)))
+    counts.sum_duplicates()
+    rows, columns = counts.nonzero()
+    only = (np.diff(counts.indptr)[rows] == 1) & (np.bincount(columns)[columns] == 1)
+    pairs = list(zip(rows[only].tolist(), columns[only].tolist(), strict=True))
+    left = np.unique(rows[~only])
+    if len(left):  # these compete for earlier clusters
+        shared = counts[left]
+        shared.data = shared.data + 1.0
+        whole = csr_array(hstack([shared, eye_array(len(left))], format="csr"))
+        taken, columns = min_weight_full_bipartite_matching(whole, maximize=True)
+        matched = zip(left[taken].tolist(), columns.tolist(), strict=True)
+        pairs += [(row, column) for row, column in matched if column < width]
+    return {row: (column, int(counts[row, column])) for row, column in pairs}
 
 
 def _spent(statement: PrivacyStatement) -> Budget:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -272,10 +272,16 @@ class Summary:
         """How many clusters, and by what."""
         release = self.release
         if release.clustering is None:
-            return f"No clusters yet of {release.n_nodes:,} nodes; `recluster` finds them"
-        count = "1 cluster" if release.n_clusters == 1 else f"{release.n_clusters:,} clusters"
+            return f"No clusters yet of {counted(release.n_nodes, 'node')}; `recluster` finds them"
         left = f", {release.n_unclustered:,} unclustered" * (release.n_unclustered > 0)
-        return f"{count} of {release.n_nodes:,} nodes{left}, found by {release.clusterer}"
+        return f"{self.found}{left}, found by {release.clusterer}"
+
+    @property
+    def found(self) -> str:
+        """How many clusters of how many nodes."""
+        release = self.release
+        clusters, nodes = counted(release.n_clusters, "cluster"), counted(release.n_nodes, "node")
+        return f"{clusters} of {nodes}"
 
     @property
     def guarantee(self) -> str:
@@ -285,17 +291,22 @@ class Summary:
         private = "" if statement.private else "NOT PRIVATE; "
         return f"{private}epsilon = {statement.epsilon:g}{delta}"
 
-    def to_text(self) -> str:
-        """Return guarantee, clusters and how sure they are as text for a terminal."""
+    def to_text(self, phrase: Callable[[str], str] = str) -> str:
+        """Return guarantee, clusters and how sure they are as text for a terminal.
+
+        ``phrase`` makes the advice, which is about Python, one about something else.
+        """
         lines = [*textwrap.wrap(self.release.statement.sentence, _WIDTH), "", self.heading]
         if rows := self._rows(_CLUSTERS_SHOWN):
             lines += right_aligned([("cluster", "nodes", "within", "across"), *rows])
             lines = [*lines[: -len(rows)], *self._with_members(lines[-len(rows) :])]
         if (left := len(self.clusters) - _CLUSTERS_SHOWN) > 0:
-            lines.append(f"  and {left:,} more clusters, of {self.clusters[-left].size:,} or fewer")
+            most = counted(self.clusters[-left].size, "node")
+            lines.append(f"  and {counted(left, 'more cluster')}, each of at most {most}")
         lines += ["", *self._how_sure()]
+        lines += [""] * bool(self.release.advice)
         for line in self.release.advice:
-            lines += textwrap.wrap(line, _WIDTH)
+            lines += textwrap.wrap(phrase(line), _WIDTH)
         return "\n".join(lines) + "\n"
 
     def _rows(self, most: int) -> list[tuple[str, ...]]:
@@ -317,15 +328,18 @@ class Summary:
         lines = [
             f"Noise on a released weight: {noise.distribution}, standard deviation "
             f"{noise.standard_deviation:.3g}",
-            f"Released weights: mean {number(separation.within)} within clusters "
-            f"({separation.n_within:,} edges), {number(separation.across)} across "
-            f"({separation.n_across:,})",
-            *textwrap.wrap(f"{separation.verdict} {separation.caveat}", _WIDTH),
-            *textwrap.wrap(self.topology_words, _WIDTH),
         ]
+        if release.clustering is not None:
+            lines += [
+                f"Released weights: mean {number(separation.within)} within clusters "
+                f"({counted(separation.n_within, 'edge')}), {number(separation.across)} across "
+                f"({separation.n_across:,})",
+                *textwrap.wrap(f"{separation.verdict} {separation.caveat}", _WIDTH),
+                *textwrap.wrap(self.topology_words, _WIDTH),
+            ]
         lines += [
-            f"Level {i}{', chosen' * (i == chosen)}: {level.n_clusters:,} clusters, support "
-            f"{level.support:.3g} nats"
+            f"Level {i}{', chosen' * (i == chosen)}: {counted(level.n_clusters, 'cluster')}, "
+            f"support {level.support:.3g} nats"
             for i, level in enumerate(release.levels)
         ]
         rows = [
@@ -362,6 +376,15 @@ def _means(of: Ints, values: Floats, count: int) -> list[float | None]:
         float(mean) if n and np.isfinite(mean) else None
         for n, mean in zip(counts.tolist(), means.tolist(), strict=True)
     ]
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "node"), counted(2000, "node")
+    ('1 node', '2,000 nodes')
+    """
+    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
 def number(value: float | None) -> str:

@@ -29,11 +29,12 @@ from ptclust.errors import InputError
 from ptclust.privacy.statement._words import entries
 from ptclust.release import Release
 from ptclust.release.format import encode
-from ptclust.release.summary import OPTIMISTIC, ClusterSummary, Summary, number
-from ptclust.report.picture import MOST_TAGS, WIDTH, Picture, looks
+from ptclust.release.summary import OPTIMISTIC, Summary, number
+from ptclust.report.picture import MOST_TAGS, WIDTH, Looks, Picture
 
 LARGEST = 1_000_000  # bytes of a page
 _MOST_NAMES = 10_000
+_MOST_ROWS = 500  # of clusters in the table; the smallest share one more
 _LONGEST_NAME = 60
 _MOST_NUMBERS = 100_000  # of labels of other levels
 _BINS, _BARS_HIGH = 40, 120
@@ -141,8 +142,9 @@ class _Page:
             "elsewhere": _ELSEWHERE,
             "separation": summary.separation,
             "optimistic": OPTIMISTIC,
-            "clusters": [self._cluster(each) for each in summary.clusters],
-            "unclustered": self._names(np.flatnonzero(release.labels < 0)),
+            "clusters": [self._cluster(i) for i in range(min(len(summary.clusters), _MOST_ROWS))],
+            "rest": self._rest,
+            "unclustered": self._names(_MOST_ROWS + 1),
             "n_unlisted": max(0, release.n_nodes - _MOST_NAMES),
             "width": WIDTH,
             "picture": self.picture,
@@ -169,35 +171,50 @@ class _Page:
         return Picture.of(self.release, places)
 
     @cached_property
+    def _row(self) -> Ints:
+        """The row of the table that every node is in."""
+        rank = np.full(len(self.summary.clusters) + 1, _MOST_ROWS + 1)  # the last: unclustered
+        for i, cluster in enumerate(self.summary.clusters):
+            rank[cluster.label] = min(i, _MOST_ROWS)
+        return rank[self.release.labels]
+
+    @cached_property
     def _listed(self) -> Ints:
         """The nodes whose names are on the page, in the order in which they are there."""
-        labels = self.release.labels
-        rank = {each.label: i for i, each in enumerate(self.summary.clusters)}
-        rank[-1] = len(rank)
-        places = np.array([rank[label] for label in labels.tolist()], dtype=np.int64)
-        return np.argsort(places, kind="stable")[:_MOST_NAMES]
+        return np.argsort(self._row, kind="stable")[:_MOST_NAMES]
 
-    def _names(self, nodes: Ints) -> list[str]:
-        kept = nodes if self.release.n_nodes <= _MOST_NAMES else nodes[np.isin(nodes, self._listed)]
+    def _names(self, row: int) -> list[str]:
+        first, last = np.searchsorted(self._row[self._listed], [row, row + 1])
         called = self.release.names if self.names is None else self.names
-        return [shortened(called[node], _LONGEST_NAME) for node in kept.tolist()]
+        return [
+            shortened(called[node], _LONGEST_NAME) for node in self._listed[first:last].tolist()
+        ]
 
-    def _cluster(self, cluster: ClusterSummary) -> dict[str, Any]:
-        nodes = np.flatnonzero(self.release.labels == cluster.label)
-        colour, shape = self._looks[cluster.label]
+    def _cluster(self, row: int) -> dict[str, Any]:
+        cluster = self.summary.clusters[row]
+        colour, shape = self._looks[cluster.label, cluster.size]
         return {
             "label": cluster.label,
             "size": cluster.size,
             "within": cluster.within,
             "across": cluster.across,
-            "members": self._names(nodes),
+            "members": self._names(row),
             "colour": colour,
             "shape": shape,
         }
 
     @cached_property
-    def _looks(self) -> list[list[Any]]:
-        return looks(self.release.labels)
+    def _rest(self) -> dict[str, Any] | None:
+        """The clusters that have no row of their own, together."""
+        rest = self.summary.clusters[_MOST_ROWS:]
+        if not rest:
+            return None
+        size = sum(each.size for each in rest)
+        return {"count": len(rest), "size": size, "members": self._names(_MOST_ROWS)}
+
+    @cached_property
+    def _looks(self) -> Looks:
+        return Looks.of(self.release.labels)
 
     def _data(self) -> dict[str, Any]:
         """Return what the script needs, in numbers: nodes are in the order of the names."""
@@ -224,13 +241,14 @@ class _Page:
 
     def _level(self, labels: Ints) -> dict[str, Any]:
         groups = self.picture.draw(labels) if self.picture.aggregated else []
+        clusters = Summary(self.release, labels).clusters
         return {
             "labels": labels[self._listed].tolist(),
-            "looks": looks(labels),
+            "looks": Looks.of(labels).to_dict(),
             "clusters": [
-                [each.label, each.size, each.within, each.across]
-                for each in _of(labels, self.release)
+                [each.label, each.size, each.within, each.across] for each in clusters[:_MOST_ROWS]
             ],
+            "rest": [len(clusters[_MOST_ROWS:]), sum(each.size for each in clusters[_MOST_ROWS:])],
             "discs": [
                 [each["label"], each["colour"], each["path"], each["x"], each["y"]]
                 for each in groups
@@ -302,10 +320,6 @@ class _Page:
 def _short(numbers: Floats) -> list[float | int]:
     """Return numbers for JSON, whole ones without a point."""
     return [int(each) if each.is_integer() else each for each in numbers.tolist()]
-
-
-def _of(labels: Ints, release: Release) -> tuple[ClusterSummary, ...]:
-    return Summary(release, labels).clusters
 
 
 def _policy(style: str, script: str) -> str:

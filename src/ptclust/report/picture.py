@@ -188,13 +188,36 @@ def look_of(group: Group, number: int) -> int:
     return _CROSS if group.marker == "x" else _DOT
 
 
-def looks(labels: Ints) -> list[list[Any]]:
-    """Return the colour and shape of every label: one of its own, or that of a group of many."""
-    groups = Groups.of(labels)
-    found: list[list[Any]] = [[OTHERS, _DOT] for _ in range(int(labels.max(initial=-1)) + 1)]
-    for i, group in enumerate(groups.all):
-        if group.label is not None:
-            found[group.label] = [COLOURS[i % len(COLOURS)], look_of(group, i)]
-    for label in np.flatnonzero(groups.sizes == 1).tolist():
-        found[label] = [ALONE, _CROSS]
-    return [*found, [UNCLUSTERED, _DOT]]
+Look = tuple[str, int]  # a colour, and the number of a shape
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How clusters look: those that have a look of their own, by label; the others share one."""
+
+    own: dict[int, Look]
+
+    alone = (ALONE, _CROSS)
+    others = (OTHERS, _DOT)
+    unclustered = (UNCLUSTERED, _DOT)
+
+    @classmethod
+    def of(cls, labels: Ints) -> Looks:
+        """Return the looks of the groups of a partition."""
+        return cls(
+            {
+                group.label: (COLOURS[i % len(COLOURS)], look_of(group, i))
+                for i, group in enumerate(Groups.of(labels).all)
+                if group.label is not None
+            }
+        )
+
+    def __getitem__(self, cluster: tuple[int, int]) -> Look:
+        """Return the look of a cluster, given its label and size."""
+        label, size = cluster
+        return self.own.get(label, self.alone if size == 1 else self.others)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all looks, ready for JSON."""
+        shared = {"alone": self.alone, "others": self.others, "unclustered": self.unclustered}
+        return {"own": self.own, **shared}

@@ -28,63 +28,83 @@
     const line = path.includes("m");
     return [`M${tenth(x + dx)} ${tenth(y + dy)}${path}`, line ? { fill: "none", stroke: colour } : { fill: colour }];
   };
-  const membersOf = (labels) => {
+  const membersOf = (labels, key = (label) => label) => {
     const found = new Map();
-    labels.forEach((label, i) => (found.has(label) ? found.get(label).push(i) : found.set(label, [i])));
+    labels.forEach((label, i) => {
+      const place = key(label);
+      if (found.has(place)) found.get(place).push(i);
+      else found.set(place, [i]);
+    });
     return found;
+  };
+  for (const each of data.levels) each.sizes = new Map(each.clusters.map(([label, size]) => [label, size]));
+  // Small clusters of many share one row and one look.
+  const rowOf = (label) => (label < 0 ? "-1" : data.levels[level].sizes.has(label) ? String(label) : "rest");
+  const isAlone = (label) => {
+    const { sizes, rest } = data.levels[level];
+    return sizes.has(label) ? sizes.get(label) === 1 : rest[0] === rest[1];
+  };
+  const lookOf = (label) => {
+    const { own, alone, others, unclustered } = data.levels[level].looks;
+    if (label < 0) return unclustered;
+    return own[label] || (isAlone(label) ? alone : others);
+  };
+  const marks = (nodes) => {
+    let path = "", attributes = {};
+    for (const i of nodes) {
+      const [part, style] = mark(lookOf(data.levels[level].labels[i]), ...at(i));
+      path += part;
+      attributes = style;
+    }
+    return svg("path", { d: path, ...attributes });
   };
 
   function drawPicture() {
-    const { labels, looks, clusters, discs } = data.levels[level];
-    const members = membersOf(labels), shapes = byId("shapes"), tags = byId("tags"), grounds = byId("grounds");
+    const { labels, looks, clusters, sizes, discs } = data.levels[level];
+    const shapes = byId("shapes"), tags = byId("tags"), grounds = byId("grounds");
     for (const group of [shapes, tags, grounds]) if (group) group.replaceChildren();
     const tag = (label, x, y) => {
       const text = svg("text", { x, y });
       text.textContent = label;
       tags.append(text);
     };
-    const add = (label, title, path, attributes) => {
+    const add = (label, title, path) => {
       const group = svg("g", { class: "cluster", "aria-label": title });
-      if (label >= 0) {
+      if (label !== null) {
         group.dataset.cluster = label;
         group.setAttribute("tabindex", 0);
         group.setAttribute("role", "button");
       }
       const words = svg("title", {});
       words.textContent = title;
-      group.append(words, svg("path", { d: path, ...attributes }));
+      group.append(words, path);
       shapes.append(group);
     };
+    const title = (label) => `cluster ${label}: ${sizes.get(label).toLocaleString("en")} nodes`;
     const tagged = new Set(clusters.slice(0, data.most_tags).map(([label]) => label));
-    const sizes = new Map(clusters.map(([label, size]) => [label, size]));
     if (data.aggregated) {
       discs.forEach(([label, colour, path, x, y]) => {
-        const known = label !== null;
-        add(known ? label : -1, known ? `cluster ${label}: ${sizes.get(label)} nodes` : "other nodes", path, { fill: colour });
-        if (known && tagged.has(label)) tag(label, x, y);
+        add(label, label === null ? "other nodes" : title(label), svg("path", { d: path, fill: colour }));
+        if (label !== null && tagged.has(label)) tag(label, x, y);
       });
-    } else {
-      [...members.keys()].sort((a, b) => a - b).forEach((label) => {
-        const look = looks[label < 0 ? looks.length - 1 : label], nodes = members.get(label);
-        let path = "", ground = "", attributes = {}, x = 0, y = 0;
-        for (const i of nodes) {
-          const [left, top] = at(i), [part, style] = mark(look, left, top);
-          path += part;
-          ground += `M${tenth(left)} ${tenth(top)}h0`;
-          attributes = style;
-          x += left / nodes.length;
-          y += top / nodes.length;
-        }
-        add(label, label < 0 ? "unclustered nodes" : `cluster ${label}: ${nodes.length} nodes`, path, attributes);
-        if (grounds && label >= 0 && nodes.length > 1) {
-          grounds.append(svg("path", { d: ground, stroke: look[0], "stroke-width": data.halo * view.scale }));
-        }
-        if (nodes.length > 1 && tagged.has(label)) {
-          const away = (i) => (at(i)[0] - x) ** 2 + (at(i)[1] - y) ** 2;
-          const [left, top] = at(nodes.reduce((best, i) => (away(i) < away(best) ? i : best)));
-          tag(label, Math.round(left), Math.round(top) - data.tag_above);
-        }
-      });
+      return;
+    }
+    const shared = (label) => (label < 0 ? "unclustered nodes" : isAlone(label) ? "nodes alone" : "smaller clusters");
+    for (const [key, nodes] of membersOf(labels, (label) => (label in looks.own ? label : shared(label)))) {
+      if (typeof key === "string") {
+        add(null, key, marks(nodes));
+        continue;
+      }
+      add(key, title(key), marks(nodes));
+      if (grounds) {
+        const dots = nodes.map((i) => `M${at(i).map(tenth).join(" ")}h0`).join("");
+        grounds.append(svg("path", { d: dots, stroke: looks.own[key][0], "stroke-width": data.halo * view.scale }));
+      }
+      if (!tagged.has(key)) continue;
+      const middle = [0, 1].map((axis) => nodes.reduce((sum, i) => sum + at(i)[axis], 0) / nodes.length);
+      const away = (i) => (at(i)[0] - middle[0]) ** 2 + (at(i)[1] - middle[1]) ** 2;
+      const [left, top] = at(nodes.reduce((best, i) => (away(i) < away(best) ? i : best)));
+      tag(key, Math.round(left), Math.round(top) - data.tag_above);
     }
   }
 
@@ -145,16 +165,16 @@
   picture.addEventListener("pointerleave", () => (hover.textContent = ""));
 
   function fillTable() {
-    const { labels, looks, clusters } = data.levels[level], members = membersOf(labels);
+    const { labels, clusters, rest } = data.levels[level], members = membersOf(labels, rowOf);
     const rows = clusters.map(([label, size, within, across]) => {
       const row = element("tr"), head = element("th"), cell = element("td");
       row.dataset.cluster = label;
       head.scope = "row";
       const small = svg("svg", { class: "mark", viewBox: `${-1.5 * radius} ${-1.5 * radius} ${3 * radius} ${3 * radius}`, "aria-hidden": "true" });
-      const [path, attributes] = mark(looks[label], 0, 0);
+      const [path, attributes] = mark(lookOf(label), 0, 0);
       small.append(svg("path", { d: path, ...attributes }));
       head.append(small, String(label));
-      const nodes = members.get(label) || [];
+      const nodes = members.get(String(label)) || [];
       let list = cell;
       if (nodes.length > 8) {
         list = element("details");
@@ -166,17 +186,20 @@
       row.append(head, element("td", size.toLocaleString("en")), element("td", short(within)), element("td", short(across)), cell);
       return row;
     });
-    const rest = members.get(-1);
-    if (rest) {
-      const row = element("tr"), head = element("th", "none"), cell = element("td"), list = element("details");
-      row.dataset.cluster = -1;
+    const together = (key, heading, size, words) => {
+      const row = element("tr"), head = element("th", heading), cell = element("td"), list = element("details");
+      const nodes = members.get(key) || [];
+      row.dataset.cluster = key;
       head.scope = "row";
-      list.append(element("summary", "unclustered nodes"));
-      for (const i of rest) list.append(element("i", names[i]), " ");
+      list.append(element("summary", words));
+      for (const i of nodes) list.append(element("i", names[i]), " ");
+      if (size > nodes.length) list.append(`and ${(size - nodes.length).toLocaleString("en")} more`);
       cell.append(list);
-      row.append(head, element("td", rest.length), element("td", "-"), element("td", "-"), cell);
+      row.append(head, element("td", size.toLocaleString("en")), element("td", "-"), element("td", "-"), cell);
       rows.push(row);
-    }
+    };
+    if (rest[0]) together("rest", "others", rest[1], `${rest[0].toLocaleString("en")} smaller clusters`);
+    if (members.has("-1")) together("-1", "none", members.get("-1").length, "unclustered nodes");
     body.replaceChildren(...rows);
     headRows();
     sorted = { key: "size", up: false };
@@ -187,7 +210,7 @@
   function headRows() {
     for (const row of body.rows) {
       const label = Number(row.dataset.cluster), head = row.cells[0];
-      if (label < 0) continue;
+      if (!(label >= 0)) continue;
       const button = element("button", label);
       button.type = "button";
       button.setAttribute("aria-pressed", "false");
@@ -201,14 +224,20 @@
     node = found;
     byId("zoom").disabled = data.aggregated || label === null;
     picture.classList.toggle("chosen", label !== null);
+    let drawn = false;
     for (const group of picture.querySelectorAll(".cluster")) {
-      group.classList.toggle("on", label !== null && group.dataset.cluster === String(label));
+      const on = label !== null && group.dataset.cluster === String(label);
+      group.classList.toggle("on", on);
+      drawn ||= on;
     }
-    let size = 0;
+    byId("extra").replaceChildren();
+    if (label !== null && !drawn && !data.aggregated) {
+      byId("extra").append(marks((membersOf(data.levels[level].labels).get(label) || [])));
+    }
+    const size = label === null ? 0 : data.levels[level].sizes.get(label);
     for (const row of body.rows) {
-      const on = label !== null && row.dataset.cluster === String(label);
+      const on = label !== null && row.dataset.cluster === rowOf(label);
       row.classList.toggle("on", on);
-      if (on) size = row.cells[1].textContent;
       const button = row.querySelector("button");
       if (button) button.setAttribute("aria-pressed", String(on));
     }
@@ -221,7 +250,7 @@
       ring.setAttribute("cy", y);
     }
     if (found !== null) {
-      const row = body.querySelector(`tr[data-cluster="${label}"]`);
+      const row = body.querySelector(`tr[data-cluster="${rowOf(label)}"]`);
       const name = row && [...row.querySelectorAll("i")].find((each) => each.textContent === names[found]);
       if (name) {
         const closed = name.closest("details");
@@ -230,7 +259,7 @@
       }
     }
     writeNames();
-    const where = label === null ? "" : label < 0 ? "unclustered" : `cluster ${label}, ${size} nodes`;
+    const where = label === null ? "" : label < 0 ? "unclustered" : `cluster ${label}${size ? `, ${size.toLocaleString("en")} nodes` : ""}`;
     byId("status").textContent = found === null ? where : `${names[found]}: ${where}`;
   }
   const pick = (target) => {
@@ -283,10 +312,10 @@
     const wanted = fold(event.target.value);
     const hits = new Set();
     const labels = data.levels[level].labels;
-    names.forEach((name, i) => fold(name).includes(wanted) && hits.add(labels[i]));
+    names.forEach((name, i) => fold(name).includes(wanted) && hits.add(rowOf(labels[i])));
     for (const row of body.rows) {
-      const label = Number(row.dataset.cluster);
-      row.hidden = wanted !== "" && !hits.has(label) && String(label) !== wanted;
+      const label = row.dataset.cluster;
+      row.hidden = wanted !== "" && !hits.has(label) && label !== wanted;
     }
   });
   byId("find").addEventListener("input", (event) => {
