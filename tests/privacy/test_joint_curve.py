@@ -189,7 +189,7 @@ def test_never_more_noise_than_by_zcdp(epsilon: float, split: Fraction | None) -
             for each in (budget, budget.to_zcdp())
         )
         assert made.weights.scale <= before.weights.scale
-        assert made.tree.exponent >= before.tree.exponent  # type: ignore[union-attr]
+        assert made.tree.exponent >= before.tree.exponent
         rho = made.spent.implied_zcdp
         assert rho is not None
         by_zcdp = rho.fits_in(budget)

@@ -128,7 +128,7 @@ class Trial:
 
     def candidates(self) -> list[Found]:
         """Return partitions of high modularity at every resolution."""
-        over = self.over_edges if self.edges.is_complete else self.over_pairs
+        over: Callable[..., Ints] = self.over_edges if self.edges.is_complete else self.over_pairs
         kinds = _TIMES if self.edges.is_complete else (*_TIMES, None)
         found = []
         for times in kinds:
