@@ -33,8 +33,9 @@ _FEW_GAMMAS = 1.0, 4.0
 # Agreement (ARI) between partitions that were found without different parts of the edges, and at
 # neighbouring resolutions, from which on they do not depend on these.
 _STABLE = 0.85
-# Nats an edge from which on weights decide alone whether they have two levels.
-_TELLING = 0.03
+# Two levels of weights are taken if they say this part of what the best partition says. Against one
+# that is stable in the topology, they have to say so many nats an edge.
+_NEARLY, _TELLING = 0.9, 0.03
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # Pseudo-edges that smooth what is learned of a bin.
@@ -317,18 +318,17 @@ class Trial:
                 return found
 
     def contracted(self, best: Found | None) -> Found | None:
-        """Return the partition of two levels of weights if it explains more of them.
+        """Return the partition of two levels of weights if these say as much as the best one.
 
-        What topology says counts for the other one only if weights say little, and if it does not
-        depend on the edges left out: geometry supports any division of a grid into compact parts.
+        Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
+        of their edges. Where weights say little, a best one that is stable stays.
         """
         short = self.tried(self.by_two_levels)
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
-            is_counted = best.is_stable and short.weights < _TELLING * len(self.held)
-            topology = best.topology if is_counted else 0.0
-            if self.explained(short) < self.explained(best) + topology:
+            is_little = short.weights < _TELLING * len(self.held)
+            if short.weights < _NEARLY * best.weights or (best.is_stable and is_little):
                 return best
         if self.is_large:
             return short
