@@ -31,11 +31,11 @@ _TIMES = 1.0, 8.0
 _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 _FEW_GAMMAS = 1.0, 4.0
 # Agreement (ARI) between partitions that were found without different parts of the edges, and at
-# neighbouring resolutions, from which on they do not depend on these.
-_STABLE = 0.85
-# Two levels of weights are taken if they say this part of what the best partition says. Against one
-# that is stable in the topology, they have to say so many nats an edge.
-_NEARLY, _TELLING = 0.9, 0.03
+# neighbouring resolutions, from which on they do not depend on these; and beyond which more of it
+# is no gain.
+_STABLE, _STABLER = 0.85, 0.9
+# Two levels of weights are taken if they say this part of what the best partition says.
+_NEARLY = 0.9
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # Pseudo-edges that smooth what is learned of a bin.
@@ -75,10 +75,15 @@ class Found(NamedTuple):
     weights: float
     topology: float = 0.0
     """Nats; 0 where the topology may not count."""
-    is_stable: bool = False
-    """Whether it depends neither on the edges left out nor on the resolution."""
+    stability: float = 0.0
+    """How little it depends on the edges left out and on the resolution, in a sparse graph."""
     of_topology: bool = False
     """Whether no weight had a part in it."""
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it depends on neither."""
+        return self.stability >= _STABLE
 
     @property
     def nats(self) -> float:
@@ -233,9 +238,10 @@ class Trial:
         nats = topology_tells(found.together[self.held], chance[self.held])
         if nats < _CLEAR_NATS:
             return found
-        is_stable = any(found.agreement(each) >= _STABLE for each in others if each is not None)
+        near = (found.agreement(each) for each in others if each is not None)
+        found = found._replace(stability=max(near))
         is_known = not found.of_topology and abs(self.judge.deviations(found.together)) >= CLEAR
-        return found._replace(topology=nats if is_stable or is_known else 0.0, is_stable=is_stable)
+        return found._replace(topology=nats) if found.is_stable or is_known else found
 
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
@@ -282,12 +288,16 @@ class Trial:
             if found.nats <= 0:
                 return None
             if self.is_clear(found):
-                # Of those about as good, the one that is best with all edges.
+                # Of those about as good the most stable, or else the one best with all edges.
                 least = found.nats - np.sqrt(found.nats)
                 close = [each for each in ranked[i:] if each.nats >= least]
-                chosen = max(close, key=lambda each: self.explained(each) + each.topology)
+                chosen = max(close, key=self._preference)
                 return self.improved(chosen if self.is_clear(chosen) else found)
         return None
+
+    def _preference(self, found: Found) -> tuple[float, float]:
+        """Return what decides between partitions about as good."""
+        return min(found.stability, _STABLER), self.explained(found) + found.topology
 
     def best_by_topology(self, candidates: Iterable[Found]) -> Ints | None:
         """Return the partition that the topology gives alone, if one is more than chance."""
@@ -311,7 +321,10 @@ class Trial:
             searches = (partial(self.by_ratios, of=found, anew=anew) for anew in (False, True))
             tries = (self.credited(self.tried(each), found) for each in searches)
             better = max(tries, key=lambda each: each.nats)
-            if better.nats <= found.nats or not self.is_clear(better):
+            gain = better.nats - found.nats
+            if better.stability < min(found.stability, _STABLER):
+                gain -= np.sqrt(found.nats)
+            if gain <= 0 or not self.is_clear(better):
                 return found
             found = better
             if self.is_large:
@@ -321,14 +334,14 @@ class Trial:
         """Return the partition of two levels of weights if these say as much as the best one.
 
         Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
-        of their edges. Where weights say little, a best one that is stable stays.
+        of their edges. Against a stable one that topology says more about, weights say nothing.
         """
         short = self.tried(self.by_two_levels)
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
-            is_little = short.weights < _TELLING * len(self.held)
-            if short.weights < _NEARLY * best.weights or (best.is_stable and is_little):
+            is_of_topology = best.is_stable and best.topology > short.weights
+            if is_of_topology or short.weights < _NEARLY * best.weights:
                 return best
         if self.is_large:
             return short
