@@ -232,16 +232,20 @@ class Trial:
         """
         if self.edges.is_complete:
             return found
-        chance = np.zeros(len(self.edges.sources))
-        for held, view, labels in zip(self.folds, self.views[1:], found.by_fold, strict=True):
-            chance[held] = self.chance(view, labels)[self.within[self.edges.sources[held]]]
-        nats = topology_tells(found.together[self.held], chance[self.held])
+        nats = self.topology_tells(found)
         if nats < _CLEAR_NATS:
             return found
         near = (found.agreement(each) for each in others if each is not None)
         found = found._replace(stability=max(near))
         is_known = not found.of_topology and abs(self.judge.deviations(found.together)) >= CLEAR
         return found._replace(topology=nats) if found.is_stable or is_known else found
+
+    def topology_tells(self, found: Found) -> float:
+        """Return by how many nats edges left out support a partition by being there."""
+        chance = np.zeros(len(self.edges.sources))
+        for held, view, labels in zip(self.folds, self.views[1:], found.by_fold, strict=True):
+            chance[held] = self.chance(view, labels)[self.within[self.edges.sources[held]]]
+        return topology_tells(found.together[self.held], chance[self.held])
 
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
@@ -334,14 +338,17 @@ class Trial:
         """Return the partition of two levels of weights if these say as much as the best one.
 
         Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
-        of their edges. Against a stable one that topology says more about, weights say nothing.
+        of their edges. A stable one that topology says more about, both than weights about two
+        levels and than of these, stays.
         """
         short = self.tried(self.by_two_levels)
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
-            is_of_topology = best.is_stable and best.topology > short.weights
-            if is_of_topology or short.weights < _NEARLY * best.weights:
+            is_stable = best.is_stable and best.topology > short.weights
+            if is_stable and best.nats > short.weights + self.topology_tells(short):
+                return best
+            if short.weights < _NEARLY * best.weights:
                 return best
         if self.is_large:
             return short
