@@ -338,15 +338,15 @@ class Trial:
         """Return the partition of two levels of weights if these say as much as the best one.
 
         Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
-        of their edges. A stable one that topology says more about, both than weights about two
-        levels and than of these, stays.
+        of their edges. A stable one stays if topology says more about it than weights about two
+        levels, and more than about these.
         """
         short = self.tried(self.by_two_levels)
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
-            is_stable = best.is_stable and best.topology > short.weights
-            if is_stable and best.nats > short.weights + self.topology_tells(short):
+            least = short.weights + self.topology_tells(short) + np.sqrt(best.nats)
+            if best.is_stable and best.topology > short.weights and best.nats > least:
                 return best
             if short.weights < _NEARLY * best.weights:
                 return best
