@@ -242,6 +242,8 @@
       if (button) button.setAttribute("aria-pressed", String(on));
     }
     for (const hit of body.querySelectorAll("i.hit")) hit.classList.remove("hit");
+    const first = body.querySelector("tr.on");
+    if (first) byId("rows").scrollTop = first.offsetTop - byId("table").tHead.offsetHeight;
     const visible = found !== null && data.places.length > 0;
     ring.setAttribute("visibility", visible ? "visible" : "hidden");
     if (visible) {
