@@ -222,8 +222,8 @@ def test_ten_thousand_nodes(opened):
     assert len(numbers(browser)) == 100
     browser.type("#find", "station 07777")
     assert len(chosen(browser)) == 1
-    row, box = browser.one("#table tr.on").rect, browser.one("#rows").rect
-    assert box["y"] <= row["y"] < box["y"] + box["height"], "its row is brought into view"
+    name, box = browser.one("i.hit").rect, browser.one("#rows").rect
+    assert box["y"] <= name["y"] < box["y"] + box["height"], "it is brought into view"
     browser.screenshot("ten-thousand-map")
     browser = opened(release)
     assert "Aggregated" in browser.one("figcaption").text
