@@ -177,6 +177,7 @@ WRONG = [
     ({**GIVEN, **PRIVATE, "edges_epsilon": -1}, "edges_epsilon must be greater than 0"),
     ({**GIVEN, **PRIVATE, "nodes": None}, "chooses among all pairs of a public list, nodes="),
     ({**GIVEN, "max_pairs": "some"}, "max_pairs must be an integer of at least 1, not 'some'"),
+    ({**GIVEN, "max_pairs": None}, "max_pairs must be an integer of at least 1, and was not given"),
     ({"max_pairs": "auto", "caps_epsilon": 1}, "name the column that says whose record it is"),
     ({**AUTO, "max_per_pair": 0}, "max_per_pair must be an integer of at least 1, not 0"),
     ({**AUTO, "ledger": "spent.ledger"}, "give both ledger= and dataset="),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from ptclust._components import adjacency
 from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
+from ptclust.clustering.communities import _levels
 from ptclust.clustering.communities._judge import Judge, topology_tells
 from ptclust.clustering.communities._search_kernel import search_communities
 from ptclust.clustering.communities._trial import Trial
@@ -332,3 +334,27 @@ def test_very_many_edges_are_judged_by_one_fold(monkeypatch):
     assert trial.is_large
     assert len(trial.views) == 2
     assert agreement(truth, COMMUNITIES.cluster(values).labels) > 0.85
+
+
+def test_clusters_divided_by_different_candidates_stay_apart(monkeypatch):
+    """Two candidates may give parts of two clusters the same number."""
+    labels = np.repeat([0, 1], 6)
+    halves = np.tile(np.repeat([0, 1], 3), 2)
+    candidates = [SimpleNamespace(labels=halves, together=np.ones(1, bool))] * 2
+    turn = iter((0, 1))
+
+    def nats(*_):
+        return np.where(np.arange(2) == next(turn), 50.0, 0.0)
+
+    judge = SimpleNamespace(weights_tell_by=nats, deviations_by=lambda *_: np.full(2, 9.0))
+    trial = SimpleNamespace(
+        edges=SimpleNamespace(sources=np.zeros(1, np.int64)),
+        held=np.zeros(1, np.int64),
+        judge=judge,
+        candidates=lambda: candidates,
+    )
+    monkeypatch.setattr(_levels, "Trial", lambda *_: trial)
+    ring = np.arange(12)
+    edges = SimpleNamespace(sources=ring, targets=ring, at=lambda _: None)
+    divided, _ = _levels._divided(edges, labels)
+    assert len(np.unique(divided)) == 4

@@ -275,7 +275,7 @@ def choose(name, publishes="graph", preferred=None, n_edges=100, n_tree_edges=50
 class TestChoice:
     def test_auto(self):
         assert choose("auto").name == "communities"
-        assert choose("auto", n_edges=99).name == "levels"
+        assert choose("auto", n_edges=74).name == "levels"
         assert choose("auto", publishes="tree").name == "levels"
         assert choose("auto", publishes="tree", preferred="dbmstclu").name == "dbmstclu"
 

@@ -24,7 +24,7 @@ def test_commands_are_there(run_experiment, command):
 
 
 def test_every_command_is_a_target_of_make():
-    lines = (ROOT / "Makefile").read_text().splitlines()
+    lines = (ROOT / "Makefile").read_text().replace("\\\n", "").splitlines()
     (targets,) = (line for line in lines if line.startswith("EXPERIMENTS :="))
     names = [command.name or command.callback.__name__ for command in app.registered_commands]
     assert sorted(targets.split()[2:]) == sorted(names)

@@ -133,7 +133,7 @@ def _budget(budget):
 def _charges(planned):
     """Return what the plan costs in each currency, exactly."""
     spent, ledger = planned.chosen.spent, _ledger()
-    zcdp = spent.to_zcdp() if spent.kind == "approximate" else None
+    zcdp = spent.implied_zcdp if spent.kind == "approximate" else None
     prices: dict[str, Any] = {}
     for currency in TOTALS:
         try:

@@ -298,8 +298,13 @@ def test_trees_have_it_too() -> None:
 def test_half_of_the_laplace_noise_s_epsilon_shows_the_clusters() -> None:
     planted = planted_graph("circles", 300, seed=5)
     for mechanism, found in (("cube", True), ("laplace", False)):
-        asked: dict[str, Any] = {"epsilon": 1, "sensitivity": Sensitivity(linf=5e-4)}
-        model = PTClust(**asked, mechanism=mechanism, random_state=3).fit(planted.graph)
+        model = PTClust(
+            epsilon=1,
+            sensitivity=Sensitivity(linf=5e-4),
+            mechanism=mechanism,
+            clusterer="contraction",
+            random_state=3,
+        ).fit(planted.graph)
         agree = (model.labels_ == model.labels_[0]) == (planted.truth == planted.truth[0])
         assert (agree.mean() > 0.97) == found
 

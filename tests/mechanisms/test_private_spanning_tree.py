@@ -17,7 +17,7 @@ from ptclust.graph import Graph
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
+from ptclust.privacy.noise import cube_noise, gaussian_noise_alone, laplace_noise
 from ptclust.trees import Tree, minimum_spanning_tree
 from tests.mechanisms import paper
 
@@ -222,7 +222,7 @@ def test_the_tree_gets_all_of_the_budget(monkeypatch, mechanism, delta, sensitiv
     shared = budget.to_zcdp() if delta else budget
     expected = {
         "laplace": lambda: laplace_noise(sensitivity, 149, budget.epsilon),
-        "gaussian": lambda: gaussian_noise(sensitivity, 149, shared.rho),
+        "gaussian": lambda: gaussian_noise_alone(sensitivity, 149, budget),
         "cube": lambda: cube_noise(sensitivity, 149, budget.epsilon),
     }.get(mechanism, lambda: calibrate_tree(sensitivity, 49, shared).exponent)
     assert used == [expected()]

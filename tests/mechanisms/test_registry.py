@@ -178,7 +178,7 @@ class TestWhatEachSays:
         assert made[0].spent.fits_in(budget)
         for calibration in made:
             spent, uses = calibration.spent, mechanism.uses(calibration)
-            limit = spent if spent.kind == "pure" else spent.to_zcdp()
+            limit = spent if spent.kind == "pure" else spent.implied_zcdp
             assert uses
             assert {use.share_of for use in uses} == {limit.unit}
             # Exact shares fit exactly; those of the statement are the nearest floats.

@@ -17,8 +17,8 @@ from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import STEP_SLACK
 from ptclust.planning import Plan, plan
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.gaussian_curve import largest_mu
-from ptclust.privacy.noise import alone_delta, spent_by
+from ptclust.privacy.gaussian_curve import Steps, largest_mu
+from ptclust.privacy.noise import curve_delta, spent_by
 
 MU = 0.01
 LINF = Sensitivity(linf=MU)
@@ -81,23 +81,23 @@ class TestFormulas:
 
     @pytest.mark.parametrize("mechanism", ["kruskal", "pamst"])
     def test_zcdp(self, mechanism):
-        budget = Budget.approximate(self.epsilon, 1e-6)
-        rho = float(budget.to_zcdp().rho)
+        budget, n = Budget.approximate(self.epsilon, 1e-6), 999
+        rho = largest_mu(self.epsilon, 1e-6) ** 2 / 2  # but for what the steps widen
         chosen = plan(
-            complete(10),
+            path(n + 1),
             epsilon=self.epsilon,
             delta=1e-6,
             sensitivity=LINF,
             mechanism=mechanism,
             split=0.25,
         ).chosen
-        beta = math.sqrt(8 * 0.25 * rho / 9)
-        assert chosen.tree.exponent == pytest.approx(beta / (2 * MU), rel=1e-9)
+        beta = math.sqrt(8 * 0.25 * rho / n)
+        assert 0.9999 < chosen.tree.exponent / (beta / (2 * MU)) < 1
         assert chosen.weights.distribution == "gaussian"
-        sigma = math.sqrt(9) * MU / math.sqrt(2 * 0.75 * rho)
-        assert chosen.weights.scale == pytest.approx(sigma, rel=2e-6)
+        sigma = math.sqrt(n) * MU / math.sqrt(2 * 0.75 * rho)
+        assert 1 < chosen.weights.scale / sigma < 1.0001
         assert chosen.spent == budget
-        assert chosen.tree.spent + chosen.weights_spent == budget.to_zcdp()
+        assert chosen.tree.spent + chosen.weights_spent == chosen.spent.implied_zcdp
 
     @pytest.mark.parametrize(
         ("sensitivity", "l1", "l2"),
@@ -187,12 +187,13 @@ def test_nothing_spends_more_than_the_budget(asked, sensitivity, n_nodes, extra,
             tree = Budget.zcdp(steps * beta**2 / 8) if delta else Budget.pure(steps * beta)
             assert tree.fits_in(calibration.tree.spent)
             total = tree + noise
-        if calibration.mechanism == "gaussian":  # by its own curve: its rho may be larger
-            assert calibration.spent.to_zcdp() == calibration.weights_spent
-            kept = alone_delta(calibration.weights, sensitivity, budget) <= budget.delta
+        if total.kind == "zcdp":  # by their curve: the rho may be larger
+            assert total.fits_in(calibration.spent.implied_zcdp)
+            steps = Steps(n_nodes - 1, beta) if calibration.tree else Steps()
+            kept = curve_delta(calibration.weights, sensitivity, budget, steps) <= budget.delta
             assert kept or total.fits_in(budget.to_zcdp())
         else:
-            assert total.fits_in(budget.to_zcdp() if total.kind == "zcdp" else budget)
+            assert total.fits_in(budget)
 
 
 class TestAuto:

@@ -24,7 +24,7 @@ from ptclust.privacy.gaussian_curve import (
     lattice_delta,
     tail_bounds,
 )
-from ptclust.privacy.noise import alone_delta, gaussian_noise, gaussian_noise_alone, spent_by
+from ptclust.privacy.noise import curve_delta, gaussian_noise, gaussian_noise_alone, spent_by
 
 
 def in_floats(mu: float, epsilon: float) -> float:
@@ -109,11 +109,11 @@ def test_noise_is_less_than_by_zcdp(epsilon: float, delta: float, n: int) -> Non
     noise = gaussian_noise_alone(sensitivity, n, budget)
     by_zcdp = gaussian_noise(sensitivity, n, budget.to_zcdp().amount)
     assert 0.035 < 1 - noise.scale / by_zcdp.scale < 0.1
-    kept = alone_delta(noise, sensitivity, budget)
+    kept = curve_delta(noise, sensitivity, budget)
     assert kept <= budget.delta
     assert float(kept) == pytest.approx(delta, rel=1e-3)
     less = replace(noise, scale=noise.scale * 0.9995)
-    assert alone_delta(less, sensitivity, budget) > budget.delta
+    assert curve_delta(less, sensitivity, budget) > budget.delta
 
 
 def test_noise_is_never_more_than_by_zcdp() -> None:
@@ -126,8 +126,12 @@ def test_noise_is_never_more_than_by_zcdp() -> None:
 def test_what_is_spent_carries_its_rho() -> None:
     spent = Budget.approximate(1, 1e-6, "1/30")
     assert spent == Budget.approximate(1, 1e-6)
-    assert spent.to_zcdp() == Budget.zcdp("1/30")
-    assert Budget.approximate(1, 1e-6).to_zcdp() != Budget.zcdp("1/30")
+    assert spent.implied_zcdp == Budget.zcdp("1/30")
+    assert (spent + spent).implied_zcdp == Budget.zcdp("1/15")
+    assert Budget.approximate(1, 1e-6).implied_zcdp is None
+    assert (spent + Budget.approximate(1, 1e-6)).implied_zcdp is None
+    assert spent.to_zcdp() == Budget.approximate(1, 1e-6).to_zcdp() != Budget.zcdp("1/30")
+    assert Budget.pure(1).implied_zcdp == Budget.zcdp("1/2")
 
 
 def release(**options: Any) -> Release:

@@ -79,11 +79,13 @@ def test_only_the_name_decides_how_it_is_written_and_only_the_content_how_read(r
 
 
 def test_its_size_follows_from_public_numbers(release):
-    """Weights are stored in 8 bytes each, whatever they are."""
+    """Weights are stored in 8 bytes each; how many partitions there are follows from noisy ones."""
     arrays = encode_packed(release)[3:]
     whole, tree = release.topology, release.tree
-    n, m = release.n_nodes, whole.n_edges
-    four = 4 * sum(size + size % 2 for size in (*[tree.n_edges] * 3, m, m, n))
+    n, m, n_partitions = release.n_nodes, whole.n_edges, 1 + len(release.levels)
+    again = release.recluster(release.clustering.clusterer)
+    assert len(again.levels) == len(release.levels)
+    four = 4 * sum(size + size % 2 for size in (*[tree.n_edges] * 3, m, m, *[n] * n_partitions))
     assert sum(map(len, arrays)) == four + 8 * (tree.n_edges + m)
 
 

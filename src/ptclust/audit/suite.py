@@ -12,6 +12,7 @@ from ptclust._statistics import seed_of
 from ptclust._types import Floats
 from ptclust.audit import controls as unsafe
 from ptclust.audit.cube import CubeCase
+from ptclust.audit.curves import DELTA, EPSILON, LATTICE, LatticeCase, StepsCase
 from ptclust.audit.mechanisms import (
     NoiseAlone,
     Pair,
@@ -129,6 +130,10 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
     for n_values in (1, 2, 3):
         yield _exact_cube(EXACT_NOISE, "cube", CubeCase.of(n_values))
+    yield _exact_curve(EXACT_NOISE, "Gaussian by its own curve", LatticeCase.of())
+    for name in _with_steps():
+        for n_steps in (3, 30, 100):
+            yield _exact_curve(EXACT_NOISE, f"{name}, joint curve", StepsCase.of(name, n_steps))
     releases: list[tuple[str, type[ValuesRelease], int, Mechanism, Variant, str]] = [
         (DRAWN, ValuesRelease, effort.draws, mechanism, variant, relation)
         for mechanism in MECHANISMS
@@ -222,6 +227,27 @@ def _exact_cube(section: str, title: str, case: CubeCase, claimed: float | None 
     return Audit(f"{title}, {setting}", 0, run)
 
 
+def _exact_curve(section: str, title: str, case: LatticeCase | StepsCase) -> Audit:
+    """Audit Gaussian noise that was calibrated by a curve."""
+    setting = f"a lattice of {LATTICE:,} steps a deviation"
+    if isinstance(case, StepsCase):
+        setting = f"{case.n_steps} adaptive steps, then the noise"
+
+    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
+        worst = case.worst_loss()
+        where = section, title, setting, "the largest change"
+        found = worst.loss, worst.outcome, _expected(section)
+        return [Finding(*where, "epsilon", EPSILON, DELTA, *found)]
+
+    return Audit(f"{title}, {setting}", 0, run)
+
+
+def _with_steps() -> list[str]:
+    """Return the mechanisms that share (epsilon, delta) between a tree and Gaussian noise."""
+    graph = GRAPHS["K3"]
+    return [each.name for each in MECHANISMS if each.laws(graph) and "approximate" in each.variants]
+
+
 def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     unit = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
     pair = Pair(np.array([0.0]), np.array([1.0]))
@@ -254,6 +280,12 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact_cube(
         CONTROLS, "cube, rounding to the lattice not paid for", CubeCase.of(2, rounding=0), 1.0
     )
+    little = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0
+    title = "Gaussian by its own curve, 5 % too little"
+    yield _exact_curve(CONTROLS, title, LatticeCase.of(little))
+    for name in _with_steps()[:1]:
+        title = f"{name}, joint curve, 5 % too little"
+        yield _exact_curve(CONTROLS, title, StepsCase.of(name, 100, little))
     cube = unsafe.UnsafePublishedHalfWidth(cube_noise(unit, 1, 2))
     yield one(CONTROLS, "cube, half-width published", cube, once, few)
     for secure in effort.secure_controls:
@@ -287,8 +319,9 @@ def _release(
     epsilon, delta = float(planned.budget.epsilon), float(planned.budget.delta)
     claims: list[Tested] = [(("epsilon", epsilon, delta), EventTester(delta))]
     if delta:
-        rho = float(planned.chosen.spent.to_zcdp().amount)
-        claims.append((("rho", rho, 0.0), DivergenceTester()))
+        zcdp = planned.chosen.spent.implied_zcdp
+        assert zcdp is not None  # noqa: S101 - without it there is no statement
+        claims.append((("rho", float(zcdp.amount), 0.0), DivergenceTester()))
     drawn, sides = kind(graph, planned, pair), (pair.weights, pair.neighbour)
     if not title:
         noise, publishes = planned.chosen.weights.distribution, planned.mechanism.publishes

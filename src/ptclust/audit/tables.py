@@ -136,7 +136,7 @@ class BuiltRelease:
             _by_pair(graph.topology, graph.weights)
             for graph in map(self.build, (self.tables.table, self.tables.neighbour))
         )
-        return np.asarray(np.nansum(noise.log_ratio(noisy, here, there), axis=1))
+        return noise.log_ratio(noisy, here, there)
 
 
 def _by_pair(topology: Topology, weights: Floats) -> Floats:

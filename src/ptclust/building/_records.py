@@ -267,7 +267,8 @@ def at_least(name: str, value: Any, least: int, why: str) -> int:
     with suppress(TypeError):
         number = None if isinstance(value, bool) else operator.index(value)
     if number is None or number < least:
-        raise UsageError(f"{name} must be an integer of at least {least}, not {value!r}: {why}")
+        given = "and was not given" if value is None else f"not {value!r}"
+        raise UsageError(f"{name} must be an integer of at least {least}, {given}: {why}")
     return number
 
 

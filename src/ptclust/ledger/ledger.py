@@ -310,8 +310,8 @@ class Payment:
 
 
 def _zcdp_of(spent: Budget) -> Budget | None:
-    """Return the rho by which a release keeps its (epsilon, delta); a pure one does not need it."""
-    return spent.to_zcdp() if spent.kind == "approximate" else None
+    """Return the rho that what spends (epsilon, delta) is known to keep; pure needs none."""
+    return spent.implied_zcdp if spent.kind == "approximate" else None
 
 
 def _priced(

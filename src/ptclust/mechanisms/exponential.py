@@ -27,7 +27,8 @@ from ptclust.mechanisms._urn_kernel import GRID
 from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import NO_NOISE, least_noise, spent_by
+from ptclust.privacy.gaussian_curve import Steps
+from ptclust.privacy.noise import NO_NOISE, curve_delta, least_noise, rho_within, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -163,6 +164,9 @@ class SpanningTreeMechanism(Mechanism):
     ) -> Calibration:
         """Share the budget between tree and weights.
 
+        (epsilon, delta) becomes the largest rho under which the curve of steps and noise keeps it
+        (docs/proofs/gaussian-curve.md, "Steps before the noise"), a tree alone that of zCDP.
+
         >>> from ptclust import Sensitivity, Topology
         >>> from ptclust.mechanisms import MECHANISMS
         >>> kruskal, path = MECHANISMS["kruskal"], Topology(range(99), range(1, 100))
@@ -170,16 +174,34 @@ class SpanningTreeMechanism(Mechanism):
         >>> round(alone.tree.exponent, 4), alone.weights.n_values, alone.spent
         (2.5253, 0, Budget.pure(0.5))
         """
-        shared = budget.to_zcdp() if budget.kind == "approximate" else budget  # can be split
         n_tree = topology.n_tree_edges
 
-        def shared_out(share: Fraction) -> Calibration:
+        def shared_out(shared: Budget, share: Fraction | None = split) -> Calibration:
+            if share is None:
+                share = _even_split(shared_out(shared, HALF), shared)
             for_tree, for_weights = (shared, None) if share == ALONE else shared.share(share)
             tree = calibrate_tree(sensitivity, n_tree, for_tree, largest_weight)
             noise = least_noise(sensitivity, n_tree, for_weights) if for_weights else NO_NOISE
-            return Calibration(self.name, tree, noise, budget, for_weights)
+            spent = budget
+            if budget.kind == "approximate":
+                spent = Budget.approximate(budget.epsilon, budget.delta, shared.rho)
+            return Calibration(self.name, tree, noise, spent, for_weights)
 
-        return shared_out(_even_split(shared_out(HALF), shared) if split is None else split)
+        if budget.kind != "approximate":
+            return shared_out(budget)
+        by_zcdp = shared_out(budget.to_zcdp())
+        if by_zcdp.weights.n_values:
+            rho = rho_within(budget, by_zcdp.weights, sensitivity, _steps(by_zcdp, sensitivity))
+            if rho is not None and rho > budget.to_zcdp().amount:
+                by_curve = shared_out(Budget.zcdp(rho))
+                if self.keeps(by_curve, sensitivity, budget):
+                    return by_curve
+        return by_zcdp
+
+    def keeps(self, calibration: Calibration, sensitivity: Sensitivity, budget: Budget) -> bool:
+        """Return whether the curve of steps and noise says that they keep (epsilon, delta)."""
+        steps = _steps(calibration, sensitivity)
+        return curve_delta(calibration.weights, sensitivity, budget, steps) <= budget.delta
 
     def draw(
         self,
@@ -247,6 +269,13 @@ def _tree_of(calibration: Calibration) -> TreeCalibration:
     if calibration.tree is None:
         raise UsageError(f"{calibration.mechanism!r} draws no tree: calibrate the one that draws")
     return calibration.tree
+
+
+def _steps(calibration: Calibration, sensitivity: Sensitivity) -> Steps:
+    """Return the steps of the tree, each with the range of its privacy loss."""
+    tree = _tree_of(calibration)
+    loss_range = Fraction(tree.exponent) * Fraction(sensitivity.spread) + Fraction(STEP_SLACK)
+    return Steps(tree.n_steps, loss_range)
 
 
 def _even_split(halves: Calibration, shared: Budget) -> Fraction:

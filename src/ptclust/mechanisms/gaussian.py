@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptclust.errors import UsageError
+from ptclust.mechanisms.mechanism import Calibration
 from ptclust.mechanisms.perturbation import PerturbationMechanism
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import Noise, alone_delta, gaussian_noise_alone, spent_by
+from ptclust.privacy.noise import Noise, curve_delta, gaussian_noise_alone, spent_by
 from ptclust.privacy.sensitivity import Sensitivity
 
 
@@ -34,6 +35,6 @@ class Gaussian(PerturbationMechanism):
         on_noise = spent_by(noise, sensitivity) or budget.to_zcdp()
         return Budget.approximate(budget.epsilon, budget.delta, on_noise.amount), on_noise
 
-    def keeps(self, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> bool:
+    def keeps(self, calibration: Calibration, sensitivity: Sensitivity, budget: Budget) -> bool:
         """Return whether the curve of the noise says that it keeps (epsilon, delta)."""
-        return alone_delta(noise, sensitivity, budget) <= budget.delta
+        return curve_delta(calibration.weights, sensitivity, budget) <= budget.delta

@@ -153,7 +153,7 @@ def _in_chunks(
     executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="ptclust-noise")
     try:
         pieces = [private_values[start : start + size] for start in starts]
-        chunks = [executor.submit(add, piece, noise) for piece in pieces]
+        chunks = [executor.submit(_silently_noisy, add, piece, noise) for piece in pieces]
         for start, chunk in zip(starts, chunks, strict=True):
             done = chunk.result()
             noisy[start : start + len(done)] = done
@@ -206,13 +206,18 @@ def _as_float(total: int, granularity: int) -> float:
 
 
 def _noisy_chunk(private_values: Floats, noise: Noise) -> Floats:
-    failure = None
+    """Add noise of OpenDP's sampler, which does not take read-only arrays."""
+    measurement = lattice_measurement(noise, len(private_values))
+    return np.array(measurement(private_values.copy()), dtype=np.float64)
+
+
+def _silently_noisy(
+    add: Callable[[Floats, Noise], Floats], private_values: Floats, noise: Noise
+) -> Floats:
+    """Add noise; of an error from below only its type is told, as its text may hold a value."""
     try:
-        writable = private_values.copy()  # OpenDP does not take read-only arrays
-        noisy = np.array(lattice_measurement(noise, len(writable))(writable), dtype=np.float64)
-    except Exception as error:  # its text may hold a value, and so may its cause
+        return add(private_values, noise)
+    except Exception as error:
         failure = type(error).__name__
-    if failure is not None:
-        what = f"OpenDP could not draw the noise ({failure}; {noise})"
-        raise PtclustError(f"{what}. Nothing was released; please report this")
-    return noisy
+    what = f"the noise could not be drawn ({failure}; {noise})"
+    raise PtclustError(f"{what}. Nothing was released; please report this")

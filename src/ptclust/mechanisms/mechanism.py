@@ -164,13 +164,13 @@ class Mechanism(ABC):
 
     def keeps(
         self,
-        noise: Noise,  # noqa: ARG002
+        calibration: Calibration,  # noqa: ARG002
         sensitivity: Sensitivity,  # noqa: ARG002
         budget: Budget,  # noqa: ARG002
     ) -> bool:
-        """Return whether noise keeps (epsilon, delta) by a proof that does not go by way of zCDP.
+        """Return whether a calibration keeps (epsilon, delta) by a proof other than that of zCDP.
 
-        Such a mechanism is the only one of its release.
+        It is about all that the mechanism releases, and nothing else is released with it.
         """
         return False
 

@@ -93,7 +93,7 @@ class Budget:
     def approximate(cls, epsilon: Number, delta: Number, zcdp: Number | None = None) -> Budget:
         """Return a budget of (epsilon, delta)-differential privacy; with delta = 0 it is pure.
 
-        What is spent may be known to be rho-zCDP as well: ``zcdp``, for composition with others.
+        What is spent may be known to be rho-zCDP as well: ``zcdp``, for `implied_zcdp`.
         """
         if exact("delta", delta, _DELTA) == 0:
             return cls.pure(epsilon)
@@ -170,7 +170,10 @@ class Budget:
         if not isinstance(other, Budget):
             return NotImplemented
         if self.kind == other.kind:
-            return Budget(self.kind, self._amount + other._amount, self._delta + other._delta)
+            zcdp = None
+            if self._zcdp is not None and other._zcdp is not None:
+                zcdp = self._zcdp + other._zcdp
+            return Budget(self.kind, self._amount + other._amount, self._delta + other._delta, zcdp)
         raise UsageError(
             f"Budgets of different kinds do not add: {self}, {other}. Convert them with to_zcdp()."
         )
@@ -195,8 +198,8 @@ class Budget:
         """Return the largest zCDP budget that fits in this one, or what a pure one implies.
 
         An (epsilon, delta) budget becomes the largest rho that OpenDP's tight conversion takes to
-        at most epsilon at delta, or the rho that it is known to have. Epsilon-DP implies
-        epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+        at most epsilon at delta: what may be spent. What was spent is `implied_zcdp`. Epsilon-DP
+        implies epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
 
         >>> Budget.pure(0.5).to_zcdp()
         Budget.zcdp(0.125)
@@ -205,14 +208,26 @@ class Budget:
             return self
         if self.kind == "pure":
             return Budget("zcdp", self._amount**2 / 2)
-        if self._zcdp is not None:
-            return Budget("zcdp", self._zcdp)
         from ptclust.privacy._opendp import largest_rho
 
         rho = largest_rho(self._amount, float_down(self._delta))
         if rho == 0:
             raise UsageError(f"No zCDP budget fits in {self}. Choose a larger epsilon.")
         return Budget("zcdp", Fraction(rho))
+
+    @property
+    def implied_zcdp(self) -> Budget | None:
+        """The zCDP that all that spends this budget keeps; None if that is not known.
+
+        (epsilon, delta) alone implies none: the rho of `to_zcdp` implies it, and not the reverse.
+
+        >>> Budget.approximate(1, 1e-6).implied_zcdp
+        >>> Budget.approximate(1, 1e-6, zcdp="1/30").implied_zcdp
+        Budget.zcdp('1/30')
+        """
+        if self.kind == "approximate":
+            return None if self._zcdp is None else Budget("zcdp", self._zcdp)
+        return self.to_zcdp()
 
     def epsilon_at(self, delta: Number) -> float:
         """Return the epsilon of this zCDP budget at ``delta``, by OpenDP's tight conversion.

@@ -30,7 +30,13 @@ from ptclust.privacy._numbers import (
 )
 from ptclust.privacy._opendp import opendp_features
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.gaussian_curve import largest_mu, lattice_delta
+from ptclust.privacy.gaussian_curve import (
+    NO_STEPS,
+    Steps,
+    largest_mu,
+    lattice_delta,
+    square_after,
+)
 from ptclust.privacy.sensitivity import Sensitivity
 
 FloatArray = Floats
@@ -160,7 +166,7 @@ def gaussian_noise_alone(sensitivity: Sensitivity, n_values: int, budget: Budget
     -----
     *Privacy.* Sigma follows from the curve of the Gaussian itself, not by way of zCDP, and is less
     by 6 to 9 %; docs/proofs/gaussian-curve.md has the bound for noise on a lattice, and
-    `alone_delta` confirms it.
+    `curve_delta` confirms it.
 
     >>> from ptclust.privacy import Sensitivity
     >>> round(gaussian_noise_alone(Sensitivity(l2=1.0), 10, Budget.approximate(1, 1e-6)).scale, 3)
@@ -173,18 +179,40 @@ def gaussian_noise_alone(sensitivity: Sensitivity, n_values: int, budget: Budget
     for spare in (2.0**-20, 2.0**-14):
         scale = float(_moved(sensitivity, by_zcdp)) / mu * (1.0 + spare)
         noise = replace(by_zcdp, scale=scale)
-        if scale < by_zcdp.scale and alone_delta(noise, sensitivity, budget) <= budget.delta:
+        if scale < by_zcdp.scale and curve_delta(noise, sensitivity, budget) <= budget.delta:
             return noise
     return by_zcdp
 
 
-def alone_delta(noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Fraction:
-    """Return an upper bound on the delta, at the epsilon of a budget, of Gaussian noise alone."""
+def curve_delta(
+    noise: Noise, sensitivity: Sensitivity, budget: Budget, steps: Steps = NO_STEPS
+) -> Fraction:
+    """Return an upper bound on the delta, at the epsilon of a budget, of steps and Gaussian noise.
+
+    Nothing else is released with them; without steps it is noise alone.
+    """
     if noise.distribution != "gaussian" or not noise.n_values:
         return Fraction(1)
     step = Fraction(2) ** noise.granularity
     change, t = _moved(sensitivity, noise) / step, Fraction(noise.scale) / step
-    return lattice_delta(change, t, noise.n_values, budget.epsilon)
+    return lattice_delta(change, t, noise.n_values, budget.epsilon, steps)
+
+
+def rho_within(
+    budget: Budget, noise: Noise, sensitivity: Sensitivity, steps: Steps
+) -> Fraction | None:
+    """Return about the largest rho of steps and noise that (epsilon, delta) affords by their curve.
+
+    They share it in the proportions of these. It is computed in floats: `curve_delta` has to
+    confirm what is made of it. None if steps show through the noise.
+    """
+    square = (_moved(sensitivity, noise) / Fraction(noise.scale)) ** 2
+    widened = square_after(square, steps)
+    if widened is None:
+        return None
+    mu = Fraction(largest_mu(float_down(budget.epsilon), float_down(budget.delta)))
+    rho = square / 2 + steps.count * steps.loss_range**2 / 8
+    return Fraction(float_down(rho * mu**2 / widened * (1 - Fraction(1, 2**18))))
 
 
 def _moved(sensitivity: Sensitivity, noise: Noise) -> Fraction:

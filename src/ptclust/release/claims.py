@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptclust.errors import InputError, warn_of_privacy
-from ptclust.mechanisms import MECHANISMS, Mechanism
+from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import ROUNDING, MechanismUse, PrivacyStatement
@@ -23,7 +23,7 @@ def check_claim(release: Release) -> None:
     statement, published = release.statement, release.published
     mechanism = MECHANISMS[published.mechanism]
     _check_published(published, mechanism)
-    keeps = _keeps_by_itself(release, mechanism)
+    shown, keeps = _recalibrated(release, mechanism)
     _check_totals(statement, drawn=release.topology.n_edges > 0, keeps=keeps)
     if altered := statement.altered_words:
         warn_of_privacy(
@@ -46,7 +46,6 @@ def check_claim(release: Release) -> None:
         )
     if statement.requested_epsilon is not None:  # the calibration is "published"
         _check_published_scales(release, sensitivity, statement.requested_epsilon)
-    shown = mechanism.recalibrate(published, sensitivity, statement.mechanisms)
     if shown is None:
         warn_of_privacy(
             f"what {published.mechanism!r} spends cannot be computed from a release: the epsilon "
@@ -101,14 +100,17 @@ def _check_published_scales(release: Release, sensitivity: Sensitivity, epsilon:
         raise InputError(f"the scales are not those printed for a requested_epsilon of {epsilon:g}")
 
 
-def _keeps_by_itself(release: Release, mechanism: Mechanism) -> bool:
-    """Return whether the noise, alone, keeps the epsilon and delta of the statement."""
+def _recalibrated(release: Release, mechanism: Mechanism) -> tuple[Calibration | None, bool]:
+    """Return the calibration that a release shows, and whether it keeps its claim by its curve."""
     statement = release.statement
-    if statement.rho is None or len(statement.mechanisms) != 1:
-        return False
-    budget = Budget.approximate(statement.epsilon, statement.delta)
+    if not statement.mechanisms:
+        return None, False
     sensitivity = Sensitivity(**statement.sensitivity)
-    return mechanism.keeps(release.published.noise, sensitivity, budget)
+    shown = mechanism.recalibrate(release.published, sensitivity, statement.mechanisms)
+    if shown is None or statement.rho is None:
+        return shown, False
+    budget = Budget.approximate(statement.epsilon, statement.delta)
+    return shown, mechanism.keeps(shown, sensitivity, budget)
 
 
 def _check_totals(statement: PrivacyStatement, *, drawn: bool, keeps: bool) -> None:

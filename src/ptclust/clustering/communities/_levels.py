@@ -40,20 +40,19 @@ def _divided(edges: Edges, labels: Ints) -> tuple[Ints | None, float]:
         return None, 0.0
     trial = Trial(edges.at(within), labels)
     own = labels[trial.edges.sources]
-    best, divided = np.full(n_clusters, _ENOUGH), labels.copy()
+    best, part = np.full(n_clusters, _ENOUGH), np.zeros(len(labels), np.int64)
     for found in trial.candidates():
         together = found.together[trial.held]
         nats = trial.judge.weights_tell_by(together, trial.held, own, n_clusters)
         deviations = trial.judge.deviations_by(found.together, own, n_clusters)
         better = (nats > best) & (deviations >= CLEAR)
-        # Clusters within different clusters have different numbers.
-        chosen = better[labels]
-        divided[chosen] = n_clusters + found.labels[chosen]
+        part = np.where(better[labels], found.labels, part)
         best = np.where(better, nats, best)
-    is_divided = best > _ENOUGH
-    if not is_divided.any() or len(np.unique(divided)) == n_clusters:
+    # Parts of different clusters are different, also if two candidates gave them one number.
+    numbers, divided = np.unique(labels * len(labels) + part, return_inverse=True)
+    if len(numbers) == n_clusters:
         return None, 0.0
-    return np.unique(divided, return_inverse=True)[1], float(best[is_divided].sum())
+    return divided, float(best[best > _ENOUGH].sum())
 
 
 def coarser_levels(trial: Trial, found: Found, candidates: list[Found]) -> list[Found]:
@@ -98,7 +97,7 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
             continue  # of two levels, each has to say something
         if nats > most and judge.deviations(together[across]) >= CLEAR:
             weights = trial.judge.weights_tell(together[trial.held], trial.held)
-            best = Found(labels, tuple(by_fold), together, weights, 0.0)
+            best = Found(labels, tuple(by_fold), together, weights)
             most = nats
     return best
 

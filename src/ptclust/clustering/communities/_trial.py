@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,14 +30,12 @@ _FEW, _MANY = 5_000, 200_000
 _TIMES = 1.0, 8.0
 _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 _FEW_GAMMAS = 1.0, 4.0
-# Contraction is asked if two levels of weights, sought in short, say this part of what the best
-# partition says about unseen weights. In so many folds, it must say this part itself.
-_WORTH, _ASKED, _UNSEEN = 0.25, 2, 0.5
-# Nats an edge from which on weights decide alone between these two.
-_TELLING = 0.03
-# Agreement (ARI) between partitions that were found without different fifths of the edges, from
-# which on they do not depend on these; without different tenths, more agreement is asked.
-_STABLE, _STABLER = 0.9, 0.95
+# Agreement (ARI) between partitions that were found without different parts of the edges, and at
+# neighbouring resolutions, from which on they do not depend on these.
+_STABLE = 0.85
+# Two levels of weights are taken if they say this part of what the best partition says. Against one
+# that is stable in the topology, they have to say so many nats an edge.
+_NEARLY, _TELLING = 0.9, 0.03
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # Pseudo-edges that smooth what is learned of a bin.
@@ -76,10 +73,10 @@ class Found(NamedTuple):
     together: Bools
     """Whether an edge is within a cluster of the partition that has not seen it."""
     weights: float
-    topology: float
+    topology: float = 0.0
     """Nats; 0 where the topology may not count."""
     is_stable: bool = False
-    """Whether it does not depend on the edges left out."""
+    """Whether it depends neither on the edges left out nor on the resolution."""
     of_topology: bool = False
     """Whether no weight had a part in it."""
 
@@ -87,6 +84,18 @@ class Found(NamedTuple):
     def nats(self) -> float:
         """What supports it."""
         return self.weights + self.topology
+
+    def agreement(self, other: Found) -> float:
+        """Return the mean ARI of this partition and another one, each without other edges.
+
+        If but one part of the edges was left out, with all of them and without.
+        """
+        if len(self.by_fold) == 1:
+            return agreement(self.labels, self.by_fold[0])
+        shifted = (*other.by_fold[1:], other.by_fold[0])
+        return float(
+            np.mean([agreement(*pair) for pair in zip(self.by_fold, shifted, strict=True)])
+        )
 
 
 class Trial:
@@ -97,8 +106,7 @@ class Trial:
         self.within = np.zeros(edges.n_nodes, np.int64) if within is None else within
         self.compressed = {times: edges.compressed(times) for times in _TIMES}
         random = np.random.default_rng(0)  # the same release gives the same labels
-        self.is_small = n_edges <= _FEW
-        n_folds = 10 if self.is_small else 5
+        n_folds = 10 if n_edges <= _FEW else 5
         fold = random.permutation(np.arange(n_edges) % n_folds)
         self.is_large = n_edges > _MANY
         n_tried = 1 if self.is_large else n_folds
@@ -121,13 +129,20 @@ class Trial:
 
     def candidates(self) -> list[Found]:
         """Return partitions of high modularity at every resolution."""
+        over: Callable[..., Ints] = self.over_edges if self.edges.is_complete else self.over_pairs
+        kinds = _TIMES if self.edges.is_complete else (*_TIMES, None)
         found = []
-        for gamma in _FEW_GAMMAS if self.is_large else _GAMMAS:
-            over = self.over_edges if self.edges.is_complete else self.over_pairs
-            found += [self.tried(partial(over, times=times, gamma=gamma)) for times in _TIMES]
-            if not self.edges.is_complete:
-                alone = self.tried(partial(self.over_pairs, times=None, gamma=gamma))
-                found.append(alone._replace(of_topology=True))
+        for times in kinds:
+            chain = [
+                self.tried(partial(over, times=times, gamma=gamma))._replace(
+                    of_topology=times is None
+                )
+                for gamma in (_FEW_GAMMAS if self.is_large else _GAMMAS)
+            ]
+            near = (None, *chain), (*chain[1:], None)
+            found += [
+                self.credited(each, *others) for each, *others in zip(chain, *near, strict=False)
+            ]
         if self.is_large:
             found.append(self.tried(self.by_two_levels))
         return found
@@ -197,21 +212,30 @@ class Trial:
         return pairs
 
     def tried(self, search: Callable[[View], Ints]) -> Found:
-        """Search on all edges and without each fold, and ask the folds."""
+        """Search on all edges and without each fold, and ask the folds about weights."""
         labels, *by_fold = (search(view) for view in self.views)
-        together, chance = self.together(by_fold), np.zeros(len(self.edges.sources))
-        for held, view, found in zip(self.folds, self.views[1:], by_fold, strict=True):
-            chance[held] = self.chance(view, found)[self.within[self.edges.sources[held]]]
+        together = self.together(by_fold)
         weights = self.judge.weights_tell(together[self.held], self.held)
-        topology, is_stable = 0.0, False
-        if not self.edges.is_complete:
-            nats = topology_tells(together[self.held], chance[self.held])
-            is_stable = _stability(labels, by_fold) >= (_STABLER if self.is_small else _STABLE)
-            # Arcs of a ring predict its edges; but where they begin is chance, and weights have
-            # nothing to do with it.
-            if nats >= _CLEAR_NATS and (is_stable or abs(self.judge.deviations(together)) >= CLEAR):
-                topology = nats
-        return Found(labels, tuple(by_fold), together, weights, topology, is_stable)
+        return Found(labels, tuple(by_fold), together, weights)
+
+    def credited(self, found: Found, *others: Found | None) -> Found:
+        """Return a partition with what the existence of edges says of it, if that may count.
+
+        Arcs of a ring predict its edges; but where they begin is chance. So it counts if the
+        ``others``, found at neighbouring resolutions, are much the same without other edges, or if
+        weights made the partition and those that it has not seen know of it.
+        """
+        if self.edges.is_complete:
+            return found
+        chance = np.zeros(len(self.edges.sources))
+        for held, view, labels in zip(self.folds, self.views[1:], found.by_fold, strict=True):
+            chance[held] = self.chance(view, labels)[self.within[self.edges.sources[held]]]
+        nats = topology_tells(found.together[self.held], chance[self.held])
+        if nats < _CLEAR_NATS:
+            return found
+        is_stable = any(found.agreement(each) >= _STABLE for each in others if each is not None)
+        is_known = not found.of_topology and abs(self.judge.deviations(found.together)) >= CLEAR
+        return found._replace(topology=nats if is_stable or is_known else 0.0, is_stable=is_stable)
 
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
@@ -233,11 +257,23 @@ class Trial:
         within = self.held[coarser.together[self.held]]
         return self.judge.weights_tell(found.together[within], within)
 
-    def explained(self, found: Found) -> float:
-        """Return what weights would say if none had been seen, less the naming of clusters."""
+    def explained(self, found: Found, within: Found | None = None) -> float:
+        """Return what weights would say if none had been seen, less the naming of clusters.
+
+        With another partition: what those within its clusters say, less the naming of more.
+        """
+        together, n_clusters = self._seen(found)
+        some, n_before = np.arange(len(together)), 1
+        if within is not None:
+            inside, n_before = self._seen(within)
+            some = np.flatnonzero(inside)
+        seen = self.judge.weights_tell(together[some], some)
+        return seen - (n_clusters - n_before) * float(np.log(self.edges.n_nodes))
+
+    def _seen(self, found: Found) -> tuple[Bools, int]:
+        """Return which edges lie within clusters, and the number of clusters."""
         a, b, labels = self.edges.sources, self.edges.targets, found.labels
-        seen = self.judge.weights_tell(labels[a] == labels[b], np.arange(len(a)))
-        return seen - (len(np.unique(labels)) - 1) * float(np.log(self.edges.n_nodes))
+        return labels[a] == labels[b], int(labels.max()) + 1
 
     def best_of(self, candidates: Iterable[Found]) -> Found | None:
         """Return the best partition that is more than chance, improved."""
@@ -269,12 +305,11 @@ class Trial:
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""
-        if found.of_topology and not found.weights:
+        if found.weights <= 0:
             return found
         while True:
-            tries = (
-                self.tried(partial(self.by_ratios, of=found, anew=anew)) for anew in (False, True)
-            )
+            searches = (partial(self.by_ratios, of=found, anew=anew) for anew in (False, True))
+            tries = (self.credited(self.tried(each), found) for each in searches)
             better = max(tries, key=lambda each: each.nats)
             if better.nats <= found.nats or not self.is_clear(better):
                 return found
@@ -283,32 +318,23 @@ class Trial:
                 return found
 
     def contracted(self, best: Found | None) -> Found | None:
-        """Return the partition of two levels of weights if it explains more of them.
+        """Return the partition of two levels of weights if these say as much as the best one.
 
-        Both have seen all edges: clusters that hang together by few fall apart without them. The
-        topology counts only where weights say little.
+        Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
+        of their edges. Where weights say little, a best one that is stable stays.
         """
         short = self.tried(self.by_two_levels)
-        if self.is_large or short.weights < _WORTH * self._to_beat(best, short):
+        if self.deviations(short) < CLEAR:
             return best
-        labels = self._contract(self.views[0])
-        together = self.together([self._contract(view) for view in self.views[1 : _ASKED + 1]])
-        held = np.concatenate(self.folds[:_ASKED])
-        weights = self.judge.weights_tell(together[held], held) * len(self.held) / len(held)
-        found = Found(labels, (), together, weights, 0.0)
-        if not self.is_clear(found) or weights < _UNSEEN * self._to_beat(best, found):
-            return best
-        if best is None:
-            return found
-        topology = self._to_beat(best, found) - best.weights
-        return found if self.explained(found) > self.explained(best) + topology else best
-
-    def _to_beat(self, best: Found | None, rival: Found) -> float:
-        """Return what supports the best partition: its weights, if those of the rival say much."""
-        if best is None:
-            return 0.0
-        is_telling = self.deviations(rival) ** 2 / 2 >= _TELLING * len(self.held)
-        return best.weights if is_telling else best.nats
+        if best is not None:
+            is_little = short.weights < _TELLING * len(self.held)
+            if short.weights < _NEARLY * best.weights or (best.is_stable and is_little):
+                return best
+        if self.is_large:
+            return short
+        found = short._replace(labels=self._contract(self.views[0]), by_fold=())
+        is_finer = self.explained(found, within=short) > 0
+        return found if is_finer or self.explained(found) >= self.explained(short) else short
 
     def _contract(self, view: View) -> Ints:
         some = view.edges
@@ -321,9 +347,3 @@ def _log_shares(counts: Floats, both: Floats) -> Floats:
     total = counts.sum(1, keepdims=True) + _SMOOTHING
     shares: Floats = np.log(np.maximum(counts + _SMOOTHING * prior, 1e-12) / total)
     return shares
-
-
-def _stability(labels: Ints, by_fold: list[Ints]) -> float:
-    """Return how far partitions agree that were found without different edges."""
-    pairs = pairwise(by_fold if len(by_fold) > 1 else [labels, *by_fold])
-    return float(np.mean([agreement(one, other) for one, other in pairs]))

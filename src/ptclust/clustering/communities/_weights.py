@@ -89,6 +89,7 @@ def background(values: Floats, deviation: float, noise: Noise) -> float:
     If all true values are at least b, then at most a share q of the noisy ones is below b plus the
     q-quantile of the noise, for every q.
 
+    >>> from ptclust.privacy.noise import Noise
     >>> noise = Noise("gaussian", scale=1.0, granularity=-40, n_values=10_000)
     >>> random = np.random.default_rng(0)
     >>> values = np.repeat([5.0, 100.0], 5000) + random.normal(0, 1, 10_000)

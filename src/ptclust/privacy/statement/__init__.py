@@ -232,10 +232,15 @@ class PrivacyStatement:
     ) -> PrivacyStatement:
         """Return the statement of a release that spends a budget, its numbers rounded up.
 
-        An (epsilon, delta) budget is shared out as zCDP. ``requested`` is what was asked for when
+        What spends (epsilon, delta) is shared out as zCDP. ``requested`` is what was asked for when
         the noise has the scales printed in the paper.
         """
-        zcdp = None if spent.kind == "pure" else spent.to_zcdp()
+        zcdp = None if spent.kind == "pure" else spent.implied_zcdp
+        if zcdp is None and spent.kind != "pure":
+            raise UsageError(
+                f"a release that spends {spent} has to say the rho that it keeps, for composition "
+                "with others: Budget.approximate(epsilon, delta, zcdp=rho)"
+            )
         return cls(
             variant="pure" if zcdp is None else "approximate",
             epsilon=float_up(spent.epsilon),

@@ -60,9 +60,9 @@ _COMPOSITION = {
         "The epsilons of the mechanisms add up, also where one builds on another.",
     ),
     "approximate": (
-        "zCDP composition",
-        "The rhos of the mechanisms add up, also where one builds on another; their sum is "
-        "converted to epsilon at the given delta.",
+        "joint curve",
+        "Epsilon and delta are a point of the curve of all mechanisms together, also where one "
+        "builds on another. Beside other releases about the same weights add the rhos.",
     ),
 }
 
