@@ -49,7 +49,7 @@ check: .venv/ready-dev
 # The site, in build/site: executes the notebooks; every warning is an error.
 docs: .venv/ready-dev
 	PYTHONPATH=. $(BIN)/mkdocs build --strict --quiet
-	@echo "The site is in build/site: open build/site/index.html"
+	@echo "The site is in build/site: open build/site/index.html (to search it: python3 -m http.server --directory build/site)"
 
 # A browser for the tests of the report page; without one they are skipped.
 browser:

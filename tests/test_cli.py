@@ -303,7 +303,7 @@ def test_demo_goes_from_rides_to_a_map(run):
     assert code == 0
     assert "326,339 BIKE RIDES of a year between 70 stations" in out
     assert "> laplace" in out
-    assert "Privacy unit:   one ride" in out
+    assert "70 nodes, found by communities" in out
     (file,) = Path("made/here").glob("release-*.json")
     release = Release.load(file)
     assert release.statement.private

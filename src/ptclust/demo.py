@@ -74,12 +74,10 @@ Three commands make labels of them, in {directory}; this run did the same from P
 
 {planned.to_text()}
 
-{release.statement.to_text()}
-
-CLUSTERS: {several}
+{release.to_text()}
 They agree with the five cities, which no ride names, to an adjusted Rand index of {agreement:.2f}:
 1 is the same, 0 is chance.
-  release  {saved}
+  release  {saved} (`ptclust show` prints its privacy statement)
   map      {picture}
   report, to open in a browser:
   {page}"""

@@ -233,6 +233,13 @@ def test_levels_can_be_chosen():
     assert data["level"] == 1
 
 
+def test_one_level_is_a_sentence(release):
+    made = with_labels(release, release.labels, (release.labels,))
+    page = report_page(made)
+    assert "Support:" not in page
+    assert "better than a single cluster does, by 0 nats" in page
+
+
 def test_not_private_is_said_first(release):
     from dataclasses import replace
 

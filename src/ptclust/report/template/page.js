@@ -219,6 +219,13 @@
       head.lastChild.replaceWith(button);
     }
   }
+  // Only the box of the table is scrolled, not the page.
+  function bring(wanted) {
+    if (!wanted) return;
+    const box = byId("rows"), [above, below] = [byId("table").tHead, wanted].map((each) => each.getBoundingClientRect());
+    const low = box.getBoundingClientRect().bottom;
+    if (below.top < above.bottom || below.top + 20 > low) box.scrollTop += below.top - above.bottom;
+  }
   function choose(label, found = null) {
     chosen = label;
     node = found;
@@ -242,6 +249,7 @@
       if (button) button.setAttribute("aria-pressed", String(on));
     }
     for (const hit of body.querySelectorAll("i.hit")) hit.classList.remove("hit");
+    bring(body.querySelector("tr.on"));
     const visible = found !== null && data.places.length > 0;
     ring.setAttribute("visibility", visible ? "visible" : "hidden");
     if (visible) {
@@ -256,6 +264,7 @@
         const closed = name.closest("details");
         if (closed) closed.open = true;
         name.classList.add("hit");
+        bring(name);
       }
     }
     writeNames();
