@@ -35,11 +35,15 @@ def union(parent: Array, a: int, b: int) -> None:
 @kernel
 def label_components(sources: Array, targets: Array, parent: Array) -> int:
     """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
+    n_components = len(parent)
     for edge in range(len(sources)):
         a = find(parent, sources[edge])
         b = find(parent, targets[edge])
         if a != b:
             union(parent, a, b)
+            n_components -= 1
+            if n_components == 1:
+                break
     return number_roots(parent)
 
 

@@ -103,19 +103,43 @@ class TestSizes:
                 (
                     topology.first_outside(sources, targets, 39),
                     topology.first_self_loop(sources, targets),
-                    topology._edge_order(sources, targets, 40).tolist(),
+                    topology._in_order(sources, targets, np.arange(200), 40)[2].tolist(),
                 )
             )
         assert results[0] == results[1]
-        assert results[0][2] == np.lexsort(ends[::-1]).tolist()
+        assert results[0][2] == np.lexsort((ends.max(axis=0), ends.min(axis=0))).tolist()
 
     @pytest.mark.parametrize("n_nodes", [40, 2**31, 2**33])
-    def test_the_order_of_edges_does_not_depend_on_how_it_is_found(self, n_nodes):
-        """With many nodes the ends of an edge and its number no longer fit in 64 bits."""
-        ends = np.random.default_rng(4).integers(0, 40, size=(2, 300))
-        low, high = ends
-        found = topology._edge_order(low, high, n_nodes)
-        assert found.tolist() == np.lexsort(ends[::-1]).tolist()
+    @pytest.mark.parametrize("part_bits", [13, 5, 0])
+    @pytest.mark.parametrize("dtype", [np.float64, np.int8, np.uint64])
+    def test_the_order_of_edges_does_not_depend_on_how_it_is_found(
+        self, n_nodes, part_bits, dtype, monkeypatch
+    ):
+        """With many nodes the ends of an edge no longer fit in 64 bits."""
+        monkeypatch.setattr(topology, "_PART_BITS", part_bits)
+        random = np.random.default_rng(4)
+        ends = random.integers(0, 40, size=(2, 300))
+        ends[0] += (ends[0] == 39) * (n_nodes - 40)
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        values = random.integers(0, 100, 300).astype(dtype)
+        order = np.lexsort((high, low))
+        found = topology._in_order(ends[0], ends[1], values, n_nodes)
+        for array, given in zip(found, (low, high, values)):
+            assert array.tolist() == given[order].tolist()
+            assert array.dtype.kind == given.dtype.kind
+
+    @pytest.mark.parametrize("ordered", [True, False])
+    def test_what_was_given_stays_as_it_is_and_apart(self, ordered):
+        given = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 0.25, 0.125])
+        given = given if ordered else tuple(array[::-1].copy() for array in given)
+        copies = [array.copy() for array in given]
+        graph = Graph(*given)
+        for array, copy in zip(given, copies):
+            assert array.flags.writeable
+            assert array.tolist() == copy.tolist()
+            array[:] = 0
+        assert graph.sources.tolist() == [0, 1, 2]
+        assert graph.weights.tolist() == [0.5, 0.25, 0.125]
 
     @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])
     def test_any_integer_type_of_endpoints(self, dtype):

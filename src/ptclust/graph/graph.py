@@ -157,12 +157,15 @@ class Graph(WeightedGraph):
         if bad.any():
             edge = given.describe_edge(int(bad.argmax()), say)
             raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
-        topology, self.node_of, order = given.in_canonical_order()
-        if merge is None:
-            topology._check_single(order, say)
-        values = values[order]
-        if merge is not None:
-            topology, values = _merged(topology, values, merge)
+        topology, self.node_of, values = given.in_canonical_order(values)
+        repeated = topology._is_repeated()
+        if repeated.any():
+            if merge is None:
+                order = given.in_canonical_order(np.arange(given.n_edges))[2]
+                topology._check_single(order, say)
+            else:
+                starts = np.flatnonzero(~repeated)
+                topology, values = topology.restricted_to(starts), _MERGES[merge](values, starts)
         WeightedGraph.__init__(self, topology)
         self.weights, self.kind = frozen(values.astype(np.float64, copy=False)), kind
         self.merge = merge or edges.merged
@@ -416,14 +419,6 @@ class Graph(WeightedGraph):
     def __reduce__(self) -> NoReturn:
         refused = "a Graph holds private weights and refuses to be pickled"
         raise TypeError(f"{refused}; pass the file it came from, or its topology, which is public")
-
-
-def _merged(topology: Topology, weights: Array, how: Merge) -> tuple[Topology, Array]:
-    """Give every pair of nodes one weight, the minimum, maximum or sum of its edges."""
-    starts = np.flatnonzero(~topology._is_repeated())
-    if len(starts) == topology.n_edges:
-        return topology, weights
-    return topology.restricted_to(starts), _MERGES[how](weights, starts)
 
 
 def _sums(weights: Array, starts: Ints) -> Array:

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
+from ptclust._kernel import inlined, kernel
+from ptclust._sorting import PAIR, digit_counts, numbers_of, sort_pairs, words_of
 from ptclust._traces import shown_half_built
-from ptclust._types import Array, Bools, Floats
+from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.errors import GraphError, UsageError, WeightError
 
 Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
@@ -27,6 +29,8 @@ Say = Callable[[Iterable[int]], str]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _FRACTION = re.compile(r"\.\d{3}")
+
+_PART_BITS, _MOST_PART_BITS = 13, 10  # 2^13 edges a part or more, 2^10 parts at most
 
 
 def numbered(word: str, ending: str = "") -> Say:
@@ -133,7 +137,9 @@ class Topology:
         names: Iterable[Any] | None = None,
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
-        ordered, order = self._ordered(self.sources, self.targets, self._names)
+        self.sources, self.targets = frozen(self.sources.copy()), frozen(self.targets.copy())
+        all_edges = np.arange(self.n_edges)
+        ordered, order = self._ordered(self.sources, self.targets, self._names, all_edges)
         ordered._check_single(order, edge_number)
 
     def _build(
@@ -144,7 +150,10 @@ class Topology:
         names: Iterable[Any] | None,
         say: Say,
     ) -> None:
-        """Check all but that no two edges are parallel; ``say`` words the errors."""
+        """Check all but that no two edges are parallel; ``say`` words the errors.
+
+        What was given is not copied.
+        """
         sources, targets = _as_endpoints(sources, "sources"), _as_endpoints(targets, "targets")
         if len(sources) != len(targets):
             given = f"{len(sources)} and {len(targets)}"
@@ -156,8 +165,8 @@ class Topology:
             use = f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
             raise GraphError(f"{joins}, but the nodes are {use}")
         dtype = index_dtype(self.n_nodes)
-        self.sources = frozen(sources.astype(dtype))
-        self.targets = frozen(targets.astype(dtype))
+        self.sources = frozen(np.ascontiguousarray(sources, dtype).view())
+        self.targets = frozen(np.ascontiguousarray(targets, dtype).view())
         if (edge := first_self_loop(self.sources, self.targets)) >= 0:
             node = shown(self.name(self.sources[edge]))
             raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
@@ -223,30 +232,32 @@ class Topology:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def in_canonical_order(self) -> tuple[Topology, Array, Array]:
+    def in_canonical_order(self, values: Array) -> tuple[Topology, Array, Array]:
         """Return the topology with nodes by name, and edges by their nodes, the smaller one first.
 
-        Also returned are the number there of every node, and the edges here in their order there.
-        The order in which a graph came in may follow its weights, and what is published must not.
+        Also returned are the number there of every node, and ``values``, one of every edge, in the
+        order of the edges there. The order in which a graph came in may follow its weights, and
+        what is published must not.
         """
         number, names = _number_by_name(self._names, self.n_nodes)
         a, b = self.sources, self.targets
         if names is not None:
-            a, b = (number[ends].astype(ends.dtype, copy=False) for ends in (a, b))
-        found, order = self._ordered(a, b, names)
-        return found, number, order
+            a, b = (frozen(number[ends].astype(ends.dtype, copy=False)) for ends in (a, b))
+        found, values = self._ordered(a, b, names, values)
+        return found, number, values
 
-    def _ordered(self, a: Array, b: Array, names: Array | None) -> tuple[Topology, Array]:
-        """Return the topology with these ends of its edges, in order, and the edges in that order.
+    def _ordered(
+        self, a: Array, b: Array, names: Array | None, values: Array
+    ) -> tuple[Topology, Array]:
+        """Return the topology with these ends of its edges, in order, and the values in that order.
 
         The smaller end of an edge comes first.
         """
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        order = _edge_order(low, high, self.n_nodes)
         found = object.__new__(Topology)
         found.n_nodes, found._names = self.n_nodes, names
-        found.sources, found.targets = frozen(low[order]), frozen(high[order])
-        return found, order
+        low, high, values = _in_order(a, b, values, self.n_nodes)
+        found.sources, found.targets = frozen(low), frozen(high)
+        return found, values
 
     def _check_single(self, order: Array, say: Say) -> None:
         """Refuse two edges between the same two nodes, which are neighbours in canonical order.
@@ -382,23 +393,88 @@ def plain_name(name: Any) -> Any:
     return float(number) if float(number) == number else name
 
 
-def _edge_order(low: Array, high: Array, n_nodes: int) -> Array:
-    """Return the edges ordered by the smaller of their nodes, then by the larger, then as given."""
-    node_bits, edge_bits = max(n_nodes - 1, 1).bit_length(), max(len(low) - 1, 1).bit_length()
+def _in_order(
+    sources: Array, targets: Array, values: Array, n_nodes: int
+) -> tuple[Array, Array, Array]:
+    """Return the lower and the higher node of every edge and its value, by nodes, then as given."""
+    node_bits = max(n_nodes - 1, 1).bit_length()
     if 2 * node_bits > 64:
-        return np.lexsort((high, low))
-    keys = low.astype(np.uint64) << np.uint64(node_bits)
-    keys |= high.astype(np.uint64)
-    if np.all(keys[:-1] <= keys[1:]):  # as in every file that ptclust wrote
-        return np.arange(len(low), dtype=index_dtype(len(low)))
-    if 2 * node_bits + edge_bits > 64:
-        return np.argsort(keys, kind="stable")
-    # Sorting numbers is several times faster than sorting by them: the edge goes into its key.
-    keys <<= np.uint64(edge_bits)
-    keys |= np.arange(len(low), dtype=np.uint64)
-    keys.sort()
-    keys &= np.uint64((1 << edge_bits) - 1)
-    return keys.astype(index_dtype(len(low)))
+        low, high = np.minimum(sources, targets), np.maximum(sources, targets)
+        order = np.lexsort((high, low))
+        return low[order], high[order], values[order]
+    if _are_ordered(sources, targets):  # as in every file that ptclust wrote
+        return sources.copy(), targets.copy(), values.copy()
+    words, n_edges = frozen(words_of(values)), len(sources)
+    # Parts by the first bits of the lower node; each is then sorted in the processor's caches.
+    part_bits = min(max(n_edges.bit_length() - _PART_BITS, 0), _MOST_PART_BITS, node_bits)
+    ends = np.zeros(1 << part_bits, dtype=np.int64)
+    pairs = np.empty(n_edges, dtype=PAIR)
+    _split(sources, targets, words, node_bits, ends, pairs)
+    buffer = np.empty(int(np.diff(ends, prepend=0).max()), dtype=PAIR)
+    low, high, ordered = (np.empty_like(array) for array in (sources, targets, words))
+    counts = digit_counts(2 * node_bits - part_bits)
+    _sort_parts(pairs, ends, buffer, counts, node_bits, low, high, ordered)
+    return low, high, numbers_of(ordered, values.dtype)
+
+
+@kernel
+def _are_ordered(sources: Array, targets: Array) -> bool:
+    """Whether all edges begin with their lower node, and come in the order of their nodes."""
+    for i in range(len(sources)):
+        if sources[i] >= targets[i]:
+            return False
+        if i > 0 and sources[i] <= sources[i - 1]:
+            if sources[i] < sources[i - 1] or targets[i] < targets[i - 1]:
+                return False
+    return True
+
+
+@inlined
+def _key(a: int, b: int, node_bits: int) -> int:
+    """Return the number that orders edges: its lower node, then its higher one."""
+    return np.uint64(min(a, b)) << np.uint64(node_bits) | np.uint64(max(a, b))
+
+
+@kernel
+def _split(
+    sources: Array, targets: Array, words: Array, node_bits: int, ends: Ints, pairs: Array
+) -> None:
+    """Pair the keys of edges with their words, part by part; ``ends``, of the parts, is zero."""
+    shift = np.uint64(2 * node_bits) - np.uint64(np.log2(len(ends)))
+    for i in range(len(sources)):
+        ends[_key(sources[i], targets[i], node_bits) >> shift] += 1
+    place = 0
+    for part in range(len(ends)):
+        place, ends[part] = place + ends[part], place
+    for i in range(len(sources)):
+        key = _key(sources[i], targets[i], node_bits)
+        place = ends[key >> shift]
+        pairs[place].key, pairs[place].value = key, words[i]
+        ends[key >> shift] = place + 1
+
+
+@kernel
+def _sort_parts(
+    pairs: Array,
+    ends: Ints,
+    buffer: Array,
+    counts: Ints,
+    node_bits: int,
+    low: Array,
+    high: Array,
+    words: Array,
+) -> None:
+    """Sort every part, and take its pairs apart again."""
+    shift, mask = np.uint64(node_bits), (np.uint64(1) << np.uint64(node_bits)) - np.uint64(1)
+    first = 0
+    for end in ends:
+        part = pairs[first:end]
+        if sort_pairs(part, buffer[: end - first], counts):
+            part = buffer[: end - first]
+        for i in range(end - first):
+            low[first + i], high[first + i] = part[i].key >> shift, part[i].key & mask
+            words[first + i] = part[i].value
+        first = end
 
 
 def as_objects(names: Iterable[Any]) -> Array:
@@ -424,9 +500,9 @@ def _count_nodes(sources: Array, targets: Array, n_nodes: int | None, names: Arr
 
 
 def as_weights(weights: ArrayLike, say: Say) -> Array:
-    """Return the weights as a fresh one-dimensional array of floats, NaN and all, or of integers.
+    """Return the weights as a one-dimensional array of floats, NaN and all, or of integers.
 
-    Integers stay what they are, to be added up exactly.
+    Integers stay what they are, to be added up exactly. What is such an array is not copied.
     """
     if isinstance(weights, np.ndarray) and np.iscomplexobj(weights):
         raise WeightError("the weights must be real numbers, not complex ones")
@@ -434,7 +510,7 @@ def as_weights(weights: ArrayLike, say: Say) -> Array:
         weights = np.ma.filled(np.ma.asarray(weights, dtype=np.float64), np.nan)
     values: Array | None = None
     with suppress(TypeError, ValueError, OverflowError):
-        values = _as_numbers(np.array(weights))
+        values = _as_numbers(np.asarray(weights))
     # Raised out here, without a context: the messages of numpy quote values.
     if values is None:
         raise WeightError(f"{_first_not_a_number(weights, say)}; weights are numbers, one per edge")
@@ -453,7 +529,7 @@ def _as_numbers(values: Array) -> Array:
             raise TypeError
     if values.dtype.kind in "USmMc":
         raise TypeError
-    return values if values.dtype.kind in "iu" else values.astype(np.float64)
+    return values if values.dtype.kind in "iu" else values.astype(np.float64, copy=False)
 
 
 def _first_not_a_number(weights: Any, say: Say) -> str:

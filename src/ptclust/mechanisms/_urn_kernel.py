@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptclust._components import find, union
-from ptclust._kernel import inlined, kernel
-from ptclust._types import Array, Bools, Floats, Ints
+from ptclust._kernel import inlined, kernel, merged
+from ptclust._types import Array, Floats, Ints
 from ptclust.privacy._chacha_kernel import coin_flips_all_zero, uniform53, uniform_below
 
 Stream = NDArray[np.uint32]
@@ -93,85 +93,93 @@ def lay_out(urn: Urn, weights: Floats, factor: float) -> None:
 
 
 @inlined
-def place_for(urn: Urn, exponent: int) -> int:
+def place_for(start: Ints, filled: Ints, block_count: Ints, totals: Ints, exponent: int) -> int:
     """Return the place of one more item of this rate, which is to be put there."""
-    j = (exponent >> GRID) - urn.totals[SMALLEST]
-    place = urn.start[j] + urn.filled[j]
-    urn.filled[j] += 1
-    urn.block_count[j // BLOCK] += 1
-    urn.totals[N_ITEMS] += 1
-    depth = j - urn.totals[FIRST]
+    j = (exponent >> GRID) - totals[SMALLEST]
+    place = start[j] + filled[j]
+    filled[j] += 1
+    block_count[j // BLOCK] += 1
+    totals[N_ITEMS] += 1
+    depth = j - totals[FIRST]
     if depth < 0:
-        look_from(urn, j)
-    elif depth < urn.totals[WIDTH]:
-        urn.totals[MASS] += np.int64(1) << (urn.totals[WIDTH] - 1 - depth)
-        urn.totals[NUMBER] += 1
+        look_from(filled, block_count, totals, j)
+    elif depth < totals[WIDTH]:
+        totals[MASS] += np.int64(1) << (totals[WIDTH] - 1 - depth)
+        totals[NUMBER] += 1
     return int(place)
 
 
-@kernel
-def take(urn: Urn, place: int, exponent: int) -> None:
+@merged
+def take(
+    start: Ints,
+    filled: Ints,
+    items: Array,
+    block_count: Ints,
+    totals: Ints,
+    place: int,
+    exponent: int,
+) -> None:
     """Take the item at a place out of the urn; the last of its bucket moves there."""
-    j = (exponent >> GRID) - urn.totals[SMALLEST]
-    urn.filled[j] -= 1
-    urn.items[place] = urn.items[urn.start[j] + urn.filled[j]]
-    urn.block_count[j // BLOCK] -= 1
-    urn.totals[N_ITEMS] -= 1
-    depth = j - urn.totals[FIRST]
-    if depth == 0 and urn.filled[j] == 0:
-        look_from(urn, j)
-    elif depth < urn.totals[WIDTH]:
-        urn.totals[MASS] -= np.int64(1) << (urn.totals[WIDTH] - 1 - depth)
-        urn.totals[NUMBER] -= 1
+    j = (exponent >> GRID) - totals[SMALLEST]
+    filled[j] -= 1
+    items[place] = items[start[j] + filled[j]]
+    block_count[j // BLOCK] -= 1
+    totals[N_ITEMS] -= 1
+    depth = j - totals[FIRST]
+    if depth == 0 and filled[j] == 0:
+        look_from(filled, block_count, totals, j)
+    elif depth < totals[WIDTH]:
+        totals[MASS] -= np.int64(1) << (totals[WIDTH] - 1 - depth)
+        totals[NUMBER] -= 1
 
 
 @kernel
-def look_from(urn: Urn, j: int) -> None:
+def look_from(filled: Ints, block_count: Ints, totals: Ints, j: int) -> None:
     """Let the window begin with the first bucket from ``j`` on that holds an item, if any."""
-    if urn.totals[N_ITEMS] > 0:
-        urn.totals[FIRST] = next_filled(urn, j)
-        urn.totals[MASS], urn.totals[NUMBER] = window_mass(urn, urn.totals[FIRST])
+    if totals[N_ITEMS] > 0:
+        totals[FIRST] = next_filled(filled, block_count, j)
+        totals[MASS], totals[NUMBER] = window_mass(filled, totals, totals[FIRST])
     else:
-        urn.totals[FIRST] = len(urn.filled)
+        totals[FIRST] = len(filled)
 
 
 @kernel
-def next_filled(urn: Urn, j: int) -> int:
+def next_filled(filled: Ints, block_count: Ints, j: int) -> int:
     """Return the first bucket from ``j`` on that holds an item, or one beyond the last."""
-    while j < len(urn.filled) and urn.filled[j] == 0:
+    while j < len(filled) and filled[j] == 0:
         j += 1
-        while j % BLOCK == 0 and j < len(urn.filled) and urn.block_count[j // BLOCK] == 0:
+        while j % BLOCK == 0 and j < len(filled) and block_count[j // BLOCK] == 0:
             j += BLOCK
     return j
 
 
 @kernel
-def window_mass(urn: Urn, first: int) -> tuple[int, int]:
+def window_mass(filled: Ints, totals: Ints, first: int) -> tuple[int, int]:
     """Return mass and number of the items in the window from ``first``; its least rate counts 1."""
     mass, number = np.int64(0), np.int64(0)
-    width = urn.totals[WIDTH]
-    for i in range(min(width, len(urn.filled) - first)):
-        mass += urn.filled[first + i] << (width - 1 - i)
-        number += urn.filled[first + i]
+    width = totals[WIDTH]
+    for i in range(min(width, len(filled) - first)):
+        mass += filled[first + i] << (width - 1 - i)
+        number += filled[first + i]
     return int(mass), int(number)
 
 
-@kernel
-def draw(urn: Urn, stream: Stream) -> int:
+@merged
+def draw(start: Ints, filled: Ints, block_count: Ints, totals: Ints, stream: Stream) -> int:
     """Return the place of an item, drawn with probability proportional to 2^-bucket.
 
     Of what lies beyond the window every item counts 1 there, at least twice what it should. If that
     part is hit, the next window takes its place with just the probability that its own mass
     deserves; else the draw starts anew.
     """
-    width = urn.totals[WIDTH]
+    width = totals[WIDTH]
     while True:
-        first, mass = urn.totals[FIRST], urn.totals[MASS]
-        beyond = urn.totals[N_ITEMS] - urn.totals[NUMBER]
+        first, mass = totals[FIRST], totals[MASS]
+        beyond = totals[N_ITEMS] - totals[NUMBER]
         y = uniform_below(stream, mass + beyond)
         while 0 <= y < beyond:
-            later = next_filled(urn, first + width)
-            mass, number = window_mass(urn, later)
+            later = next_filled(filled, block_count, first + width)
+            mass, number = window_mass(filled, totals, later)
             y = uniform_below(stream, beyond << (width - 1))
             beyond -= number
             if y >= mass + beyond or not coin_flips_all_zero(stream, later - first - width + 1):
@@ -181,11 +189,11 @@ def draw(urn: Urn, stream: Stream) -> int:
             break
     y -= beyond
     shift = width - 1
-    while y >= urn.filled[first] << shift:
-        y -= urn.filled[first] << shift
+    while y >= filled[first] << shift:
+        y -= filled[first] << shift
         first += 1
         shift -= 1
-    return int(urn.start[first] + (y >> shift))
+    return int(start[first] + (y >> shift))
 
 
 @inlined
@@ -196,17 +204,17 @@ def is_accepted(exponent: int, stream: Stream) -> bool:
 
 
 @inlined
-def is_time_to_sweep(urn: Urn) -> bool:
+def is_time_to_sweep(totals: Ints) -> bool:
     """Return whether the draws wasted have cost about as much as sweeping the urn will."""
-    return bool(_PATIENCE * urn.totals[WASTED] > urn.totals[N_ITEMS])
+    return bool(_PATIENCE * totals[WASTED] > totals[N_ITEMS])
 
 
 @inlined
-def keep_first(urn: Urn, j: int, kept: int) -> None:
+def keep_first(filled: Ints, block_count: Ints, totals: Ints, j: int, kept: int) -> None:
     """Keep only the first items of a bucket, after a sweep has moved them there."""
-    urn.block_count[j // BLOCK] += kept - urn.filled[j]
-    urn.totals[N_ITEMS] += kept - urn.filled[j]
-    urn.filled[j] = kept
+    block_count[j // BLOCK] += kept - filled[j]
+    totals[N_ITEMS] += kept - filled[j]
+    filled[j] = kept
 
 
 @kernel
@@ -227,34 +235,41 @@ def draw_kruskal(
     batch at a time, which hides the latency of memory, and what turns out to be no candidate is
     taken out after the batch.
     """
+    start, filled, items, block_count, totals = urn
     put_joining(urn, weights, factor, sources, targets, parent[:0])
-    places = np.empty(_BATCH, dtype=np.int64)
-    a, b = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+    places, edges, a, b, exponent = np.empty((5, _BATCH), dtype=np.int64)
     n_forest, n_batch = 0, 1
     while n_forest < len(forest):
         for i in range(n_batch):
-            places[i] = draw(urn, stream)
+            places[i] = draw(start, filled, block_count, totals, stream)
+        # No branch waits for memory here, so that all of the batch is read at once.
+        for i in range(n_batch):
+            edges[i] = items[places[i]]
+        for i in range(n_batch):
+            exponent[i] = exponent_of(weights[edges[i]], factor)
+            a[i], b[i] = parent[sources[edges[i]]], parent[targets[edges[i]]]
         n_accepted = 0
         for i in range(n_batch):
-            edge = urn.items[places[i]]
-            if is_accepted(exponent_of(weights[edge], factor), stream):
-                places[n_accepted] = places[i]
-                a[n_accepted], b[n_accepted] = sources[edge], targets[edge]
-                n_accepted += 1
+            is_taken = is_accepted(exponent[i], stream)
+            places[n_accepted], edges[n_accepted] = places[i], edges[i]
+            a[n_accepted], b[n_accepted] = a[i], b[i]
+            n_accepted += is_taken
         n_before = n_forest
         for i in range(n_accepted):
             root, other = find(parent, a[i]), find(parent, b[i])
             if root != other and n_forest < len(forest):
                 union(parent, root, other)
-                forest[n_forest] = urn.items[places[i]]
+                forest[n_forest] = edges[i]
                 n_forest += 1
-        urn.totals[WASTED] += n_accepted - (n_forest - n_before)
-        n_repeated = take_all(urn, places[:n_accepted], weights, factor)
+        totals[WASTED] += n_accepted - (n_forest - n_before)
+        n_repeated = take_all(
+            start, filled, items, block_count, totals, places[:n_accepted], weights, factor
+        )
         n_batch = max(n_batch // 2, 1) if 4 * n_repeated > n_batch else min(2 * n_batch, _BATCH)
-        if is_time_to_sweep(urn):
+        if is_time_to_sweep(totals):
             for node in range(len(parent)):
                 parent[node] = parent[parent[node]]
-            if 4 * urn.totals[N_ITEMS] > len(weights):  # reading all edges in order is faster
+            if 4 * totals[N_ITEMS] > len(weights):  # reading all edges in order is faster
                 put_joining(urn, weights, factor, sources, targets, parent)
             else:
                 sweep_connected(urn, sources, targets, parent)
@@ -265,8 +280,8 @@ def put_joining(
     urn: Urn, weights: Floats, factor: float, sources: Array, targets: Array, component: Array
 ) -> None:
     """Fill the urn anew with the edges that join two components; without components, with all."""
-    start, filled, items = urn.start, urn.filled, urn.items
-    smallest = urn.totals[SMALLEST]
+    start, filled, items, block_count, totals = urn
+    smallest = totals[SMALLEST]
     filled[:] = 0
     count = 0
     for edge in range(len(weights)):
@@ -275,16 +290,25 @@ def put_joining(
             items[start[j] + filled[j]] = edge
             filled[j] += 1
             count += 1
-    urn.block_count[:] = 0
+    block_count[:] = 0
     for j in range(len(filled)):
-        urn.block_count[j // BLOCK] += filled[j]
-    urn.totals[N_ITEMS] = count
-    urn.totals[WASTED] = 0
-    look_from(urn, 0)
+        block_count[j // BLOCK] += filled[j]
+    totals[N_ITEMS] = count
+    totals[WASTED] = 0
+    look_from(filled, block_count, totals, 0)
 
 
-@kernel
-def take_all(urn: Urn, places: Ints, weights: Floats, factor: float) -> int:
+@merged
+def take_all(
+    start: Ints,
+    filled: Ints,
+    items: Array,
+    block_count: Ints,
+    totals: Ints,
+    places: Ints,
+    weights: Floats,
+    factor: float,
+) -> int:
     """Take the edges at these places out of the urn; return how many places were repetitions."""
     places.sort()
     n_repeated = 0
@@ -292,47 +316,62 @@ def take_all(urn: Urn, places: Ints, weights: Floats, factor: float) -> int:
         if i < len(places) - 1 and places[i] == places[i + 1]:
             n_repeated += 1
         else:
-            take(urn, places[i], exponent_of(weights[urn.items[places[i]]], factor))
+            take(
+                start,
+                filled,
+                items,
+                block_count,
+                totals,
+                places[i],
+                exponent_of(weights[items[places[i]]], factor),
+            )
     return n_repeated
 
 
 @kernel
 def sweep_connected(urn: Urn, sources: Array, targets: Array, parent: Array) -> None:
     """Take all edges out of the urn whose ends have one parent."""
-    j = next_filled(urn, 0)
-    while j < len(urn.filled):
-        start, kept = urn.start[j], 0
-        for slot in range(urn.filled[j]):
-            edge = urn.items[start + slot]
-            urn.items[start + kept] = edge
+    start, filled, items, block_count, totals = urn
+    j = next_filled(filled, block_count, 0)
+    while j < len(filled):
+        first, kept = start[j], 0
+        for slot in range(filled[j]):
+            edge = items[first + slot]
+            items[first + kept] = edge
             kept += parent[sources[edge]] != parent[targets[edge]]
-        keep_first(urn, j, kept)
-        j = next_filled(urn, j + 1)
-    urn.totals[WASTED] = 0
-    look_from(urn, 0)
+        keep_first(filled, block_count, totals, j, kept)
+        j = next_filled(filled, block_count, j + 1)
+    totals[WASTED] = 0
+    look_from(filled, block_count, totals, 0)
 
 
 @kernel
-def group_arcs(sources: Array, targets: Array, start: Array, arcs: Array) -> None:
-    """List every edge in both directions: the arcs from v are ``arcs[start[v]:start[v + 1]]``.
+def group_arcs(sources: Array, targets: Array, starts: Array, backward: Array) -> None:
+    """List every edge at both of its nodes; edges are in the order of their sources.
 
-    ``start`` is zero on entry.
+    Those from v to their targets are the edges from ``starts[v].forward`` up to that of v + 1. Of
+    those from v to their sources, edge and node are in ``backward``, from ``starts[v].backward`` up
+    to that of v + 1. ``starts`` is zero on entry.
     """
     for edge in range(len(sources)):
-        start[sources[edge] + 1] += 1
-        start[targets[edge] + 1] += 1
-    for node in range(1, len(start)):
-        start[node] += start[node - 1]
+        starts[sources[edge] + 1].forward += 1
+        starts[targets[edge] + 1].backward += 1
+    for node in range(1, len(starts)):
+        starts[node].forward += starts[node - 1].forward
+        starts[node].backward += starts[node - 1].backward
     for edge in range(len(sources)):
-        a, b = sources[edge], targets[edge]
-        for here, there in ((a, b), (b, a)):
-            arc = start[here]
-            arcs[arc].node = there
-            arcs[arc].edge = edge
-            start[here] = arc + 1
-    for node in range(len(start) - 1, 0, -1):
-        start[node] = start[node - 1]
-    start[0] = 0
+        here = starts[targets[edge]]
+        backward[here.backward].node, backward[here.backward].edge = sources[edge], edge
+        here.backward += 1
+    for node in range(len(starts) - 1, 0, -1):
+        starts[node].backward = starts[node - 1].backward
+    starts[0].backward = 0
+
+
+@inlined
+def is_reached(reached: Array, node: int) -> bool:
+    """Return the bit of a node."""
+    return (reached[node >> 6] >> np.uint64(node & 63)) & np.uint64(1) != np.uint64(0)
 
 
 @kernel
@@ -340,8 +379,9 @@ def draw_pamst(
     urn: Urn,
     weights: Floats,
     factor: float,
-    start: Array,
-    arcs: Array,
+    targets: Array,
+    starts: Array,
+    backward: Array,
     roots: Array,
     stream: Stream,
     forest: Array,
@@ -351,54 +391,66 @@ def draw_pamst(
     ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes,
     and starts its tree.
     """
+    start, filled, items, block_count, totals = urn
     for i in range(len(roots) - 1, 0, -1):
         other = uniform_below(stream, i + 1)
         roots[i], roots[other] = roots[other], roots[i]
-    reached = np.zeros(len(roots), dtype=np.bool_)
-    leaving, exponent = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
+    reached = np.zeros(len(roots) // 64 + 1, dtype=np.uint64)  # bits: the caches hold them all
+    leaving, leaving_to = np.empty((2, _BATCH), dtype=np.int64)
+    weight = np.empty(_BATCH)
     n_forest = 0
     for root in roots:
         node = root
-        while not reached[node] and n_forest < len(forest):
-            reached[node] = True
-            for first in range(start[node], start[node + 1], _BATCH):
+        while not is_reached(reached, node) and n_forest < len(forest):
+            reached[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+            here, after = starts[node], starts[node + 1]
+            n_backward = after.backward - here.backward
+            n_arcs = n_backward + after.forward - here.forward
+            for first in range(0, n_arcs, _BATCH):
                 n_leaving = 0
-                for i in range(first, min(first + _BATCH, start[node + 1])):
-                    leaving[n_leaving] = i
-                    n_leaving += not reached[arcs[i].node]
+                for i in range(first, min(first + _BATCH, n_arcs)):
+                    if i < n_backward:
+                        arc = backward[here.backward + i]
+                        leaving[n_leaving], leaving_to[n_leaving] = arc.edge, arc.node
+                    else:
+                        edge = here.forward + i - n_backward
+                        leaving[n_leaving], leaving_to[n_leaving] = edge, targets[edge]
+                    n_leaving += not is_reached(reached, leaving_to[n_leaving])
                 for i in range(n_leaving):  # apart from what follows, so that memory is read ahead
-                    exponent[i] = exponent_of(weights[arcs[leaving[i]].edge], factor)
+                    weight[i] = weights[leaving[i]]
                 for i in range(n_leaving):
-                    place = place_for(urn, exponent[i])
-                    urn.items[place].node = arcs[leaving[i]].node
-                    urn.items[place].edge = arcs[leaving[i]].edge
-            while urn.totals[N_ITEMS] > 0:
-                place = draw(urn, stream)
-                arc = urn.items[place]
-                if reached[arc.node]:
-                    take(urn, place, exponent_of(weights[arc.edge], factor))
-                    urn.totals[WASTED] += 1
-                    if is_time_to_sweep(urn):
+                    exponent = exponent_of(weight[i], factor)
+                    item = items[place_for(start, filled, block_count, totals, exponent)]
+                    item.node, item.edge, item.exponent = leaving_to[i], leaving[i], exponent
+            while totals[N_ITEMS] > 0:
+                place = draw(start, filled, block_count, totals, stream)
+                item = items[place]
+                if is_reached(reached, item.node):
+                    take(start, filled, items, block_count, totals, place, item.exponent)
+                    totals[WASTED] += 1
+                    if is_time_to_sweep(totals):
                         sweep_reached(urn, reached)
-                elif is_accepted(exponent_of(weights[arc.edge], factor), stream):
-                    forest[n_forest] = arc.edge
+                elif is_accepted(item.exponent, stream):
+                    forest[n_forest] = item.edge
                     n_forest += 1
-                    node = arc.node
+                    node = item.node
                     break
 
 
 @kernel
-def sweep_reached(urn: Urn, reached: Bools) -> None:
+def sweep_reached(urn: Urn, reached: Array) -> None:
     """Take all arcs out of the urn that lead to a node already reached."""
-    j = next_filled(urn, 0)
-    while j < len(urn.filled):
-        start, kept = urn.start[j], 0
-        for slot in range(urn.filled[j]):
-            node, edge = urn.items[start + slot].node, urn.items[start + slot].edge
-            urn.items[start + kept].node = node
-            urn.items[start + kept].edge = edge
-            kept += not reached[node]
-        keep_first(urn, j, kept)
-        j = next_filled(urn, j + 1)
-    urn.totals[WASTED] = 0
-    look_from(urn, 0)
+    start, filled, items, block_count, totals = urn
+    j = next_filled(filled, block_count, 0)
+    while j < len(filled):
+        first, kept = start[j], 0
+        for slot in range(filled[j]):
+            node, edge = items[first + slot].node, items[first + slot].edge
+            exponent = items[first + slot].exponent
+            items[first + kept].node, items[first + kept].edge = node, edge
+            items[first + kept].exponent = exponent
+            kept += not is_reached(reached, node)
+        keep_first(filled, block_count, totals, j, kept)
+        j = next_filled(filled, block_count, j + 1)
+    totals[WASTED] = 0
+    look_from(filled, block_count, totals, 0)

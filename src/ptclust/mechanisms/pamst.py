@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ptclust._types import Array
-from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
+from ptclust._types import Array, Floats
+from ptclust.graph.topology import Topology, WeightedGraph, frozen, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import (
     ALONE,
@@ -61,16 +61,36 @@ class Pamst(SpanningTreeMechanism):
 
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
-        distances, n_nodes, n_arcs = graph.distances, graph.n_nodes, 2 * graph.n_edges
-        edge_dtype = index_dtype(graph.n_edges)
-        arc_dtype = np.dtype([("node", graph.sources.dtype), ("edge", edge_dtype)])
-        start, arcs = np.zeros(n_nodes + 1, dtype=index_dtype(n_arcs)), np.empty(n_arcs, arc_dtype)
-        kernel.group_arcs(graph.sources, graph.targets, start, arcs)
-        urn, factor = make_urn(distances, exponent, arc_dtype)
-        forest = np.empty(graph.topology.n_tree_edges, dtype=edge_dtype)
-        roots = np.arange(n_nodes, dtype=graph.sources.dtype)
-        kernel.draw_pamst(urn, distances, factor, start, arcs, roots, stream.state, forest)
-        return np.sort(forest)
+        edges = graph.sources, graph.targets, graph.distances
+        if np.all(graph.sources[1:] >= graph.sources[:-1]):  # as in every Graph
+            return np.sort(self._draw_ordered(*edges, graph.topology, exponent, stream))
+        order = np.argsort(graph.sources, kind="stable")
+        ordered = (frozen(array[order]) for array in edges)
+        return np.sort(order[self._draw_ordered(*ordered, graph.topology, exponent, stream)])
+
+    def _draw_ordered(
+        self,
+        sources: Array,
+        targets: Array,
+        distances: Floats,
+        topology: Topology,
+        exponent: float,
+        stream: Stream,
+    ) -> Array:
+        """Draw a forest of the topology with its edges in the order of their sources."""
+        n_nodes, n_edges = topology.n_nodes, topology.n_edges
+        index = index_dtype(n_edges)
+        arc = [("node", sources.dtype), ("edge", index)]
+        starts = np.zeros(n_nodes + 1, dtype=[("forward", index), ("backward", index)])
+        backward = np.empty(n_edges, dtype=arc)
+        kernel.group_arcs(sources, targets, starts, backward)
+        urn, factor = make_urn(distances, exponent, np.dtype([*arc, ("exponent", np.int64)]))
+        forest = np.empty(topology.n_tree_edges, dtype=index)
+        roots = np.arange(n_nodes, dtype=sources.dtype)
+        kernel.draw_pamst(
+            urn, distances, factor, targets, starts, backward, roots, stream.state, forest
+        )
+        return forest
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
         """Return the law of the tree, and that of the tree from root 0 for who knows the root."""

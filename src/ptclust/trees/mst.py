@@ -8,15 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from ptclust._components import find, union
-from ptclust._kernel import kernel
+from ptclust._kernel import inlined, kernel
+from ptclust._sorting import PAIR, ascending, sorted_by_key, words_of
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
-from ptclust.graph.topology import WeightedGraph, index_dtype
+from ptclust.graph.topology import WeightedGraph, frozen, index_dtype
 from ptclust.trees.tree import Tree
 
 CHUNK_PER_NODE = 1.25  # edges sorted at a time, per node; most others are never sorted
 _SMALLEST_CHUNK = 1 << 14
 _SAMPLE = 1 << 10
+_BATCH = 256
+_HEAVIEST = np.float64(np.inf).view(np.uint64)
 
 
 @leaves_no_trace
@@ -51,62 +54,45 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
     takes them in that order, one chunk of light edges at a time; what a chunk has connected filters
     the heavier edges before they are ever sorted.
     """
-    remaining = np.arange(len(weights), dtype=index_dtype(len(weights)))
+    words = frozen(words_of(weights))
+    remaining = np.arange(len(words), dtype=index_dtype(len(words)))
     parent = np.arange(n_nodes, dtype=sources.dtype)
     forest = np.empty(max(n_nodes - 1, 0), dtype=remaining.dtype)
     n_forest = 0
     chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
     random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
     while len(remaining) and n_forest < len(forest):
-        if len(remaining) <= 2 * chunk:
-            light, pivot = remaining, remaining[-1]
-        else:
+        pivot = _HEAVIEST, len(words)
+        if len(remaining) > 2 * chunk:
             sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
             by_weight = np.argsort(weights[sample], kind="stable")
-            pivot = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
-            buffer = np.empty_like(remaining)  # only the pages that are written cost memory
-            light = buffer[: _collect_light(remaining, weights, pivot, buffer)]
-        light = _sorted_by_weight(light, weights)
+            edge = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
+            pivot = words[edge], edge
+        pairs = np.empty(len(remaining), dtype=PAIR)  # only pages that are written cost memory
+        light = sorted_by_key(pairs[: _collect_light(remaining, words, *pivot, pairs)])
         n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
         if len(light) == len(remaining):
             break
-        remaining = remaining[: _filter(remaining, sources, targets, weights, parent, pivot)]
+        n_kept = _filter(remaining, sources, targets, words, parent, *pivot)
+        remaining = remaining[:n_kept]
     return np.sort(forest[:n_forest])
 
 
-def _sorted_by_weight(edges: Array, weights: Floats) -> Array:
-    """Return the edges in the order of weight and then id.
-
-    numpy's fastest sort leaves equal weights in any order. Where there are some, the ids are sorted
-    once more, as integers that begin with the rank of the weight: together that is faster than a
-    stable sort.
-    """
-    values = weights[edges]
-    order = np.argsort(values)
-    edges, values = edges[order], values[order]
-    rises = values[1:] > values[:-1]
-    if not rises.all():
-        n_ids = np.int64(len(weights))
-        keys = edges.astype(np.int64)
-        keys[1:] += np.cumsum(rises) * n_ids
-        keys.sort()
-        edges = (keys % n_ids).astype(edges.dtype)
-    return edges
+@inlined
+def _is_light(word: int, edge: int, pivot_word: int, pivot: int) -> bool:
+    word, pivot_word = ascending(word), ascending(pivot_word)
+    return word < pivot_word or (word == pivot_word and edge <= pivot)
 
 
 @kernel
-def _is_light(edge: int, weights: Floats, pivot: int) -> bool:
-    difference = weights[edge] - weights[pivot]
-    return difference < 0.0 or (difference == 0.0 and edge <= pivot)
-
-
-@kernel
-def _collect_light(remaining: Array, weights: Floats, pivot: int, light: Array) -> int:
-    """Write the edges up to ``pivot`` into ``light`` and return how many there are."""
+def _collect_light(
+    remaining: Array, words: Array, pivot_word: int, pivot: int, light: Array
+) -> int:
+    """Write the edges up to ``pivot`` into ``light``, by weight and id; return how many."""
     count = 0
     for edge in remaining:
-        light[count] = edge
-        count += _is_light(edge, weights, pivot)
+        light[count].key, light[count].value = ascending(words[edge]), edge
+        count += _is_light(words[edge], edge, pivot_word, pivot)
     return count
 
 
@@ -114,21 +100,36 @@ def _collect_light(remaining: Array, weights: Floats, pivot: int, light: Array) 
 def _kruskal(
     edges: Array, sources: Array, targets: Array, parent: Array, forest: Array, n_forest: int
 ) -> int:
-    """Append the sorted ``edges`` that join two components to ``forest``; return its new length."""
-    for edge in edges:
-        a, b = find(parent, sources[edge]), find(parent, targets[edge])
-        if a != b:
-            union(parent, a, b)
-            forest[n_forest] = edge
-            n_forest += 1
-            if n_forest == len(forest):
-                break
+    """Append the sorted ``edges`` that join two components to ``forest``; return its new length.
+
+    The ends of a batch are looked up before they are used: memory is read ahead.
+    """
+    a, b = np.empty(_BATCH, dtype=parent.dtype), np.empty(_BATCH, dtype=parent.dtype)
+    for first in range(0, len(edges), _BATCH):
+        n_batch = min(_BATCH, len(edges) - first)
+        for i in range(n_batch):
+            edge = edges[first + i].value
+            a[i], b[i] = parent[sources[edge]], parent[targets[edge]]
+        for i in range(n_batch):
+            root, other = find(parent, a[i]), find(parent, b[i])
+            if root != other:
+                union(parent, root, other)
+                forest[n_forest] = edges[first + i].value
+                n_forest += 1
+                if n_forest == len(forest):
+                    return n_forest
     return n_forest
 
 
 @kernel
 def _filter(
-    remaining: Array, sources: Array, targets: Array, weights: Floats, parent: Array, pivot: int
+    remaining: Array,
+    sources: Array,
+    targets: Array,
+    words: Array,
+    parent: Array,
+    pivot_word: int,
+    pivot: int,
 ) -> int:
     """Move the heavy edges that still join two components to the front; return how many."""
     # Roots have the smallest index, so one ascending sweep flattens every path.
@@ -136,7 +137,7 @@ def _filter(
         parent[node] = parent[parent[node]]
     kept = 0
     for edge in remaining:
-        if not _is_light(edge, weights, pivot) and parent[sources[edge]] != parent[targets[edge]]:
-            remaining[kept] = edge
-            kept += 1
+        joins = parent[sources[edge]] != parent[targets[edge]]
+        remaining[kept] = edge
+        kept += joins and not _is_light(words[edge], edge, pivot_word, pivot)
     return kept

@@ -183,7 +183,7 @@ class Tree(HasTopology):
 
 
 def _as_weights(weights: ArrayLike, topology: Topology) -> Floats:
-    values = as_weights(weights, edge_number).astype(np.float64, copy=False)
+    values = as_weights(weights, edge_number).astype(np.float64)
     if values.shape != (topology.n_edges,):
         raise WeightError(f"{values.size} weights were given for {topology.n_edges} edges")
     if not np.isfinite(values).all():
