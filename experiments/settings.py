@@ -342,7 +342,7 @@ class Effort:
         )
         return cls(
             {**full.epsilons, 100: (0.5, 1.0), 1000: (0.5, 1.0)},
-            {**full.repetitions, 100: 5, 1000: 5},
+            full.repetitions,
             (*planted, *HETEROGENEOUS),
         )
 

@@ -35,7 +35,7 @@ _FEW_GAMMAS = 1.0, 4.0
 # is no gain.
 _STABLE, _STABLER = 0.85, 0.9
 # Two levels of weights are taken if they say this part of what the best partition says.
-_NEARLY = 0.9
+_NEARLY = 0.8
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # Pseudo-edges that smooth what is learned of a bin.
