@@ -158,8 +158,11 @@ class Summary:
         epsilon = min(multiple * statement.epsilon, sys.float_info.max)
         ratio = multiple
         if statement.rho is not None:
-            rho = Budget.approximate(epsilon, statement.delta).to_zcdp().amount
-            ratio = math.sqrt(float(rho) / statement.rho)
+            here, there = (
+                Budget.approximate(each, statement.delta).to_zcdp().amount
+                for each in (statement.epsilon, epsilon)
+            )
+            ratio = math.sqrt(there / here)
         noise = release.weight_noise.standard_deviation / ratio
         counts = release.n_nodes, release.topology.n_edges, release.tree.n_edges
         gaps = {each.name: each.visible_gap(*counts) for each in CLUSTERERS}
