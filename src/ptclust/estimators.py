@@ -147,7 +147,7 @@ class PTClust(_Estimator):
         The privacy budget. There is no default.
     delta : float, default 0
         With 0 the guarantee is pure. A small positive value, far below one over the number of
-        people, allows far less noise: tree and weights then share a zCDP budget.
+        people, allows far less noise.
     sensitivity : Sensitivity, optional
         By how much one privacy unit, a person say, can move the weights. By default what the graph
         carries, if it was built from records (`ptclust.graph_from_flows`, `graph_from_visits`); for

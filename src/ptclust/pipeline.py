@@ -265,7 +265,8 @@ def private_spanning_tree(
         ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian``,
         ``laplace`` and ``cube`` perturb the whole graph. ``gaussian`` needs delta > 0.
     epsilon, delta : float
-        The budget. With delta = 0 the guarantee is pure; with delta > 0 it goes by way of zCDP.
+        The budget. With delta = 0 the guarantee is pure; with delta > 0 that of ``pamst``
+        and ``kruskal`` goes by way of zCDP.
     sensitivity : Sensitivity, optional
         By how much one privacy unit can move the weights; by default what the graph carries, if it
         was built from records.

@@ -22,7 +22,7 @@ from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS
-from ptclust.privacy import Budget, gaussian_curve
+from ptclust.privacy import Budget, Noise, gaussian_curve
 from ptclust.privacy.gaussian_curve import Steps, lattice_delta, square_after
 from ptclust.privacy.noise import curve_delta
 from ptclust.privacy.provenance import Spending
@@ -212,6 +212,7 @@ def released(**options: Any) -> Release:
         sensitivity=Sensitivity(linf=1e-4),
         mechanism="kruskal",
         privacy_unit="one",
+        clusterer="levels",
         **options,
     )
     release: Release = model.fit(graph).release_
@@ -253,6 +254,30 @@ def test_a_file_must_keep_what_it_claims(tmp_path: Any) -> None:
     with pytest.raises(FileError, match="allow a rho of"):
         Release.load(tmp_path / "steeper.json")
     assert json.loads((tmp_path / "steeper.json").read_text())["statement"]["epsilon"] == 1.0
+
+
+@pytest.mark.parametrize("exponent", [1e300, 1e-320, -1.0, 0.0])
+def test_an_exponent_that_none_draws_with_is_refused(tmp_path: Any, exponent: float) -> None:
+    """It is squared when the claim is computed anew, and would overflow."""
+    release = released()
+    tree, weights = release.statement.mechanisms
+    parameters = {**tree.parameters, "exponent": exponent}
+    claim = replace(release.statement, mechanisms=(replace(tree, parameters=parameters), weights))
+    Release(published=release.published, statement=claim).save(tmp_path / "forged.json")
+    with pytest.raises(FileError, match="is not a valid release"):
+        Release.load(tmp_path / "forged.json")
+
+
+@pytest.mark.parametrize("granularity", [-5000, -1075, 1024])
+def test_a_lattice_beyond_all_floats_is_refused(granularity: int) -> None:
+    with pytest.raises(UsageError, match="granularity must lie between"):
+        Noise("gaussian", scale=1.0, granularity=granularity, n_values=3)
+
+
+def test_the_summary_takes_the_noise_that_there_is() -> None:
+    release = released()
+    noise = {round(each.epsilon, 6): each.noise for each in release.summary.separation.visibilities}
+    assert noise[1.0] == pytest.approx(release.weight_noise.standard_deviation, rel=1e-12)
 
 
 # (epsilon, delta) implies no rho

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ptclust.audit.search import farthest
 from ptclust.errors import UsageError
 from ptclust.privacy import Sensitivity
 
@@ -46,7 +47,11 @@ def test_bounds_are_the_formulas_rounded_up(sensitivity: Sensitivity, k: int) ->
         l2_squares.append(k * d_inf**2)
         spread_squares.append(4 * d_inf**2)
     if d1 is not None and d_inf is not None:
-        l2_squares.append(d1 * d_inf)
+        whole = min(k, d1 // d_inf)
+        l2_squares.append(
+            whole * d_inf**2 + (min(k, whole + 1) - whole) * (d1 - whole * d_inf) ** 2
+        )
+        assert l2_squares[-1] <= d1 * d_inf
     assert exactly_above(sensitivity.l1_of(k), min(l1_squares))
     assert exactly_above(sensitivity.l2_of(k), min(l2_squares))
     assert exactly_above(sensitivity.spread, min(spread_squares))
@@ -82,6 +87,35 @@ def test_no_change_within_the_declaration_exceeds_a_bound(
         if n < k:
             lowest = sorted([*x, Fraction()])[:n]  # beside edges that do not change
             assert max(x) - sum(lowest) / n <= sensitivity.mean_spread(n)
+
+
+small = st.floats(0.05, 20)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["l1", "l2", "linf"]), small, min_size=1),
+    st.integers(1, 7),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_change_that_the_audit_finds_reaches_every_norm(
+    norms: dict[str, float], k: int, seed: int
+) -> None:
+    """Of all changes within combined bounds, the farthest in each norm: no bound can be less."""
+    sensitivity, random = Sensitivity(**norms), np.random.default_rng(seed)
+    sizes = [
+        (sensitivity.l1_of(k), lambda x: np.abs(x).sum()),
+        (sensitivity.l2_of(k), np.linalg.norm),
+        (sensitivity.largest_change, lambda x: np.abs(x).max()),
+    ]
+    first = [np.eye(k)[0], np.ones(k), *(np.diag(np.ones(k)) + 1e-3 * random.normal(size=(k, k)))]
+    for bound, size in sizes:
+        found = []
+        for direction in first:
+            change = direction
+            for _ in range(20):  # a norm is convex: the farthest point in its direction is farther
+                change = farthest(sensitivity, change)
+            found.append(size(change))
+        assert max(found) == pytest.approx(bound, rel=1e-9)
 
 
 two_with_linf = st.sampled_from([("l1",), ("l2",), ("linf",), ("l1", "linf"), ("l2", "linf")])

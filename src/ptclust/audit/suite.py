@@ -21,6 +21,7 @@ from ptclust.audit.mechanisms import (
     make_graph,
     neighbours,
 )
+from ptclust.audit.norms import worst_noise
 from ptclust.audit.report import AuditReport, Finding, Verdict
 from ptclust.audit.search import worst_divergence, worst_loss
 from ptclust.audit.statistical import DivergenceTester, Drawable, EventTester, Private, Tester
@@ -37,7 +38,7 @@ from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Variant
 from ptclust.planning import plan
-from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy import Budget, Noise, Sensitivity
 from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 
 ERROR = 1e-4  # probability that any statistical bound of a run is wrong
@@ -56,7 +57,9 @@ _RELATIONS = {
     "l1": Sensitivity(l1=_MU),
     "l2": Sensitivity(l2=_MU),
     "l1 and linf": Sensitivity(l1=1.5 * _MU, linf=_MU),
+    "l2 and linf": Sensitivity(l2=1.5 * _MU, linf=_MU),
 }
+_COMBINED, _COMBINED_VALUES = ("l1 and linf", "l2 and linf"), 6
 _SEEDED_DRAWS = 1_000_000
 _DELTA = 1e-3
 _EPSILON = 4.0  # of releases: large enough for a few thousand draws to show
@@ -120,7 +123,7 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
         for mechanism in MECHANISMS:
             for law in mechanism.laws(GRAPHS[name]):
                 for relation, sensitivity in _RELATIONS.items():
-                    if relation in ("linf", "l1", "l2") or name == "K4":
+                    if relation not in _COMBINED or name == "K4":
                         yield _exact(mechanism, law, sensitivity, Budget.pure(1), effort, seed)
                     if relation in effort.divergences and "approximate" in mechanism.variants:
                         yield _exact(mechanism, law, sensitivity, Budget.zcdp("1/8"), effort, seed)
@@ -130,6 +133,9 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
     for n_values in (1, 2, 3):
         yield _exact_cube(EXACT_NOISE, "cube", CubeCase.of(n_values))
+    for relation in _COMBINED:
+        for make in (laplace_noise, gaussian_noise, cube_noise):
+            yield _exact_norm(EXACT_NOISE, make, relation, seed)
     yield _exact_curve(EXACT_NOISE, "Gaussian by its own curve", LatticeCase.of())
     for name in _with_steps():
         for n_steps in (3, 30, 100):
@@ -138,7 +144,7 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
         (DRAWN, ValuesRelease, effort.draws, mechanism, variant, relation)
         for mechanism in MECHANISMS
         for variant in mechanism.variants
-        for relation in ("linf", "l1", "l2")
+        for relation in ("linf", "l1", "l2", "l1 and linf")
     ]
     releases += [
         (WHOLE, WholeRelease, effort.whole_draws, mechanism, mechanism.variants[-1], mechanism.norm)
@@ -227,6 +233,29 @@ def _exact_cube(section: str, title: str, case: CubeCase, claimed: float | None 
     return Audit(f"{title}, {setting}", 0, run)
 
 
+def _exact_norm(
+    section: str,
+    make: Callable[[Sensitivity, int, Any], Noise],
+    relation: str,
+    seed: int,
+    declared: Sensitivity | None = None,
+    what: str = "",
+) -> Audit:
+    """Audit noise under combined bounds; a control is calibrated for others, ``declared``."""
+    sensitivity = _RELATIONS[relation]
+    budget = Budget.zcdp("1/8") if make is gaussian_noise else Budget.pure(1)
+    noise = make(declared or sensitivity, _COMBINED_VALUES, budget.amount)
+    title, setting = f"{noise.distribution}{what}", f"{noise.n_values} values"
+
+    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
+        worst = worst_noise(noise, sensitivity, seed)
+        where = section, title, setting, str(sensitivity)
+        found = worst.loss, worst.outcome, _expected(section)
+        return [Finding(*where, budget.unit, float(budget.amount), 0.0, *found)]
+
+    return Audit(f"{title}, {setting}, {sensitivity!s}", 0, run)
+
+
 def _exact_curve(section: str, title: str, case: LatticeCase | StepsCase) -> Audit:
     """Audit Gaussian noise that was calibrated by a curve."""
     setting = f"a lattice of {LATTICE:,} steps a deviation"
@@ -280,6 +309,9 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact_cube(
         CONTROLS, "cube, rounding to the lattice not paid for", CubeCase.of(2, rounding=0), 1.0
     )
+    too_small = Sensitivity(l2=_MU)
+    what = ", without the rest of l1"
+    yield _exact_norm(CONTROLS, gaussian_noise, "l1 and linf", seed, too_small, what)
     little = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0
     title = "Gaussian by its own curve, 5 % too little"
     yield _exact_curve(CONTROLS, title, LatticeCase.of(little))

@@ -236,14 +236,17 @@ class SpanningTreeMechanism(Mechanism):
         """
         on_weights = spent_by(published.noise, sensitivity)
         exponent = stated[0].parameters.get("exponent") if stated else None
-        if not exponent:
-            raise InputError(f"the statement lacks the exponent by which {self.name!r} drew a tree")
+        if not exponent or not 0 < exponent <= _LARGEST or not math.isfinite(sensitivity.spread):
+            raise InputError(
+                f"the statement lacks the exponent by which {self.name!r} drew a tree, or it is "
+                "out of the range of all that are used"
+            )
         if on_weights is None:
             return None
         n_steps, pure = published.tree.n_edges, on_weights.rho is None
         spread = sensitivity.mean_spread(n_steps) if pure else sensitivity.spread
-        loss = exponent * spread + STEP_SLACK
-        on_tree = Budget.pure(n_steps * loss) if pure else Budget.zcdp(n_steps * loss**2 / 8.0)
+        loss = _loss_range(exponent, spread)
+        on_tree = Budget.pure(n_steps * loss) if pure else Budget.zcdp(n_steps * loss**2 / 8)
         tree = TreeCalibration(exponent, n_steps, on_tree, n_steps * STEP_SLACK)
         return Calibration(self.name, tree, published.noise, on_tree + on_weights, on_weights)
 
@@ -274,8 +277,11 @@ def _tree_of(calibration: Calibration) -> TreeCalibration:
 def _steps(calibration: Calibration, sensitivity: Sensitivity) -> Steps:
     """Return the steps of the tree, each with the range of its privacy loss."""
     tree = _tree_of(calibration)
-    loss_range = Fraction(tree.exponent) * Fraction(sensitivity.spread) + Fraction(STEP_SLACK)
-    return Steps(tree.n_steps, loss_range)
+    return Steps(tree.n_steps, _loss_range(tree.exponent, sensitivity.spread))
+
+
+def _loss_range(exponent: float, spread: float) -> Fraction:
+    return Fraction(exponent) * Fraction(spread) + Fraction(STEP_SLACK)
 
 
 def _even_split(halves: Calibration, shared: Budget) -> Fraction:

@@ -293,7 +293,7 @@ def plan(
     ----------
     topology : Topology
     epsilon, delta : float
-        The budget. With delta = 0 all is pure; with delta > 0 tree and weights share a zCDP budget.
+        The budget. With delta = 0 all is pure; with delta > 0 noise is far less.
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     mechanism : str

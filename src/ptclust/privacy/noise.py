@@ -46,7 +46,7 @@ Sampler = Literal["auto", "opendp"]  # of the noise: OpenDP's always, or only wh
 
 _ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21
 _FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise looks continuous
-_FINEST = -1074  # the exponent of the smallest float
+_FINEST, _COARSEST = -1074, 1023  # the exponents of the smallest and the largest floats
 _WIDEST = 2**56  # steps of the lattice: cube noise of this half-width leaves space to add weights
 
 
@@ -74,6 +74,11 @@ class Noise:
         if self.distribution not in get_args(Distribution):
             known = "'laplace', 'gaussian' or 'cube'"
             raise UsageError(f"noise must be {known}, not {self.distribution!r}")
+        if not _FINEST <= self.granularity <= _COARSEST:
+            raise UsageError(
+                f"granularity must lie between {_FINEST} and {_COARSEST}, the exponents of floats, "
+                f"but is {self.granularity!r}"
+            )
         if self.n_values < 0:
             raise UsageError(f"the number of values must be 0 or more, but is {self.n_values!r}")
         if not 0 <= self.scale < math.inf or (self.n_values > 0 and self.scale == 0):

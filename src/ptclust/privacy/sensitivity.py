@@ -83,17 +83,23 @@ class Sensitivity:
         return min(bounds) if k else 0.0
 
     def l2_of(self, n_edges: int) -> float:
-        """Return the l2 bound on the changes: min(l2, l1, sqrt(k) linf, sqrt(l1 linf)).
+        """Return the l2 bound on the changes: min(l2, l1, sqrt(k) linf), or less.
+
+        Under l1 and linf the farthest change is by linf on as many edges as l1 allows, and by the
+        rest on one more: sqrt(l1 linf), or less if linf does not divide l1.
 
         >>> Sensitivity(linf=0.25).l2_of(4)
         0.5
+        >>> Sensitivity(l1=7.0, linf=2.0).l2_of(10) ** 2  # 2, 2, 2 and 1
+        13.000000000000002
         """
         k = _count(n_edges)
         bounds = [bound for bound in (self.l1, self.l2) if bound is not None]
         if self.linf is not None:
-            bounds.append(root_up(k * Fraction(self.linf) ** 2))
-            if self.l1 is not None:
-                bounds.append(root_up(Fraction(self.l1) * Fraction(self.linf)))
+            most = Fraction(self.linf)
+            whole, rest = divmod(Fraction(self.l1), most) if self.l1 is not None else (k, 0)
+            square = whole * most**2 + rest**2 if whole < k else k * most**2
+            bounds.append(root_up(Fraction(square)))
         return min(bounds) if k else 0.0
 
     @property
