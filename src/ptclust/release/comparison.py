@@ -141,7 +141,7 @@ class Comparison:
                 parts |= {each.id: each.budget for each in statement.provenance.spent}
         budgets = list(parts.values())
         if len(budgets) > 1 and by_rho:
-            budgets = [each.to_zcdp() for each in budgets]
+            budgets = [_as_rho(each) for each in budgets]
         return sum(budgets[1:], budgets[0])
 
     def _cost_words(self) -> str:
@@ -239,6 +239,13 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
         matched = zip(left[taken].tolist(), columns.tolist(), strict=True)
         pairs += [(row, column) for row, column in matched if column < width]
     return {row: (column, int(counts[row, column])) for row, column in pairs}
+
+
+def _as_rho(spent: Budget) -> Budget:
+    """Return the zCDP of what was spent, not the smaller one that its epsilon and delta afford."""
+    rho = spent.implied_zcdp
+    assert rho is not None  # noqa: S101 - a statement with a delta has a rho
+    return rho
 
 
 def _spent(statement: PrivacyStatement) -> Budget:
