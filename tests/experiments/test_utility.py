@@ -450,7 +450,7 @@ class TestReport:
         report = UtilityReport(records, "make utility", SMALL)
         text = report.to_markdown()
         assert "1 of 2 are met, 1 missed" in text
-        assert "**missed**: ARI below 1.01; " in text
+        assert "**missed**: ARI below 1.01" in text
         assert [bool(found.missed) for found in outcomes(report.means)] == [False, True]
 
     def test_failures_are_reported(self, report):
