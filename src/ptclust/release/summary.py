@@ -16,6 +16,8 @@ from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.gaussian_curve import largest_mu
+from ptclust.privacy.statement import ROUNDING
 
 if TYPE_CHECKING:
     from ptclust.release.release import Release
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _WIDTH = 88
 _CLUSTERS_SHOWN, _MEMBERS_SHOWN = 20, 6
 _MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_LARGEST_CURVE = 1e4  # an epsilon: noise is calibrated by its curve up to here, about
 
 OPTIMISTIC = (
     "The clusters were chosen by these noisy weights, so the difference flatters them; what is "
@@ -163,6 +166,9 @@ class Summary:
                 for each in (statement.epsilon, epsilon)
             )
             ratio = math.sqrt(there / here)
+            if statement.rho > here * (1 + ROUNDING) and epsilon <= _LARGEST_CURVE:
+                ratio = largest_mu(epsilon, statement.delta)
+                ratio /= largest_mu(statement.epsilon, statement.delta)
         noise = release.weight_noise.standard_deviation / ratio
         counts = release.n_nodes, release.topology.n_edges, release.tree.n_edges
         gaps = {each.name: each.visible_gap(*counts) for each in CLUSTERERS}
