@@ -163,12 +163,14 @@ def test_a_mechanism_that_is_registered_is_audited_by_its_own_law(register):
     before = {audit.title for audit in suite.audits(TINY, 0)}
     register(Toy())
     added = [audit.title for audit in suite.audits(TINY, 0) if audit.title not in before]
-    least = {"l1": "Laplace", "l2": "Laplace", "linf": "Cube"}
-    assert {*added} == {
+    least = {"l1": "Laplace", "l2": "Laplace", "linf": "Cube", "l1 <= 0.0234375, linf": "Laplace"}
+    drawn = {
         f"toy, {kind} noise on the tree, {norm} <= 0.015625"
         for norm, pure in least.items()
         for kind in (pure, "Gaussian")
     }
+    played = {f"toy, joint curve, {n} adaptive steps, then the noise" for n in (3, 30, 100)}
+    assert {*added} == drawn | played
     assert sum(title.startswith("Kruskal on K3") for title in before) == 3
 
 
