@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise prediction trips ledger-stress crossings \
 	pictures
 
-.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
+.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz spark $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -54,6 +54,11 @@ docs: .venv/ready-dev
 # A browser for the tests of the report page; without one they are skipped.
 browser:
 	command -v chromium chromedriver > /dev/null || apt-get install --yes --no-install-recommends chromium chromium-driver
+
+# Spark for the engine of that name and its tests, and the Java that it runs on.
+spark: .venv/ready
+	command -v java > /dev/null || apt-get install --yes --no-install-recommends openjdk-17-jre-headless
+	$(BIN)/python -m pip install --quiet --editable '.[spark]'
 
 format: .venv/ready-dev
 	$(BIN)/ruff format .

@@ -171,7 +171,9 @@ def _of_persons(records: Records, build: Build, called: str) -> Graph:
     }
     max_pairs, max_per_pair = caps.values()
     kept = each.kept("pair", max_pairs, build.key)
-    found = records.summed_over_persons(kept, partial(_summed, ["pair"], most=max_per_pair), by="pair")
+    found = records.summed_over_persons(
+        kept, partial(_summed, ["pair"], most=max_per_pair), by="pair"
+    )
     sensitivity = sensitivity_of_sum(
         linf=max_per_pair,
         l1=max_pairs * max_per_pair,

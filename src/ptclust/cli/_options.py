@@ -30,6 +30,7 @@ Topology = StrEnum("Topology", ["public"])
 Merge = StrEnum("Merge", ["min", "max", "sum"])
 CalibrationRule = StrEnum("CalibrationRule", ["sound", "published"])
 Sampler = StrEnum("Sampler", ["auto", "opendp"])
+EngineName = StrEnum("EngineName", ["local", "spark"])
 
 
 def _mechanisms(incomplete: str) -> list[str]:
@@ -63,6 +64,13 @@ def number(given: str | float) -> float | Fraction:
     return written if written < nearest else nearest
 
 
+Engine = Annotated[
+    EngineName, typer.Option(help="spark: work on Parquet where it is, in many parts.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Where Spark runs: spark://host:7077, local[2], yarn.", metavar="URL"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 MinClusterSize = Annotated[
     int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)

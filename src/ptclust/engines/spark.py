@@ -12,8 +12,10 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptclust._lazy import package
@@ -69,16 +71,28 @@ def is_frame(table: Any) -> bool:
     return any(k.__name__ == "DataFrame" and k.__module__.startswith("pyspark.") for k in kinds)
 
 
+def address(path: str | os.PathLike[str]) -> str:
+    """Return a path as Spark takes it: pathlib has removed the second slash of s3://."""
+    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", os.fspath(path))
+
+
 def read_parquet(path: str | os.PathLike[str], master: str | None = None) -> Any:
     """Return the DataFrame of a Parquet file, or of a folder of them."""
-    # A path that went through pathlib has lost the second slash of s3://.
-    address = re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", os.fspath(path))
-    running = session(master)
-    try:
-        return running.read.parquet(address)
-    except Exception:  # its text may quote what could not be read
-        found = None
-    raise FileError(f"{path} cannot be read by Spark as Parquet; check the path") from found
+    frame, running = None, session(master)
+    with suppress(Exception):  # its text may quote what could not be read
+        frame = running.read.parquet(address(path))
+    if frame is None:
+        raise FileError(f"{path} cannot be read by Spark as Parquet; check the path")
+    return frame
+
+
+def opened(path: Path, engine: str, master: str | None) -> Any:
+    """Return a table as an engine takes it: the path itself, or a DataFrame of Spark."""
+    if engine == "local":
+        if master is not None:
+            raise UsageError("--master says where Spark runs: say --engine spark, too")
+        return path
+    return read_parquet(path, master)
 
 
 def collected(frame: Any) -> pl.DataFrame:
