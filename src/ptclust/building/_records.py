@@ -226,9 +226,11 @@ class Records:
         """
         if self.distributed is None:
             return then(self.collect(last(things.first(self.lazy))))
-        return self.distributed.sums_over_persons(
-            things.first, things.merged, lambda rows: then(last(rows.lazy()).collect()), by
-        )
+
+        def of_persons(rows: pl.DataFrame) -> pl.DataFrame:
+            return then(last(things.merged(rows.lazy())).collect())
+
+        return self.distributed.exchanged_sums(things.first, "person", of_persons, by)
 
     def histogram(self, things: Things, number: pl.Expr) -> Callable[[Sequence[int]], Array]:
         """Return what counts the persons by the smallest cap that their number stays within.

@@ -11,14 +11,17 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptclust._lazy import package
+from ptclust._types import Array
 from ptclust._version import __version__
 from ptclust.errors import FileError, InputError, MissingDependencyError, UsageError
 
@@ -30,7 +33,9 @@ Rows = Callable[["pl.DataFrame"], "pl.DataFrame"]
 _Task = Callable[[Iterable[Any]], Iterator["pl.DataFrame"]]
 
 _CHUNK = 1 << 21  # rows that a task works on at a time
+_ROWS_OF_FILE = 1 << 18
 _PART = "part"
+_PACKED = f"{_PART} int, rows binary"
 _PROBES = (["", "a", "\u00e4" * 40], [0, 1, -(2**63)], [0.0, 0.5, 2.0**53])
 
 
@@ -99,17 +104,23 @@ def collected(frame: Any) -> pl.DataFrame:
     """Return a small result on this machine; an error quotes nothing of the rows."""
     import polars as pl
 
-    found = None
+    with _failures_without_values():
+        return pl.DataFrame(pl.from_arrow(frame.toArrow()))
+
+
+@contextmanager
+def _failures_without_values() -> Iterator[None]:
+    """Raise an error of ours in place of Spark's: texts of its tasks may quote a value."""
+    failure = None
     try:
-        found = pl.DataFrame(pl.from_arrow(frame.toArrow()))
-    except Exception as error:  # texts of Spark and of its tasks may quote a value
-        kind = type(error).__name__
-    if found is None:
+        yield
+    except Exception as error:
+        failure = type(error).__name__
+    if failure is not None:
         raise InputError(
-            f"Spark did not come to an end ({kind}); its own log on the cluster says why. Workers "
-            "need the same versions of ptclust and polars as this machine"
+            f"Spark did not come to an end ({failure}); its own log on the cluster says why. "
+            "Workers need the same versions of ptclust and polars as this machine"
         )
-    return found
 
 
 @dataclass(frozen=True)
@@ -142,6 +153,10 @@ class SparkTable:
         quoted = {role: "`" + name.replace("`", "``") + "`" for role, name in columns.items()}
         self._frame = frame.selectExpr(*(f"{name} AS `{role}`" for role, name in quoted.items()))
 
+    @property
+    def _session(self) -> Any:
+        return self._frame.sparkSession
+
     @cached_property
     def empty(self) -> pl.DataFrame:
         """The table without its rows."""
@@ -149,38 +164,111 @@ class SparkTable:
 
         return collected(self._frame.limit(0)) if self._columns else pl.DataFrame()
 
+    def all_rows(self) -> pl.DataFrame:
+        """Return the table, which must fit on this machine."""
+        return collected(self._frame)
+
     def sums(self, first: Step, by: str) -> pl.DataFrame:
         """Return the sums, by one column, of what ``first`` makes of any part of the records."""
-        rows = partial(_rows_of_chunks, lambda chunk: first(chunk.lazy()).collect())
-        return self._summed(self._frame, rows, first(self.empty.lazy()).collect(), by)
+        rows = partial(_rows_of_chunks, first)
+        return _summed(self._frame, rows, first(self.empty.lazy()).collect(), by)
 
-    def sums_over_persons(
-        self, first: Step, merged: Step, last: Rows, by: str | None
+    def exchanged_sums(
+        self, first: Step, group: str, last: Rows, by: str | None = None
     ) -> pl.DataFrame:
-        """Return sums over persons of what ``last`` makes of all rows of some.
+        """Return the sums, by one column, of what ``last`` makes of all rows of some groups.
 
-        ``first`` makes rows of any part of the records, each with its person; ``merged`` makes of
-        such rows what ``first`` would make of their records together. All rows of a person meet in
-        one task. They cross the network packed, many rows in one: rows of Spark's own would cost
-        more than all the rest.
+        ``first`` makes rows of any part of the table. Those of one value of the column ``group``
+        meet in one task. They cross the network packed, many rows in one: rows of Spark's own
+        would cost more than all the rest.
         """
-        n_parts = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        like = first(self.empty.lazy()).collect()
-        pack = partial(_packed, lambda chunk: first(chunk.lazy()).collect(), "person", n_parts)
-        packed = _mapped(self._frame, pack, f"{_PART} int, rows binary").repartition(_PART)
-        finish = partial(_finished, lambda rows: last(merged(rows.lazy()).collect()))
-        return self._summed(packed, finish, last(merged(like.lazy()).collect()), by)
+        like = last(first(self.empty.lazy()).collect())
+        packed = self._packed(first, group, self._most_parts).repartition(_PART)
+        return _summed(packed, partial(_finished, last), like, by)
 
-    @staticmethod
-    def _summed(frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
-        """Return the sums of all columns but one, by that one; they are integers."""
-        names = list(like.columns)
-        found = _mapped(frame, task, ", ".join(f"`{name}` bigint" for name in names))
-        sums = [f"CAST(sum(`{name}`) AS bigint) AS `{name}`" for name in names if name != by]
-        grouped = found.groupBy() if by is None else found.groupBy(by)
-        from pyspark.sql.functions import expr
+    def exchange_to_parquet(
+        self, first: Step, group: str, last: Rows, place: str, n_rows: int
+    ) -> None:
+        """Write what ``last`` makes of the rows of groups, as `exchanged_sums` does, to a folder.
 
-        return collected(grouped.agg(*map(expr, sums)))
+        *Privacy.* Which rows are in which file, and their order, follow from ``group``, ``last``
+        and ``n_rows`` alone. Spark would join parts by their sizes, which may follow from weights,
+        were it not told their number.
+        """
+        n_parts = max(1, min(self._most_parts, n_rows // _ROWS_OF_FILE))
+        packed = self._packed(first, group, n_parts).repartition(n_parts, _PART)
+        found = _mapped(packed, partial(_finished, last), "low bigint, high bigint, weight double")
+        with _failures_without_values():
+            found.write.parquet(address(place))
+
+    def reduced(self, first: Step, reduce: Rows, size: int, n_merged: int) -> pl.DataFrame:
+        """Return what is left of the rows of ``first`` after parts of them were reduced.
+
+        A task reduces ``size`` rows of the table at a time, with what is left of those before; then
+        what is left of ``n_merged`` tasks is reduced together.
+        """
+        task = partial(_reduced, first, reduce, size, n_merged)
+        parts = _mapped(self._frame, task, _PACKED).repartition(_PART)
+        return collected(_mapped(parts, partial(_finished, reduce), "edge bigint, weight double"))
+
+    def distinct(self, columns: Sequence[str]) -> pl.Series:
+        """Return all values of some columns, of one type, each once; they fit on this machine."""
+        import polars as pl
+
+        texts = all(self.empty.schema[name] == pl.String for name in columns)
+        values = partial(_distinct, columns, pl.String if texts else pl.Int64)
+        found = _mapped(
+            self._frame,
+            partial(_rows_of_chunks, values),
+            f"id {'string' if texts else 'bigint'}",
+        )
+        return collected(found.distinct())["id"]
+
+    def coded(self, columns: Sequence[str], names: Array) -> SparkTable:
+        """Return the table with numbers, the places in ``names``, in place of some columns."""
+        import polars as pl
+
+        numbers = np.arange(len(names))
+        codes = pl.DataFrame({"name": names.tolist(), "number": numbers}).to_arrow()
+        frame = self._frame
+        for name in columns:
+            of_column = self._session.createDataFrame(codes).toDF(name, f"{name} number")
+            others = [f"`{other}`" for other in frame.columns if other != name]
+            frame = frame.join(of_column, name).selectExpr(*others, f"`{name} number` AS `{name}`")
+        return SparkTable(frame, {name: name for name in frame.columns})
+
+    def beside(self, place: str) -> SparkTable:
+        """Return the table of another place, in the same session."""
+        frame = self._session.read.parquet(address(place))
+        return SparkTable(frame, {name: name for name in frame.columns})
+
+    def driver_addresses(self) -> tuple[str, str]:
+        """Return the name by which workers know this machine, and the address to listen at."""
+        if type(self._frame).__module__.startswith("pyspark.sql.connect"):
+            raise UsageError(
+                "noise is drawn where the edges are by a session that runs on this machine, which "
+                "its workers ask for the key: not by Spark Connect (sc://); use spark:// or yarn"
+            )
+        host = self._session.conf.get("spark.driver.host")
+        return host, self._session.conf.get("spark.driver.bindAddress", host)
+
+    @property
+    def _most_parts(self) -> int:
+        return int(self._session.conf.get("spark.sql.shuffle.partitions"))
+
+    def _packed(self, first: Step, group: str, n_parts: int) -> Any:
+        return _mapped(self._frame, partial(_packed_by_hash, first, group, n_parts), _PACKED)
+
+
+def _summed(frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
+    """Return the sums of all columns but one, by that one; they are integers."""
+    from pyspark.sql.functions import expr
+
+    names = list(like.columns)
+    found = _mapped(frame, task, ", ".join(f"`{name}` bigint" for name in names))
+    sums = [f"CAST(sum(`{name}`) AS bigint) AS `{name}`" for name in names if name != by]
+    grouped = found.groupBy() if by is None else found.groupBy(by)
+    return collected(grouped.agg(*map(expr, sums)))
 
 
 def _mapped(frame: Any, task: _Task, schema: str) -> Any:
@@ -208,42 +296,54 @@ def _chunks(batches: Iterable[Any], size: int) -> Iterator[pl.DataFrame]:
     import polars as pl
     import pyarrow as pa
 
+    def together(held: list[Any]) -> pl.DataFrame:
+        table = pa.Table.from_batches(held)
+        table.validate(full=True)  # texts that are no UTF-8 would be undefined behaviour
+        return pl.DataFrame(pl.from_arrow(table))
+
     held, n_held = [], 0
     for batch in batches:
         held.append(batch)
         n_held += batch.num_rows
         if n_held >= size:
-            table, held, n_held = pa.Table.from_batches(held), [], 0
-            table.validate(full=True)  # texts that are no UTF-8 would be undefined behaviour
-            yield pl.DataFrame(pl.from_arrow(table))
+            yield together(held)
+            held, n_held = [], 0
     if n_held:
-        table = pa.Table.from_batches(held)
-        table.validate(full=True)
-        yield pl.DataFrame(pl.from_arrow(table))
+        yield together(held)
 
 
-def _rows_of_chunks(make: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
-    return map(make, _chunks(batches, _CHUNK))
+def _rows_of_chunks(first: Step, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
+    for chunk in _chunks(batches, _CHUNK):
+        yield first(chunk.lazy()).collect()
 
 
-def _packed(make: Rows, by: str, n_parts: int, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
+def _distinct(columns: Sequence[str], dtype: Any, rows: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    return pl.concat(rows.select(id=pl.col(name).cast(dtype)) for name in columns).unique()
+
+
+def _packed_by_hash(
+    first: Step, group: str, n_parts: int, batches: Iterable[Any]
+) -> Iterator[pl.DataFrame]:
     """Yield a row a part: its number, and all rows whose hash falls on it, in bytes."""
     import polars as pl
 
-    for rows in _rows_of_chunks(make, batches):
-        part = (pl.col(by).hash(1) % n_parts).cast(pl.Int32).alias(_PART)
+    for rows in _rows_of_chunks(first, batches):
+        part = (pl.col(group).hash(1) % n_parts).cast(pl.Int32).alias(_PART)
         parts = rows.with_columns(part).partition_by(_PART, as_dict=True, include_key=False)
-        numbers = [number for (number,) in parts]
-        packed = [_to_bytes(rows_of_part) for rows_of_part in parts.values()]
-        yield pl.DataFrame(
-            {_PART: numbers, "rows": packed}, schema={_PART: pl.Int32, "rows": pl.Binary}
-        )
+        yield _packed((number, some) for (number,), some in parts.items())
 
 
-def _to_bytes(rows: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    rows.write_ipc(buffer)
-    return buffer.getvalue()
+def _packed(parts: Iterable[tuple[int, pl.DataFrame]]) -> pl.DataFrame:
+    import polars as pl
+
+    packed = []
+    for number, rows in parts:
+        buffer = io.BytesIO()
+        rows.write_ipc(buffer)
+        packed.append((number, buffer.getvalue()))
+    return pl.DataFrame(packed, schema={_PART: pl.Int32, "rows": pl.Binary}, orient="row")
 
 
 def _finished(last: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
@@ -254,5 +354,21 @@ def _finished(last: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
     for batch in batches:
         for number, packed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             parts.setdefault(number, []).append(pl.read_ipc(io.BytesIO(packed)))
-    for number in list(parts):
+    for number in sorted(parts):
         yield last(pl.concat(parts.pop(number)))
+
+
+def _reduced(
+    first: Step, reduce: Rows, size: int, n_merged: int, batches: Iterable[Any]
+) -> Iterator[pl.DataFrame]:
+    """Yield what is left of all rows of a task, packed for the task that merges some of them."""
+    import polars as pl
+    from pyspark import TaskContext
+
+    left = []
+    for chunk in _chunks(batches, max(size, _CHUNK)):
+        left = [reduce(pl.concat([*left, first(chunk.lazy()).collect()]))]
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId() // n_merged
+    for rows in left:
+        yield _packed((number, some) for some in rows.iter_slices(_CHUNK))
