@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -19,6 +20,9 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.engines import spark
 from ptclust.engines.key_service import KeyService, Ticket
 from ptclust.errors import GraphError, UsageError, WeightError
+from ptclust.graph.readers import read_kind
+from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
+from ptclust.graph.readers.tables import check_types
 from ptclust.graph.topology import Kind, Topology, as_distances, index_dtype
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, draw_noise_key, edge_numbers
 from ptclust.published import Published
@@ -33,14 +37,6 @@ if TYPE_CHECKING:
 _PER_NODE = 8  # edges that a task reduces to a forest at a time, per node
 _MERGED = 8  # forests that one task merges
 _NODES = ("low", "high")
-
-COMPUTATIONAL = (
-    "the noise of every edge is a function of the edge and of a secret key of 256 bits, which no "
-    "disk holds: the guarantee is computational, against whoever cannot break ChaCha20"
-)
-TREE_ALONE = (
-    "noisy weights of all edges are published; this release holds those of their spanning tree"
-)
 
 
 @dataclass(frozen=True)
@@ -80,10 +76,17 @@ class SparkEdges:
     that is written has its rows in an order that follows from the topology.
     """
 
-    merge = None
+    # It was not built by ptclust, and says nothing of itself.
+    merge = provenance = unit = None
     topology_of_data = False
 
-    def __init__(self, frame: Any, columns: dict[str, str], kind: Kind, where: str) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        columns: dict[str, str],
+        kind: Kind,
+        where: str,
+    ) -> None:
         self.kind, self.where = kind, where
         self.columns = tuple(columns.values())
         self._has_weights = "weight" in columns
@@ -129,6 +132,31 @@ class SparkEdges:
             raise WeightError(f"weights of {self.where} are missing or no finite numbers")
         ends, _ = _forest(self._coded, partial(_edges, n, "zero"), n, 1.0)
         return cast("Topology", Counts(self.names, n_edges, n - len(ends)))
+
+    @classmethod
+    def read(
+        cls, path: Path, asked: Columns, kind: Kind | None, master: str | None, *, ends_only: bool
+    ) -> SparkEdges:
+        """Return the graph of a Parquet file, or of a folder of them; no row is read.
+
+        With ``ends_only`` there are no weights.
+        """
+        if path.is_file() and read_kind(path) is not None:
+            # What such a file says of its graph holds for these rows alone: all must be read.
+            raise UsageError(
+                f"{path} is a graph that ptclust wrote on one machine, and fits there: leave "
+                "--engine spark out"
+            )
+        frame = spark.read_parquet(path, master)
+        roles = ENDS if ends_only else ROLES
+        there = list(frame.columns)
+        chosen = [there[i] for i in choose_columns(there, asked, path, roles)]
+        named = dict(zip(roles, chosen, strict=True))
+        if not ends_only:
+            kind = settled_kind(kind, named["weight"], path)
+        edges = cls(frame, named, kind or "distance", str(path))
+        check_types(dict(edges._table.empty.schema), str(path))
+        return edges
 
     @property
     def n_nodes(self) -> int:

@@ -77,8 +77,12 @@ def is_frame(table: Any) -> bool:
 
 
 def address(path: str | os.PathLike[str]) -> str:
-    """Return a path as Spark takes it: pathlib has removed the second slash of s3://."""
-    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", os.fspath(path))
+    """Return a path as Spark takes it: pathlib has removed the second slash of s3://.
+
+    A relative path is one of this process, not of Java's, which may have been started elsewhere.
+    """
+    text = re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", os.fspath(path))
+    return text if "://" in text else str(Path(text).absolute())
 
 
 def read_parquet(path: str | os.PathLike[str], master: str | None = None) -> Any:
@@ -365,7 +369,7 @@ def _reduced(
     import polars as pl
     from pyspark import TaskContext
 
-    left = []
+    left: list[pl.DataFrame] = []
     for chunk in _chunks(batches, max(size, _CHUNK)):
         left = [reduce(pl.concat([*left, first(chunk.lazy()).collect()]))]
     context = TaskContext.get()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,15 +131,16 @@ class _Sampler:
             fill_blocks(self._state, edges[left], np.uint64(block), words)
             found, outcome = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
             block += 1
-            if self._lattice is None:
+            if (lattice := self._lattice) is None:
                 kernel.draw_uniform_each(words, self._half_width, found, outcome)
             else:
-                kernel.draw_each(words, self._lattice.table, found, outcome)
+                kernel.draw_each(words, lattice.table, found, outcome)
             steps[left] = found
-            for i in np.flatnonzero(outcome >= kernel.OPEN) if self._lattice is not None else ():
+            for i in np.flatnonzero(outcome >= kernel.OPEN):  # none is of a cube
                 at, place = int(outcome[i]) - kernel.OPEN, int(left[i])
                 more = _EdgeWords(self._state, int(edges[place]), block)
-                value = self._lattice.settle(words[i, at : at + kernel.WORDS].tolist(), more)
+                given = words[i, at : at + kernel.WORDS].tolist()
+                value = cast("LatticeSampler", lattice).settle(given, more)
                 steps[place] = value if abs(value) < kernel.NEAR else 0
                 if abs(value) >= kernel.NEAR:
                     giants.append((place, value))

@@ -180,7 +180,8 @@ def fill_blocks(
     count = np.uint64(len(nonces))
     for begin in range(np.uint64(0), count, np.uint64(_LANES)):
         for j in range(np.uint64(_LANES)):
-            nonce = nonces[min(begin + j, count - _ONE)]
+            at: Any = min(begin + j, count - _ONE)  # lanes beyond the last nonce repeat it
+            nonce = nonces[at]
             a14, a15 = np.uint32(nonce & _LOW_32), np.uint32(nonce >> _BITS_32)
             x = _mixed(
                 (a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, low, high, a14, a15)
