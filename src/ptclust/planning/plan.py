@@ -70,6 +70,7 @@ class PlanRequest:
             raise UsageError(f"engine must be 'local' or 'spark', not {self.engine!r}")
         if self.engine == "spark" and self.sampler == "opendp":
             raise UsageError("Spark draws noise by key, which OpenDP does not: leave sampler= out")
+        self.mechanisms  # noqa: B018 - refuses what Spark does not draw
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
             raise UsageError(
