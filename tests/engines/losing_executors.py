@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import polars as pl
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from ptclust import graph_from_visits
@@ -35,12 +36,18 @@ def losing(function, folder: str, *, fresh: bool = False):
                 rows,
             )
         found = function(*given)
+        if TaskContext.get() is None:  # the driver asks for the columns of an empty table
+            return found
         Path(folder).mkdir(exist_ok=True)
         found.write_parquet(Path(folder) / f"{os.urandom(8).hex()}.parquet")
         if not (marker := Path(folder) / "killed").exists():
             marker.touch()
+            # The executor is the parent of the daemon that forked this worker.
             daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
-            os.kill(int(daemon[1]), signal.SIGKILL)  # the executor is the parent of the daemon
+            executor = int(daemon[1])
+            if "CoarseGrainedExecutorBackend" not in Path(f"/proc/{executor}/cmdline").read_text():
+                raise RuntimeError("this is no executor, and must live")
+            os.kill(executor, signal.SIGKILL)
             time.sleep(60)
         return found
 
@@ -67,10 +74,10 @@ def main(master: str, folder: str) -> None:
     graph = graph_from_visits(frame_of(table), **BUILDS["visits"][1], _key=KEY)
     found = {"weights": graph.weights.tolist()}
     table, noisy = table_of(4, "numbers"), edges._noisy
+    here = edges.SparkEdges(frame_of(table), COLUMNS, "distance", "the table")
+    noise = noise_of("laplace", here.n_edges)
     for name, fresh in (("once", False), ("fresh", True)):
         edges._noisy = losing(noisy, f"{folder}/{name}", fresh=fresh)
-        here = edges.SparkEdges(frame_of(table), COLUMNS, "distance", "the table")
-        noise = noise_of("laplace", here.n_edges)
         place = f"{folder}/{name}-noisy"
         tree = here.publish("laplace", noise, BOUNDS, place, whole=False, key=NOISE_KEY).tree
         found[name] = tree.weights.tolist()

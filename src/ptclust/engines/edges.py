@@ -188,21 +188,30 @@ class SparkEdges:
         *Privacy.* As `add_keyed_noise`: every edge is there once, has one weight, and its noise is
         the same however often a task runs.
         """
+        progress(f"Noise on {self.n_edges:,} weights, by Spark")
+        self.write_noisy(noise, bounds, place, key)
+        progress("Spanning tree of the noisy weights")
+        if whole:
+            return self._whole(mechanism, noise, self._table.beside(place).all_rows())
+        return self.tree_of_noisy(mechanism, noise, place)
+
+    def write_noisy(
+        self, noise: Noise, bounds: tuple[float, float], place: str, key: bytes | None = None
+    ) -> None:
+        """Write the noisy weights of all edges to a folder of Parquet; see `publish`."""
         n = len(self.names)
         if noise.n_values != self.n_edges:
             raise UsageError(f"this noise is for {noise.n_values} values, not {self.n_edges}")
-        progress(f"Noise on {self.n_edges:,} weights, by Spark")
         host, bind = self._table.driver_addresses()
         with KeyService(draw_noise_key() if key is None else key, host, bind) as ticket:
             last = partial(_noisy, n, noise, bounds, ticket)
             first = partial(_edges, n, "weight")
             self._coded.exchange_to_parquet(first, "edge", last, place, self.n_edges)
-        progress("Spanning tree of the noisy weights")
-        noisy = self._table.beside(place)
-        if whole:
-            return self._whole(mechanism, noise, noisy.all_rows())
-        sign = 1.0 if self.kind == "distance" else -1.0
-        ends, weights = _forest(noisy, partial(_of_noisy, n), n, sign)
+
+    def tree_of_noisy(self, mechanism: str, noise: Noise, place: str) -> Published:
+        """Return the spanning tree of the noisy weights in a folder."""
+        n, sign = len(self.names), 1.0 if self.kind == "distance" else -1.0
+        ends, weights = _forest(self._table.beside(place), partial(_of_noisy, n), n, sign)
         topology = Topology(ends // n, ends % n, n, self.names)
         return Published(mechanism, noise, Tree(topology, weights, kind=self.kind))
 
