@@ -296,6 +296,18 @@ def bench_spark(
     typer.echo(report.to_json() if as_json else report.to_table())
 
 
+@app.command("scale")
+def scale(
+    measurements: Annotated[
+        Path, typer.Argument(help="What bench-spark wrote.", exists=True, dir_okay=False)
+    ] = Path("build/bench-spark.json"),
+) -> None:
+    """Print the table of docs/scale.md, from what bench-spark measured."""
+    from experiments.scale import table_of
+
+    typer.echo(table_of(measurements))
+
+
 @app.command("bench-noise")
 def bench_noise(
     values: Annotated[int, typer.Option(min=5000, help="Values that get noise.")] = 10_000_000,

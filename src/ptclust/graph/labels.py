@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ptclust._files import written_at_once
-from ptclust._tables import data_frame
 from ptclust._types import Array, Ints
 from ptclust.errors import FileError, InputError
-from ptclust.graph.topology import Topology, as_objects
+from ptclust.graph.topology import Topology
 
 _UNCLUSTERED = "-1"
 _FORMULA = tuple("=+-@\t\r")
@@ -25,20 +24,12 @@ def write_labels(
 ) -> None:
     """Write ``node,label`` as CSV to a file, or to stdout if there is none.
 
-    To a file whose name ends in .parquet it is written as Parquet, names as they are.
-
     Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
     return. With ``escape_formulas`` names that do are written with an apostrophe before them, by
     which a spreadsheet knows plain text; `read_labels` takes it off again. Numbers stay numbers.
     """
     import polars as pl
 
-    if path is not None and path.suffix.lower() == ".parquet":
-        nodes_as_they_are = names if names.dtype != object else as_objects(map(str, names))
-        with written_at_once(path) as temporary:
-            table = data_frame({"node": nodes_as_they_are, "label": labels}, "polars")
-            table.write_parquet(temporary)
-        return
     nodes = written_names(names, escape_formulas=escape_formulas)
     table = pl.DataFrame({"node": nodes, "label": labels})
     if path is None:
