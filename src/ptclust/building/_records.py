@@ -10,8 +10,7 @@ import operator
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,12 +224,12 @@ class Records:
         Of the things of all persons they are the sum of what they are of some and of the others.
         """
         if self.distributed is None:
-            return then(self.collect(last(things.first(self.lazy))))
+            return then(self.collect(last(things.of_all(self.lazy))))
 
         def of_persons(rows: pl.DataFrame) -> pl.DataFrame:
-            return then(last(things.merged(rows.lazy())).collect())
+            return then(last(things.of_parts(rows.lazy())).collect())
 
-        return self.distributed.exchanged_sums(things.first, "person", of_persons, by)
+        return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by)
 
     def histogram(self, things: Things, number: pl.Expr) -> Callable[[Sequence[int]], Array]:
         """Return what counts the persons by the smallest cap that their number stays within.
@@ -289,17 +288,38 @@ class Things:
     first: spark.Step  # of the records, or of any part of them
     merged: spark.Step  # of such rows of several parts, as of their records together
 
+    bound: tuple[str, int, Key] | None = None  # thing, most and key of `keep_some`, if it bounds
+
     def kept(self, thing: str, most: int, key: Key) -> Things:
-        """Return the same with at most ``most`` things a person.
+        """Return the same with at most ``most`` things a person."""
+        return replace(self, bound=(thing, most, key))
 
-        What a part of the records drops, all of them would: `keep_some` drops a thing of a person
-        because others are before it.
+    def of_all(self, records: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of all records."""
+        rows = self.first(records)
+        return rows if self.bound is None else keep_some(rows, *self.bound)
+
+    def of_part(self, records: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of a part of the records.
+
+        What a part drops, all of them would: `keep_some` drops a thing of a person because others
+        are before it.
         """
+        return self._bounded(self.first(records))
 
-        def keep(rows: spark.Step, lazy: pl.LazyFrame) -> pl.LazyFrame:
-            return keep_some(rows(lazy), thing, most, key)
+    def of_parts(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of all records of some persons, from those of parts."""
+        return self._bounded(self.merged(rows))
 
-        return Things(partial(keep, self.first), partial(keep, self.merged))
+    def _bounded(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
+        """Return `keep_some` of rows in memory; only who has too many things is ranked."""
+        if self.bound is None:
+            return lazy
+        rows, (_, most, _) = lazy.collect(), self.bound
+        crowded = rows.group_by("person").len().filter(pl.col("len") > most).select("person")
+        others = rows.join(crowded, on="person", how="anti")
+        kept = keep_some(rows.join(crowded, on="person", how="semi").lazy(), *self.bound)
+        return pl.concat([others.lazy(), kept])
 
 
 def keep_some(lazy: pl.LazyFrame, thing: str, most: int, key: Key) -> pl.LazyFrame:
