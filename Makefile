@@ -5,10 +5,10 @@ SHELL := /bin/bash
 # Without bytecode every process compiles all modules anew, which doubles the time to collect the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise prediction trips ledger-stress crossings \
+EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-noise bench-spark scale prediction trips ledger-stress crossings \
 	pictures
 
-.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz $(EXPERIMENTS) clean
+.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz spark $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -56,6 +56,11 @@ browser:
 	{ command -v chromium && command -v chromedriver; } > /dev/null || { apt-get update --quiet && \
 	  apt-get install --quiet --yes --no-install-recommends chromium chromium-driver; }
 
+# Spark for the engine of that name and its tests, and the Java that it runs on.
+spark: .venv/ready
+	command -v java > /dev/null || apt-get install --yes --no-install-recommends openjdk-17-jre-headless
+	$(BIN)/python -m pip install --quiet --editable '.[spark]'
+
 format: .venv/ready-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -66,6 +71,8 @@ fuzz: .venv/ready-dev
 # Options go into ARGS, as in: make utility ARGS="--quick --repetitions 2"
 $(EXPERIMENTS): .venv/ready
 	$(BIN)/python -m experiments $@ $(ARGS)
+
+bench-spark: spark
 
 utility: .venv/ready-contacts  # networkx has some of its graphs
 

@@ -274,6 +274,40 @@ def bench_building(
     typer.echo(report.to_json() if as_json else report.to_table())
 
 
+@app.command("bench-spark")
+def bench_spark(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
+    ] = Path("build/bench-spark.json"),
+    visits: Annotated[int, typer.Option(min=1000, help="Rows of the table.")] = 100_000_000,
+    persons: Annotated[int, typer.Option(min=100, help="Persons in it.")] = 1_000_000,
+    places: Annotated[int, typer.Option(min=10, help="Public places.")] = 2_000,
+    nodes: Annotated[int, typer.Option(min=100, help="Nodes of the large graph.")] = 200_000,
+    edges: Annotated[int, typer.Option(min=1000, help="Its edges.")] = 40_000_000,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the Spark engine on this machine with one process: a build, and a noisy tree."""
+    from experiments.spark_speed import run_spark_speed
+
+    sizes = {"n_visits": visits, "n_persons": persons, "n_places": places}
+    with progress_display() as progress:
+        report = run_spark_speed({**sizes, "n_nodes": nodes, "n_edges": edges}, progress)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_table())
+
+
+@app.command("scale")
+def scale(
+    measurements: Annotated[
+        Path, typer.Argument(help="What bench-spark wrote.", exists=True, dir_okay=False)
+    ] = Path("build/bench-spark.json"),
+) -> None:
+    """Print the table of docs/scale.md, from what bench-spark measured."""
+    from experiments.scale import table_of
+
+    typer.echo(table_of(measurements))
+
+
 @app.command("bench-noise")
 def bench_noise(
     values: Annotated[int, typer.Option(min=5000, help="Values that get noise.")] = 10_000_000,

@@ -26,9 +26,12 @@ def lazy(package: str, *submodules: str, **names_of: tuple[str, ...]) -> Callabl
     return get
 
 
-def package(name: str, purpose: str) -> Any:
-    """Return an optional package; if it is not installed, say what needs it."""
+def package(name: str, purpose: str, extra: str | None = None) -> Any:
+    """Return an optional package; if it is not installed, say what needs it.
+
+    ``extra`` is the extra of ptclust that brings it, if that is not called as the package is.
+    """
     try:
         return import_module(name)
     except ImportError:
-        raise MissingDependencyError(name, purpose) from None
+        raise MissingDependencyError(name, purpose, extra) from None

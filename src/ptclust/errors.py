@@ -79,10 +79,9 @@ class MissingDependencyError(PtclustError, ImportError):
 
     exit_code = 2
 
-    def __init__(self, package: str, purpose: str) -> None:
-        super().__init__(
-            f"{purpose} needs the package {package!r}: pip install 'ptclust[{package}]' brings it"
-        )
+    def __init__(self, package: str, purpose: str, extra: str | None = None) -> None:
+        brings = f"pip install 'ptclust[{extra or package}]' brings it"
+        super().__init__(f"{purpose} needs the package {package!r}: {brings}")
 
 
 class PrivacyWarning(UserWarning):

@@ -16,17 +16,26 @@ import numpy as np
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
+from ptclust.engines.edges import SparkEdges
 from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
 from ptclust.graph.readers import read_kind, read_provenance
-from ptclust.graph.readers.columns import kind_of
+from ptclust.graph.readers.columns import Columns, kind_of
 from ptclust.graph.readers.file import File
 from ptclust.ledger import Ledger, Payment
 from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.planning.plan import CalibrationRule, Plan, PlanRequest, make_plan, weak_promises
+from ptclust.planning.plan import (
+    CalibrationRule,
+    Engine,
+    Plan,
+    PlanRequest,
+    make_plan,
+    weak_promises,
+)
 from ptclust.privacy import Provenance, RandomStream, Sensitivity
 from ptclust.privacy.sensitivity import check_sensitivity
+from ptclust.published import Published
 from ptclust.release import Release
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
@@ -52,9 +61,18 @@ class ReleaseRequest:
     topology: Literal["public"] | None = None
     random_state: int | None = None
     payment: Payment = _NOBODY
+    noisy: str | None = None  # where Spark writes the noisy weights
 
     def __post_init__(self) -> None:
         self.clustering  # noqa: B018 - refuses what no clusterer takes
+        by_spark = self.plan.engine == "spark"
+        if by_spark and self.random_state is not None:
+            raise UsageError("random_state= is for experiments on one machine, not for Spark")
+        if by_spark != (self.noisy is not None):
+            raise UsageError(
+                "noisy= says where Spark writes the noisy weights of all edges, a folder of "
+                "Parquet: give it with engine='spark', and only there"
+            )
         if self.topology not in (None, "public"):
             raise UsageError(f"topology must be 'public' or left out, not {self.topology!r}")
 
@@ -71,7 +89,7 @@ class ReleaseRequest:
 
 @leaves_no_trace
 def publish(
-    graph: Graph,
+    graph: Graph | SparkEdges,
     request: ReleaseRequest,
     *,
     plan: Plan | None = None,
@@ -111,16 +129,32 @@ def publish(
     if graph.provenance is not None:
         request.payment.settle(graph.provenance.spent)
     _charge(request.payment, plan.chosen, request.plan, statement.id)
-    with RandomStream.of(request.random_state) as stream:
-        # Clipping moves no two weights further apart: it keeps every sensitivity.
-        clipped = graph.clipped(*request.plan.bounds)
-        published = plan.mechanism.draw(clipped, plan.chosen, stream, progress=progress)
+    published = _drawn(graph, plan, request, progress)
     release = Release(published=published, statement=statement)
     keep(release)
     if confirm:
         request.payment.confirm(statement.id)
     progress("Clustering what was released")
     return release.clustered(request.clustering)
+
+
+def _drawn(
+    graph: Graph | SparkEdges, plan: Plan, request: ReleaseRequest, progress: Progress
+) -> Published:
+    """Draw noise on weights moved within public bounds, which moves no two further apart."""
+    if isinstance(graph, SparkEdges):
+        chosen, whole = plan.chosen, request.plan.at_hand(plan.n_edges) is None
+        return graph.publish(
+            chosen.mechanism,
+            chosen.weights,
+            request.plan.bounds,
+            str(request.noisy),
+            whole=whole,
+            progress=progress,
+        )
+    with RandomStream.of(request.random_state) as stream:
+        clipped = graph.clipped(*request.plan.bounds)
+        return plan.mechanism.draw(clipped, plan.chosen, stream, progress=progress)
 
 
 @leaves_no_trace
@@ -147,7 +181,7 @@ def publish_file(
     return publish(graph, request, keep=keep, confirm=confirm, progress=progress)
 
 
-def _disclosure(file: GraphFile, graph: Graph) -> str:
+def _disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:
     """Return what was taken from a file, and what of it will be public."""
     columns = although = ""
     if graph.columns is not None:
@@ -168,7 +202,7 @@ def _disclosure(file: GraphFile, graph: Graph) -> str:
     )
 
 
-def _origin(graph: Graph) -> str:
+def _origin(graph: Graph | SparkEdges) -> str:
     """Return how a graph was built, in words."""
     if (built := graph.provenance) is None:
         return ""
@@ -192,7 +226,7 @@ def _check_topology(topology: Topology, request: ReleaseRequest, why: str) -> No
 
 
 @leaves_no_trace
-def sensitivity_of(graph: Graph, given: Sensitivity | None) -> Sensitivity:
+def sensitivity_of(graph: Graph | SparkEdges, given: Sensitivity | None) -> Sensitivity:
     """Return the sensitivity that was given, or the one that the graph carries.
 
     A given one that is smaller is refused, a larger one allowed. All of it is public.
@@ -343,7 +377,7 @@ def _charge(
     payment.charge(chosen.spent, statement_id=statement_id, description=description)
 
 
-def _check_plan(graph: Graph, plan: Plan) -> None:
+def _check_plan(graph: Graph | SparkEdges, plan: Plan) -> None:
     """Refuse a plan made for another topology."""
     counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
     if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
@@ -367,28 +401,48 @@ class GraphFile:
     header: bool = True
     merge: Merge | None = None
     kind: Kind | None = None
+    engine: Engine = "local"
+    master: str | None = None  # of Spark
 
     @property
     def name(self) -> str:
         """What messages call it."""
         return "standard input" if str(self.path) == "-" else self.path.name
 
-    def read(self) -> Graph:
-        """Read topology and weights."""
+    def read(self) -> Graph | SparkEdges:
+        """Read topology and weights; Spark leaves them where they are."""
+        return self._by_spark(ends_only=False) if self.engine == "spark" else self.read_here()
+
+    def read_here(self) -> Graph:
+        """Read topology and weights on this machine."""
         return read_graph(self._opened, **self._options(), kind=self.kind)
 
     def read_topology(self) -> Topology:
-        """Read the topology alone, and no weight."""
+        """Read the topology alone, and no weight; of a graph in Spark, its numbers."""
+        if self.engine == "spark":
+            return self._by_spark(ends_only=True).topology
         return read_topology(self._opened, **self._options())
+
+    def _by_spark(self, *, ends_only: bool) -> SparkEdges:
+        """Return the graph as Spark has it; it reads Parquet alone."""
+        if self.merge is not None or self.format is not None or self.separator is not None:
+            raise UsageError("Spark reads Parquet, a row an edge: leave merge, format and "
+                             "separator out")  # fmt: skip
+        asked = Columns(self.source, self.target, self.weight)
+        return SparkEdges.read(self.path, asked, self.kind, self.master, ends_only=ends_only)
 
     @cached_property
     def provenance(self) -> Provenance | None:
         """How the graph was built, if ptclust built it and wrote the file; no row is read."""
+        if self.engine == "spark" and not self.path.is_file():
+            return None
         return read_provenance(self._opened, self.format)
 
     @cached_property
     def known_kind(self) -> Kind | None:
         """The kind of the weights, as said, or as written in the file; no row is read."""
+        if self.engine == "spark" and not self.path.is_file():
+            return self.kind
         return self.kind or read_kind(self._opened, self.format)
 
     @cached_property
@@ -403,7 +457,7 @@ class GraphFile:
             )
 
     def _options(self) -> dict[str, Any]:
-        others = ("path", "kind")
+        others = ("path", "kind", "engine", "master")
         return {
             each.name: getattr(self, each.name) for each in fields(self) if each.name not in others
         }
@@ -428,7 +482,7 @@ def cluster_file(
 ) -> TreeClustering:
     """Read a graph from a file and cluster it by DBMSTClu, without privacy."""
     progress(f"Reading {file.name}")
-    graph = file.read().to_distances()
+    graph = file.read_here().to_distances()
     progress(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
     tree = minimum_spanning_tree(graph)
     progress("DBMSTClu")

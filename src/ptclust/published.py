@@ -89,6 +89,11 @@ class Published:
         """Whether the weights of all edges were published, not those of a tree."""
         return self.topology is not self.tree.topology
 
+    @property
+    def tree_alone(self) -> bool:
+        """Whether noisy weights of more edges were published, and those of a tree are here."""
+        return not self.whole_graph and self.noise.n_values > self.tree.n_edges
+
     def __reduce__(self) -> tuple[Any, ...]:
         whole = (self.topology, self.noisy_weights) if self.whole_graph else ()
         return type(self), (self.mechanism, self.noise, self.tree, *whole)

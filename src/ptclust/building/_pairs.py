@@ -12,6 +12,7 @@ import numpy as np
 
 from ptclust._files import same_file
 from ptclust._types import Array, Bools, Floats, Ints
+from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
 from ptclust.graph.readers import read_topology
@@ -27,6 +28,36 @@ _NEVER = (
     "never take it from the records: which nodes and pairs occur there is private, and a pair that "
     "nobody is counted on must be there with a weight of 0"
 )
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Numbers of nodes by their names, and the keys of the pairs that are counted.
+
+    It goes wherever the records are: not an array of all pairs, where all of them are counted.
+    """
+
+    names: Array  # of the nodes: all integers, or all texts
+    listed: Ints | None  # keys of pairs; None if all are counted
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.names)
+
+    @property
+    def of_text(self) -> bool:
+        """Whether the nodes are called by texts, not integers."""
+        return self.names.dtype == object
+
+    def numbers(self, dtype: Any) -> pl.DataFrame:
+        """Return the number of every node by its name, which becomes an id of this type."""
+        import polars as pl
+
+        ids = pl.Series("id", self.names.tolist(), pl.String if self.of_text else pl.Int64)
+        return pl.DataFrame(
+            [ids.cast(dtype), pl.Series("node", np.arange(self.n_nodes, dtype=np.int32))]
+        )
 
 
 @dataclass(frozen=True)
@@ -46,23 +77,10 @@ class Pairs:
         return len(self.names)
 
     @property
-    def of_text(self) -> bool:
-        """Whether the nodes are called by texts, not integers."""
-        return self.names.dtype == object
-
-    @property
-    def all_counted(self) -> bool:
-        """Whether every pair of nodes is counted."""
-        return len(self.keys) == self.n_nodes * (self.n_nodes - 1) // 2
-
-    def numbers(self, dtype: Any) -> pl.DataFrame:
-        """Return the number of every node by its name, which becomes an id of this type."""
-        import polars as pl
-
-        ids = pl.Series("id", self.names.tolist(), pl.String if self.of_text else pl.Int64)
-        return pl.DataFrame(
-            [ids.cast(dtype), pl.Series("node", np.arange(self.n_nodes, dtype=np.int32))]
-        )
+    def coding(self) -> Coding:
+        """What it takes to say on which pair a record is."""
+        all_counted = len(self.keys) == self.n_nodes * (self.n_nodes - 1) // 2
+        return Coding(self.names, None if all_counted else self.keys)
 
     def weights(self, keys: Ints, counts: Ints) -> Floats:
         """Return the weight of every pair: its count, or 0. Keys that are not counted drop out."""
@@ -140,6 +158,8 @@ def _listed_pairs(edges: Any) -> Pairs:
 
 def _read_pairs(edges: Any) -> Topology:
     """Return the topology of a file, a data frame or an iterable of pairs."""
+    if spark.is_frame(edges):
+        edges = spark.collected(edges)
     if isinstance(edges, str | os.PathLike):
         return read_topology(edges, merge="max")  # a road there and a road back are one pair
     if type(edges).__name__ == "LazyFrame":

@@ -10,6 +10,7 @@ import operator
 import os
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,13 @@ import numpy as np
 import polars as pl
 
 from ptclust._types import Array
+from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ptclust.building._pairs import Pairs
+    from ptclust.building._pairs import Coding
 
 Key = tuple[int, int, int]
 
@@ -71,11 +73,19 @@ class Records:
     columns: dict[str, Any]  # those that matter, by their roles
     types: dict[str, pl.DataType]
     typed: bool  # CSV is not: all is text
-    lazy: pl.LazyFrame
+    lazy: pl.LazyFrame  # without rows if those are Spark's
+    distributed: spark.SparkTable | None = None  # the rows, if Spark has them
 
     def __init__(self, table: Any, columns: Mapping[str, str | None]) -> None:
         self.where, self.typed = "the table of records", True
         self.columns = dict(columns)  # all named below
+        if spark.is_frame(table):
+            self.there = list(table.columns)
+            self._name_columns(self.there)
+            self.distributed = spark.SparkTable(table, self.columns)
+            self.lazy = self.distributed.empty.lazy()
+            self.types = dict(self.lazy.collect_schema())
+            return
         frame = self._opened(table)
         schema = None
         with suppress(*_PROBLEMS):
@@ -96,8 +106,8 @@ class Records:
         # Where the class DataFrame behind this one comes from, without importing it.
         families = [kind for kind in type(table).__mro__ if kind.__name__ == "DataFrame"]
         if not families or families[0].__module__.partition(".")[0] != "pandas":
-            kinds = "a data frame of polars or pandas, or the path of a Parquet, CSV or Arrow file"
-            raise UsageError(f"records must be {kinds}, not {type(table).__name__}")
+            kinds = "polars, pandas or Spark, or the path of a Parquet, CSV or Arrow file"
+            raise UsageError(f"records must be a data frame of {kinds}, not {type(table).__name__}")
         self._name_columns(list(table.columns))
         return pl.LazyFrame([_of_pandas(table[name], name) for name in self.columns.values()])
 
@@ -145,8 +155,8 @@ class Records:
             raise UsageError(f"{', '.join(named)} must be different columns")
         self.columns = named
 
-    def with_persons(self) -> pl.LazyFrame:
-        """Return the records whose person is known: who is missing cannot be bounded.
+    def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
+        """Return those of the records whose person is known: who is missing cannot be bounded.
 
         Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8.
         """
@@ -160,31 +170,33 @@ class Records:
             person = person + 0.0  # -0.0 is 0.0
         elif dtype in _TEXTS:
             person = person.cast(pl.String)
+        elif dtype != pl.UInt64:
+            person = person.cast(pl.Int64)  # Spark has no other types without a sign: one hash
         if not self.typed:
             known &= ~pl.col("person").str.contains("\ufffd", literal=True)
-        return self.lazy.with_columns(person=person).filter(known)
+        return lazy.with_columns(person=person).filter(known)
 
-    def number(self, lazy: pl.LazyFrame, role: str, pairs: Pairs) -> pl.LazyFrame:
+    def number(self, lazy: pl.LazyFrame, role: str, coding: Coding) -> pl.LazyFrame:
         """Put the number of the node in place of its id, and drop what is no public node."""
-        column, wanted = pl.col(role), self._type_of_nodes(role, pairs)
-        if not (self.typed or pairs.of_text):
+        column, wanted = pl.col(role), self._type_of_nodes(role, coding)
+        if not (self.typed or coding.of_text):
             column = column.str.strip_chars()
-        numbers = pairs.numbers(wanted).lazy().rename({"id": role, "node": f"{role} node"})
+        numbers = coding.numbers(wanted).lazy().rename({"id": role, "node": f"{role} node"})
         lazy = lazy.with_columns(column.cast(wanted, strict=False))
         return lazy.join(numbers, on=role, how="inner").drop(role)
 
-    def _type_of_nodes(self, role: str, pairs: Pairs) -> type[pl.DataType]:
+    def _type_of_nodes(self, role: str, coding: Coding) -> type[pl.DataType]:
         """Return the type in which ids and public nodes are compared; by their types alone."""
         dtype = self.types[role]
         is_text = dtype in _TEXTS
         is_number = dtype.is_integer() or dtype.is_float()
-        if (is_text if pairs.of_text else is_number) or not self.typed:
+        if (is_text if coding.of_text else is_number) or not self.typed:
             if not dtype.is_float():
-                return pl.String if pairs.of_text else pl.Int64
+                return pl.String if coding.of_text else pl.Int64
             # Integers of pandas, where some are missing. A record must be on one node at most.
-            if max(map(abs, pairs.names.tolist())) <= _LARGEST_EXACT:
+            if max(map(abs, coding.names.tolist())) <= _LARGEST_EXACT:
                 return pl.Float64
-        nodes = "texts" if pairs.of_text else "integers"
+        nodes = "texts" if coding.of_text else "integers"
         raise InputError(
             f"the public nodes are {nodes}, and column {self.columns[role]!r} of {self.where} is "
             f"of type {dtype}, in which they cannot be found; cast the column, or write the nodes "
@@ -198,18 +210,47 @@ class Records:
             bad = f"column {self.columns[role]!r} of {self.where} is of type {dtype}"
             raise InputError(f"{bad}; values must be numbers: cast it")
 
-    def histogram(self, numbers: pl.LazyFrame) -> Callable[[Sequence[int]], Array]:
+    def summed(self, first: spark.Step, by: str) -> pl.DataFrame:
+        """Return what ``first`` makes of the records: sums, by one column."""
+        if self.distributed is None:
+            return self.collect(first(self.lazy))
+        return self.distributed.sums(first, by)
+
+    def summed_over_persons(
+        self, things: Things, last: spark.Step, then: spark.Rows = lambda rows: rows, by: Any = None
+    ) -> pl.DataFrame:
+        """Return what ``last`` and ``then`` make of the things of persons: sums, by one column.
+
+        Of the things of all persons they are the sum of what they are of some and of the others.
+        """
+        if self.distributed is None:
+            return then(self.collect(last(things.of_all(self.lazy))))
+
+        def of_persons(rows: pl.DataFrame) -> pl.DataFrame:
+            return then(last(things.of_parts(rows.lazy())).collect())
+
+        return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by)
+
+    def histogram(self, things: Things, number: pl.Expr) -> Callable[[Sequence[int]], Array]:
         """Return what counts the persons by the smallest cap that their number stays within.
 
-        ``numbers`` has a row a person; numbers above all caps count with the largest.
+        ``number`` is of the things of a person; numbers above all caps count with the largest.
         """
 
         def count(caps: Sequence[int]) -> Array:
             within = [(pl.col("number") <= cap).sum().alias(str(cap)) for cap in caps[:-1]]
-            found = self.collect(numbers.select(*within, pl.len().alias("all")))
+            counts = [expression.cast(pl.Int64) for expression in (*within, pl.len().alias("all"))]
+
+            def last(rows: pl.LazyFrame) -> pl.LazyFrame:
+                return rows.group_by("person").agg(number=number).select(counts)
+
+            found = self.summed_over_persons(things, last)
             return np.diff(np.array(found.row(0), dtype=np.int64), prepend=0)
 
         return count
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "distributed": None}  # a task has rows of its own
 
     def collect(self, lazy: pl.LazyFrame) -> pl.DataFrame:
         """Read the records and return what was asked of them."""
@@ -238,6 +279,47 @@ def _of_pandas(column: Any, name: str) -> pl.Series:
 def draw_key() -> Key:
     """Return three secret words, for one build."""
     return secrets.randbits(64), secrets.randbits(64), secrets.randbits(64)
+
+
+@dataclass(frozen=True)
+class Things:
+    """How records become rows of a person and a thing, each couple there once."""
+
+    first: spark.Step  # of the records, or of any part of them
+    merged: spark.Step  # of such rows of several parts, as of their records together
+
+    bound: tuple[str, int, Key] | None = None  # thing, most and key of `keep_some`, if it bounds
+
+    def kept(self, thing: str, most: int, key: Key) -> Things:
+        """Return the same with at most ``most`` things a person."""
+        return replace(self, bound=(thing, most, key))
+
+    def of_all(self, records: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of all records."""
+        rows = self.first(records)
+        return rows if self.bound is None else keep_some(rows, *self.bound)
+
+    def of_part(self, records: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of a part of the records.
+
+        What a part drops, all of them would: `keep_some` drops a thing of a person because others
+        are before it.
+        """
+        return self._bounded(self.first(records))
+
+    def of_parts(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of all records of some persons, from those of parts."""
+        return self._bounded(self.merged(rows))
+
+    def _bounded(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
+        """Return `keep_some` of rows in memory; only who has too many things is ranked."""
+        if self.bound is None:
+            return lazy
+        rows, (_, most, _) = lazy.collect(), self.bound
+        crowded = rows.group_by("person").len().filter(pl.col("len") > most).select("person")
+        others = rows.join(crowded, on="person", how="anti")
+        kept = keep_some(rows.join(crowded, on="person", how="semi").lazy(), *self.bound)
+        return pl.concat([others.lazy(), kept])
 
 
 def keep_some(lazy: pl.LazyFrame, thing: str, most: int, key: Key) -> pl.LazyFrame:

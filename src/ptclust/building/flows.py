@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from ptclust._traces import leaves_no_trace
@@ -20,6 +21,7 @@ from ptclust.privacy.provenance import Neighbours
 if TYPE_CHECKING:
     import polars as pl
 
+    from ptclust.building._pairs import Coding
     from ptclust.building._records import Key, Records
     from ptclust.ledger import Ledger
 
@@ -58,9 +60,9 @@ def graph_from_flows(
 
     Parameters
     ----------
-    records : polars DataFrame or LazyFrame, pandas DataFrame, or path
+    records : polars DataFrame or LazyFrame, pandas or Spark DataFrame, or path
         Files are Parquet, CSV (all columns are read as text, and as integers where the nodes are)
-        or Arrow IPC.
+        or Arrow IPC. Those of Spark are counted where they are (docs/howto/spark.md).
     origin, destination : str, optional
         The columns with the two nodes; by default those called origin, source, from or start, and
         destination, target, to or end.
@@ -149,31 +151,29 @@ def graph_from_flows(
 
 
 def _of_single_records(records: Records, build: Build, called: str) -> Graph:
-    import polars as pl
-
-    found = _on_pairs(records, records.lazy, build.pairs).group_by("pair").agg(count=pl.len())
+    count = partial(_counts, records, build.pairs.coding, ["pair"])
+    weights = _weights(records.summed(count, "pair"), build.pairs)
     sensitivity = sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=build.neighbours)
-    return build.graph(_weights(records, found, build.pairs), sensitivity, f"one {called}")
+    return build.graph(weights, sensitivity, f"one {called}")
 
 
 def _of_persons(records: Records, build: Build, called: str) -> Graph:
     import polars as pl
 
-    from ptclust.building._records import counted, keep_some
+    from ptclust.building._records import Things, counted
 
-    on_pairs = _on_pairs(records, records.with_persons(), build.pairs)
-    each = on_pairs.group_by("person", "pair").agg(count=pl.len().cast(pl.Int64))
-    of_person = each.group_by("person")
+    by = ["person", "pair"]
+    each = Things(partial(_counts, records, build.pairs.coding, by), partial(_summed, by))
     average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
     numbers = {"max_pairs": pl.len(), "max_per_pair": average}
     caps = {
-        name: build.cap(name, records.histogram(of_person.agg(number=number)))
-        for name, number in numbers.items()
+        name: build.cap(name, records.histogram(each, number)) for name, number in numbers.items()
     }
     max_pairs, max_per_pair = caps.values()
-    kept = keep_some(each, "pair", max_pairs, build.key)
-    total = pl.col("count").clip(upper_bound=max_per_pair).sum()
-    weights = _weights(records, kept.group_by("pair").agg(total), build.pairs)
+    kept = each.kept("pair", max_pairs, build.key)
+    found = records.summed_over_persons(
+        kept, partial(_summed, ["pair"], most=max_per_pair), by="pair"
+    )
     sensitivity = sensitivity_of_sum(
         linf=max_per_pair,
         l1=max_pairs * max_per_pair,
@@ -181,23 +181,32 @@ def _of_persons(records: Records, build: Build, called: str) -> Graph:
         neighbours=build.neighbours,
     )
     words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, called)} each"
-    return build.graph(weights, sensitivity, f"one person, at most {words}", details=caps)
+    unit = f"one person, at most {words}"
+    return build.graph(_weights(found, build.pairs), sensitivity, unit, details=caps)
 
 
-def _on_pairs(records: Records, lazy: pl.LazyFrame, pairs: Pairs) -> pl.LazyFrame:
-    """Return the records on public pairs, with the key of the pair in place of the nodes."""
+def _counts(records: Records, coding: Coding, by: list[str], lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of records on every public pair, of every person if that is in ``by``."""
     import polars as pl
 
+    if "person" in by:
+        lazy = records.with_persons(lazy)
     for role in ("origin", "destination"):
-        lazy = records.number(lazy, role, pairs)
+        lazy = records.number(lazy, role, coding)
     a, b = (pl.col(name).cast(pl.Int64) for name in ("origin node", "destination node"))
-    pair = pl.min_horizontal(a, b) * pairs.n_nodes + pl.max_horizontal(a, b)
-    lazy = lazy.filter(a != b).with_columns(pair=pair).drop("origin node", "destination node")
-    if pairs.all_counted:
-        return lazy
-    return lazy.join(pl.LazyFrame({"pair": pairs.keys}), on="pair", how="semi")
+    pair = pl.min_horizontal(a, b) * coding.n_nodes + pl.max_horizontal(a, b)
+    lazy = lazy.filter(a != b).with_columns(pair=pair)
+    if coding.listed is not None:
+        lazy = lazy.join(pl.LazyFrame({"pair": coding.listed}), on="pair", how="semi")
+    return lazy.group_by(by).agg(count=pl.len().cast(pl.Int64))
 
 
-def _weights(records: Records, found: pl.LazyFrame, pairs: Pairs) -> Floats:
-    table = records.collect(found)
-    return pairs.weights(table["pair"].to_numpy(), table["count"].to_numpy())
+def _summed(by: list[str], rows: pl.LazyFrame, most: int | None = None) -> pl.LazyFrame:
+    import polars as pl
+
+    count = pl.col("count") if most is None else pl.col("count").clip(upper_bound=most)
+    return rows.group_by(by).agg(count.sum())
+
+
+def _weights(found: pl.DataFrame, pairs: Pairs) -> Floats:
+    return pairs.weights(found["pair"].to_numpy(), found["count"].to_numpy())

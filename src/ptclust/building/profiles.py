@@ -14,6 +14,7 @@ from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Ints
 from ptclust.building._build import Build
 from ptclust.building._pairs import PRIVATE
+from ptclust.engines.spark import is_frame
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
 from ptclust.privacy._numbers import float_up
@@ -122,6 +123,11 @@ def graph_from_profiles(
         n_persons = at_least(
             "n_persons", n_persons, 1, f"{why}; with neighbours='replace' it may be left out"
         )
+    if is_frame(records):
+        raise UsageError(
+            "profiles are not built by Spark: they are a row a person, so few that one machine "
+            "does; give them as Parquet, or frame.toPandas()"
+        )
     columns = {f"node {i}": str(name) for i, name in enumerate(build.pairs.names.tolist())}
     table = Records(records, columns if person is None else {**columns, "person": person})
     steps = _steps(table, list(columns), bounds, of_persons=person is not None)
@@ -182,7 +188,7 @@ def _steps(
 
     for role in roles:
         table.check_numbers(role)
-    lazy = table.with_persons() if of_persons else table.lazy
+    lazy = table.with_persons(table.lazy) if of_persons else table.lazy
     lazy = lazy.with_columns(_step(role, bounds) for role in roles)
     if of_persons:
         mean = (pl.col(role).sum() // pl.col(role).count() for role in roles)  # of whole numbers

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Ints
 from ptclust.building._build import Build
 from ptclust.building._neighbours import sensitivity_of_sum
 from ptclust.graph.graph import Graph
@@ -19,7 +19,8 @@ from ptclust.privacy.provenance import Neighbours
 if TYPE_CHECKING:
     import polars as pl
 
-    from ptclust.building._records import Key
+    from ptclust.building._pairs import Coding
+    from ptclust.building._records import Key, Records
     from ptclust.ledger import Ledger
 
 
@@ -47,7 +48,7 @@ def graph_from_visits(
 
     Parameters
     ----------
-    records : polars DataFrame or LazyFrame, pandas DataFrame, or path
+    records : polars DataFrame or LazyFrame, pandas or Spark DataFrame, or path
         As in `ptclust.graph_from_flows`.
     person, item : str, optional
         The columns with the person and the item; by default those that are called so, or have
@@ -90,7 +91,7 @@ def graph_from_visits(
     """
     import polars as pl
 
-    from ptclust.building._records import Records, counted, keep_some
+    from ptclust.building._records import Records, Things, counted
 
     build = Build.of(
         "graph_from_visits",
@@ -107,12 +108,15 @@ def graph_from_visits(
         key=_key,
     )
     pairs, table = build.pairs, Records(records, {"person": person, "item": item})
-    here = table.number(table.with_persons(), "item", pairs).unique()
-    numbers = table.histogram(here.group_by("person").agg(number=pl.len()))
-    most = build.cap("max_items", numbers)
-    kept = keep_some(here, "item node", most, build.key)
-    found = table.collect(kept.group_by("person").agg(pl.col("item node")))
-    weights = pairs.weights(*_in_common(found["item node"], pairs.n_nodes))
+    items_of = Things(partial(_items, table, pairs.coding), lambda rows: rows.unique())
+    most = build.cap("max_items", table.histogram(items_of, pl.len()))
+    found = table.summed_over_persons(
+        items_of.kept("item node", most, build.key),
+        lambda kept: kept.group_by("person").agg(pl.col("item node")),
+        partial(_in_common, pairs.n_nodes),
+        by="pair",
+    )
+    weights = pairs.weights(found["pair"].to_numpy(), found["count"].to_numpy())
     n_pairs = most * (most - 1) // 2
     sensitivity = sensitivity_of_sum(
         linf=1, l1=n_pairs, squares=n_pairs, neighbours=build.neighbours
@@ -121,14 +125,23 @@ def graph_from_visits(
     return build.graph(weights, sensitivity, unit, details={"max_items": most})
 
 
-def _in_common(items: pl.Series, n_items: int) -> tuple[Ints, Ints]:
+def _items(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the public items of every person, each once."""
+    return records.number(records.with_persons(lazy), "item", coding).unique()
+
+
+def _in_common(n_items: int, of_persons: pl.DataFrame) -> pl.DataFrame:
     """Return the keys of the pairs of items that somebody has both of, and how many have."""
+    import polars as pl
     from scipy.sparse import csr_array, triu
 
+    items = of_persons["item node"]
     starts = np.concatenate([[0], np.cumsum(items.list.len().to_numpy(), dtype=np.int64)])
     column = items.explode().drop_nulls().to_numpy()
     has = csr_array(
         (np.ones(len(column), dtype=np.int64), column, starts), shape=(len(items), n_items)
     )
     both = triu(has.T @ has, k=1).tocoo()
-    return both.row.astype(np.int64) * n_items + both.col, both.data
+    return pl.DataFrame(
+        {"pair": both.row.astype(np.int64) * n_items + both.col, "count": both.data}
+    )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ptclust.pipeline import GraphFile, ReleaseRequest
     from ptclust.planning.plan import PlanRequest
-    from ptclust.privacy import Provenance
 
 
 Kind = StrEnum("Kind", ["distance", "similarity"])
@@ -30,6 +29,7 @@ Topology = StrEnum("Topology", ["public"])
 Merge = StrEnum("Merge", ["min", "max", "sum"])
 CalibrationRule = StrEnum("CalibrationRule", ["sound", "published"])
 Sampler = StrEnum("Sampler", ["auto", "opendp"])
+EngineName = StrEnum("EngineName", ["local", "spark"])
 
 
 def _mechanisms(incomplete: str) -> list[str]:
@@ -63,6 +63,13 @@ def number(given: str | float) -> float | Fraction:
     return written if written < nearest else nearest
 
 
+Engine = Annotated[
+    EngineName, typer.Option(help="spark: work on Parquet where it is, in many parts.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Where Spark runs: spark://host:7077, local[2], yarn.", metavar="URL"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 MinClusterSize = Annotated[
     int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)
@@ -83,7 +90,9 @@ LedgerFile = Annotated[
 Dataset = Annotated[
     str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
 ]
-LabelsFile = Annotated[Path | None, typer.Option(help="Write node,label to this CSV file too.")]
+LabelsFile = Annotated[
+    Path | None, typer.Option(help="Write node,label to this CSV or Parquet file too.")
+]
 Plot = Annotated[
     Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
 ]
@@ -138,11 +147,16 @@ class GraphOptions:
     header: Annotated[
         bool, typer.Option(help="Whether the first line of a text table names the columns.")
     ] = True
+    engine: Engine = EngineName.local
+    master: Master = None
 
     def file(self) -> GraphFile:
         """Return the file with its options."""
+        from ptclust.errors import UsageError
         from ptclust.pipeline import GraphFile
 
+        if self.master is not None and self.engine is EngineName.local:
+            raise UsageError("--master says where Spark runs: say --engine spark, too")
         given = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
         return GraphFile(given.pop("edges"), **given)
 
@@ -191,11 +205,12 @@ class PlanOptions(SensitivityOptions):
         Sampler, typer.Option(help="What draws the noise; the statement names it.")
     ] = Sampler.auto
 
-    def request(self, built: Provenance | None = None) -> PlanRequest:
+    def request(self, file: GraphFile) -> PlanRequest:
         """Return the request, checked; what was not said follows from how the graph was built."""
         from ptclust.planning.plan import PlanRequest
         from ptclust.privacy import Sensitivity
 
+        built = file.provenance
         if built is not None and not self.given:
             sensitivity = built.sensitivity
         else:
@@ -210,6 +225,7 @@ class PlanOptions(SensitivityOptions):
             calibration=_plain(self.calibration),
             clip=self.clip,
             sampler=_plain(self.sampler),
+            engine=file.engine,
         )
 
 
@@ -233,20 +249,20 @@ class ReleaseOptions(PlanOptions):
     ledger: LedgerFile = None
     dataset: Dataset = None
 
-    def release_request(self, built: Provenance | None) -> ReleaseRequest:
+    def release_request(self, file: GraphFile, noisy: Path | None = None) -> ReleaseRequest:
         """Return the request, checked, its ledger verified."""
         from ptclust.errors import UsageError
         from ptclust.ledger import Payment
         from ptclust.pipeline import ReleaseRequest
 
-        unit_known = built is not None or (self.privacy_unit or "").strip()
+        unit_known = file.provenance is not None or (self.privacy_unit or "").strip()
         if not unit_known and self.random_state is None:
             raise UsageError(
                 "say whom the release protects, for its statement: --privacy-unit 'one patient', "
                 "or whatever moves the weights by no more than --l1, --l2, --linf"
             )
         return ReleaseRequest(
-            plan=self.request(built),
+            plan=self.request(file),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
             scale=self.scale,
@@ -254,6 +270,7 @@ class ReleaseOptions(PlanOptions):
             topology=_plain(self.topology),
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
+            noisy=None if noisy is None else str(noisy),
         )
 
 

@@ -121,7 +121,9 @@ def write_views(
     from ptclust.report import write_report
 
     found = places or Places()
-    if labels is not None:
+    if labels is not None and labels.suffix.lower() == ".parquet":
+        release.to_parquet(labels, overwrite=True)
+    elif labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
         save_plot(partial(release.plot, found.coordinates), plot)

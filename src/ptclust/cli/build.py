@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,8 +72,17 @@ class BuildOptions:
     neighbours: Annotated[
         Neighbours, typer.Option(help="Tables with one unit more or less, or one in place of one.")
     ] = Neighbours.add_remove
+    engine: o.Engine = o.EngineName.local
+    master: o.Master = None
     overwrite: o.Overwrite = None
     as_json: o.AsJson = False
+
+    @cached_property
+    def table(self) -> Any:
+        """The records, as builders take them: the path, or what Spark makes of it."""
+        from ptclust.engines import spark
+
+        return spark.opened(self.records, self.engine.value, self.master)
 
     def read_list(self, path: Path | None, column: str | None) -> list[Any] | None:
         """Read the public list of nodes."""
@@ -98,7 +108,7 @@ class BuildOptions:
         ):
             progress(f"Reading {self.records.name}")
             words = {"edges": self.edges, "neighbours": self.neighbours.value}
-            graph = make(self.records, **words, **options)
+            graph = make(self.table, **words, **options)
             progress(f"Writing {self.output.name}")
             graph.save(self.output, overwrite=True)
         if self.as_json:
@@ -156,7 +166,7 @@ def flows(
 
     if unit is not Unit.record:
         needed, bounded = unit is Unit.person, max_pairs is not None or max_per_pair is not None
-        person = person_column(common.records, person, needed=needed or bounded)
+        person = person_column(common.table, person, needed=needed or bounded)
     common.run(
         graph_from_flows,
         nodes,

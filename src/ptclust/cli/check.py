@@ -45,7 +45,7 @@ def check(
     if epsilon is not None:
         request = o.PlanOptions(
             **vars(sensitivity), epsilon=epsilon, delta=delta, mechanism=mechanism, split=split
-        ).request(file.provenance)
+        ).request(file)
     elif sensitivity.given:
         raise UsageError(
             "bounds are for a budget: give --epsilon, too, or leave --l1, --l2, --linf out"

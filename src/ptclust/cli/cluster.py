@@ -28,6 +28,10 @@ def cluster(
         typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
     ] = None,
     labels: o.LabelsFile = None,
+    noisy: Annotated[
+        Path | None,
+        typer.Option(help="With --engine spark: write all noisy weights to this new folder."),
+    ] = None,
     escape_formulas: o.EscapeFormulas = True,
     plot: o.Plot = None,
     report: o.Report = None,
@@ -52,7 +56,7 @@ def cluster(
 
     file = graph.file()
     if dry_run:
-        show_dry_run(file, options.release_request(file.provenance), as_json=as_json)
+        show_dry_run(file, options.release_request(file, noisy), as_json=as_json)
         return
     if places.coordinates is not None and plot is None and report is None:
         raise UsageError("--coordinates are for pictures: say --report report.html, or --plot")
@@ -66,7 +70,7 @@ def cluster(
         results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
         progress_display() as progress,
     ):
-        request, paid = options.release_request(file.provenance), None
+        request, paid = options.release_request(file, noisy), None
         streamed = output == results.STDOUT  # which is written once, when all is known
 
         def keep(values: Release) -> None:

@@ -62,7 +62,9 @@ def plan(
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
     asked = None if sizes is None else _numbers(sizes)
     file = graph.file()
-    request, prediction = options.request(file.provenance), None
+    if predict and file.engine == "spark":
+        raise UsageError("--predict plants clusters on this machine: leave --engine spark out")
+    request, prediction = options.request(file), None
     with (
         held_outputs({"--plot": plot}, {"the graph": graph.edges}, overwrite),
         progress_display() as progress,
@@ -75,7 +77,8 @@ def plan(
             from ptclust.planning import predict as predicted
 
             settings = {each.name: getattr(request, each.name) for each in fields(request)}
-            del settings["sampler"]  # of secure noise, which a prediction needs none of
+            for name in ("sampler", "engine"):  # of secure noise, which a prediction needs none of
+                del settings[name]
             prediction = predicted(
                 topology,
                 planned=settings.pop("epsilon"),

@@ -191,18 +191,26 @@ CLUSTERERS: Registry[Clusterer] = Registry("clusterer")
 """All clusterers, in the order in which ``auto`` prefers them."""
 
 
-def choose_clusterer(name: str, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
+def choose_clusterer(
+    name: str,
+    mechanism: Mechanism,
+    n_edges: int,
+    n_tree_edges: int,
+    publishes: Publishes | None = None,
+) -> Clusterer:
     """Return the clusterer that a name means for what a mechanism publishes; known in advance.
 
-    ``auto`` is the one that the mechanism prefers, if it does, and else the first that suits.
+    ``auto`` is the one that the mechanism prefers, if it does, and else the first that suits. Of a
+    graph whose tree alone is at hand, ``publishes`` is "tree".
     """
+    publishes = publishes or mechanism.publishes
     if name == AUTO:
         if mechanism.clusterer is not None:
             return CLUSTERERS[mechanism.clusterer]
-        shape = mechanism.publishes, n_edges, n_tree_edges
+        shape = publishes, n_edges, n_tree_edges
         return next(each for each in CLUSTERERS if each.suits(*shape))
     chosen = CLUSTERERS[name]
-    if chosen.needs == "graph" and mechanism.publishes == "tree":
+    if chosen.needs == "graph" and publishes == "tree":
         others = (each.name for each in MECHANISMS if each.publishes == "graph")
         use = " or ".join(f"mechanism={other!r}" for other in others)
         raise UsageError(
@@ -275,7 +283,9 @@ class ClusteringRequest:
         ...
         ptclust.errors.UsageError: level= and n_clusters= both choose a level; leave one out
         """
-        clusterer = self.choose(mechanism, published.topology.n_edges, published.tree.n_edges)
+        publishes: Publishes = "graph" if published.whole_graph else "tree"
+        sizes = published.topology.n_edges, published.tree.n_edges
+        clusterer = self.choose(mechanism, *sizes, publishes)
         if not self.chooses_level:
             return clusterer.apply(published, min_cluster_size=self.min_cluster_size)
         if before is not None and before.levels and self.clusterer in (AUTO, before.clusterer):
@@ -311,9 +321,15 @@ class ClusteringRequest:
             raise UsageError(f"there is no level {self.level}; {there}")
         return int(self.level)
 
-    def choose(self, mechanism: Mechanism, n_edges: int, n_tree_edges: int) -> Clusterer:
+    def choose(
+        self,
+        mechanism: Mechanism,
+        n_edges: int,
+        n_tree_edges: int,
+        publishes: Publishes | None = None,
+    ) -> Clusterer:
         """Return the clusterer, with its options, for what a mechanism publishes."""
-        chosen = choose_clusterer(self.clusterer, mechanism, n_edges, n_tree_edges)
+        chosen = choose_clusterer(self.clusterer, mechanism, n_edges, n_tree_edges, publishes)
         return with_options(chosen, shift=self.shift, scale=self.scale)
 
 

@@ -114,6 +114,32 @@ def draw(words: Array, table: Table, noise: Ints, opened: Array) -> Any:
 
 
 @kernel
+def draw_each(words: Array, table: Table, noise: Ints, outcome: Ints) -> None:
+    """Draw a value of every row of words, and of no other; the rows need not be related.
+
+    ``outcome`` is ACCEPTED, or REJECTED if a row of words was used up, or OPEN plus the place of
+    the words in their row that are left to exact arithmetic.
+    """
+    last = np.uint64(words.shape[1])
+    for i in range(np.uint64(len(words))):
+        at = np.uint64(0)
+        outcome[i] = REJECTED
+        while outcome[i] == REJECTED and at + np.uint64(WORDS) <= last:
+            found, value, used = attempt(words[i], at, table)
+            outcome[i] = found if found != OPEN else OPEN + np.int64(at)
+            noise[i] = value
+            at += used
+
+
+@kernel
+def draw_uniform_each(words: Array, half_width: Any, noise: Ints, outcome: Ints) -> None:
+    """Draw a uniform integer, as `draw_uniform` does, of every row of words, and of no other."""
+    for i in range(np.uint64(len(words))):
+        drawn = draw_uniform(words[i], half_width, noise[i : i + _ONE])
+        outcome[i] = ACCEPTED if drawn else REJECTED
+
+
+@kernel
 def draw_uniform(words: Array, half_width: Any, noise: Ints) -> Any:
     """Draw integers from -half_width to half_width, below 2^62, each with the same probability.
 

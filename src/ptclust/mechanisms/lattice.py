@@ -113,6 +113,10 @@ def sampler_of(noise: Noise, sampler: Sampler = "auto") -> str:
     return "ptclust, exact on the lattice" if ours else "OpenDP"
 
 
+#: What draws noise as a function of a key and the edge, for statements: `keyed_noise`.
+KEYED_SAMPLER = "ptclust, exact on the lattice, by key and edge"
+
+
 def _exact_draw(noise: Noise, sampler: Sampler) -> _Draw | None:
     """Return what fills an array with noise, if it is ours; cube noise has one half-width for all.
 

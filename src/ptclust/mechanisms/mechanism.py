@@ -12,7 +12,7 @@ from ptclust._registry import Registry
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
-from ptclust.mechanisms.lattice import sampler_of
+from ptclust.mechanisms.lattice import KEYED_SAMPLER, sampler_of
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Noise, Sampler
@@ -42,6 +42,7 @@ class Calibration:
     # rule of thumb, set by the plan, which knows the clusterer.
     visible_gap: float = 0.0
     sampler: Sampler = "auto"  # of the noise on the weights, as it was asked for: set by the plan
+    keyed: bool = False  # whether noise is a function of a key and the edge, as the Spark engine's
 
     @property
     def noise(self) -> float:
@@ -189,6 +190,7 @@ def noise_use(calibration: Calibration, purpose: str) -> tuple[MechanismUse, ...
     if not noise.n_values or spent is None:
         return ()
     mechanism = MECHANISMS[noise.distribution]
+    sampler = KEYED_SAMPLER if calibration.keyed else sampler_of(noise, calibration.sampler)
     return (
         MechanismUse(
             name=mechanism.title,
@@ -198,6 +200,6 @@ def noise_use(calibration: Calibration, purpose: str) -> tuple[MechanismUse, ...
             noise=noise.distribution.capitalize(),
             scale=noise.scale,
             parameters={"n_values": noise.n_values, "granularity_exponent": noise.granularity},
-            reference=f"{mechanism.reference}; sampler: {sampler_of(noise, calibration.sampler)}",
+            reference=f"{mechanism.reference}; sampler: {sampler}",
         ),
     )

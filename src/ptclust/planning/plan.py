@@ -16,6 +16,7 @@ from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.lattice import sampler_of
+from ptclust.mechanisms.mechanism import Publishes
 from ptclust.privacy._numbers import exact, shown
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Sampler
@@ -28,6 +29,16 @@ LARGE_DELTA = 1e-4
 
 Bounds = tuple[float, float]
 CalibrationRule = Literal["sound", "published"]  # noise scales of the proofs, or of the paper
+Engine = Literal["local", "spark"]  # what works on the edges: this machine, or many
+
+#: Of a graph with more edges that stay in Spark, this machine clusters the spanning tree alone.
+LARGEST_WHOLE = 5 * 10**7
+
+_COMPUTATIONAL = (
+    "the noise of every edge is a function of the edge and of a secret key of 256 bits: the "
+    "guarantee is computational, against whoever cannot break ChaCha20"
+)
+_TREE_ALONE = "noisy weights of all edges are published; those of their spanning tree are here"
 
 
 @shown_half_built
@@ -44,6 +55,7 @@ class PlanRequest:
     calibration: CalibrationRule = "sound"
     clip: Bounds | None = None
     sampler: Sampler = "auto"
+    engine: Engine = "local"
 
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 - refuses what is no budget
@@ -54,6 +66,11 @@ class PlanRequest:
             raise UsageError(f"calibration must be 'sound' or 'published', not {rule!r}")
         if self.sampler not in get_args(Sampler):
             raise UsageError(f"sampler must be 'auto' or 'opendp', not {self.sampler!r}")
+        if self.engine not in get_args(Engine):
+            raise UsageError(f"engine must be 'local' or 'spark', not {self.engine!r}")
+        if self.engine == "spark" and self.sampler == "opendp":
+            raise UsageError("Spark draws noise by key, which OpenDP does not: leave sampler= out")
+        self.mechanisms  # noqa: B018 - refuses what Spark does not draw
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
             raise UsageError(
@@ -91,12 +108,25 @@ class PlanRequest:
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanisms that come into question."""
+        by_edges = tuple(each for each in MECHANISMS if each.publishes == "graph")
         if self.mechanism != AUTO:
-            return (MECHANISMS[self.mechanism],)
+            chosen = MECHANISMS[self.mechanism]
+            if self.engine == "spark" and chosen not in by_edges:
+                raise UsageError(
+                    f"{chosen.name!r} draws a tree edge by edge, which Spark does not do; with "
+                    f"engine='spark' use {' or '.join(each.name for each in by_edges)}"
+                )
+            return (chosen,)
+        if self.engine == "spark":
+            return by_edges
         if self.clusterer == AUTO:
             return tuple(MECHANISMS)
         needs = CLUSTERERS[self.clusterer].needs
         return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
+
+    def at_hand(self, n_edges: int) -> Publishes | None:
+        """Return "tree" if the tree alone of so many edges is clustered, None as published."""
+        return "tree" if self.engine == "spark" and n_edges > LARGEST_WHOLE else None
 
 
 @shown_half_built
@@ -123,8 +153,9 @@ class Plan:
 
     def choose_clusterer(self, request: ClusteringRequest | None = None) -> Clusterer:
         """Return what will cluster the release; by default what was planned for."""
-        wanted = request or self.request.clustering
-        return wanted.choose(self.mechanism, self.n_edges, self.n_nodes - self.n_components)
+        wanted, at_hand = request or self.request.clustering, self.request.at_hand(self.n_edges)
+        n_tree = self.n_nodes - self.n_components
+        return wanted.choose(self.mechanism, self.n_edges, n_tree, at_hand)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -167,6 +198,8 @@ class Plan:
         if request.clip is None:
             bound = f"beyond {request.bounds[1]:.3g} in size were moved to that bound first"
             caveats.append(f"weights {bound}, where floats lie too far apart for the sensitivity")
+        caveats += [_COMPUTATIONAL] * (request.engine == "spark")
+        caveats += [_TREE_ALONE] * (request.at_hand(self.n_edges) is not None)
         return PrivacyStatement.of(
             chosen.spent,
             request.sensitivity,
@@ -221,6 +254,9 @@ class Plan:
         if self.chosen.tree is not None:
             bound = f"{self.chosen.tree.largest_weight:.3g}"
             lines.append(f"To the tree, weights beyond {bound} in size look like that bound.")
+        if self.request.engine == "spark":
+            from_all = "from its tree" if self.request.at_hand(self.n_edges) else "from all weights"
+            lines.append(f"Spark draws the noise; this machine clusters the release {from_all}.")
         if self.chosen.spent != self.budget:
             lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
@@ -347,7 +383,8 @@ def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     n_edges, n_tree = topology.n_edges, topology.n_tree_edges
     for mechanism in request.mechanisms:
         try:
-            clusterer = request.clustering.choose(mechanism, n_edges, n_tree)
+            at_hand = request.at_hand(n_edges)
+            clusterer = request.clustering.choose(mechanism, n_edges, n_tree, at_hand)
             calibration = _calibrate(mechanism, topology, request)
             sampler_of(calibration.weights, request.sampler)  # refuses what OpenDP does not draw
         except UsageError as problem:
@@ -355,7 +392,8 @@ def make_plan(topology: Topology, request: PlanRequest) -> Plan:
             continue
         gap = clusterer.visible_gap(topology.n_nodes, n_edges, n_tree)
         gap *= calibration.noise
-        found.append(replace(calibration, visible_gap=gap, sampler=request.sampler))
+        keyed = request.engine == "spark"
+        found.append(replace(calibration, visible_gap=gap, sampler=request.sampler, keyed=keyed))
     if not found:
         raise problems[0]
     return Plan(

@@ -158,6 +158,58 @@ def fill_words(state: NDArray[np.uint32], words: NDArray[np.uint64]) -> None:
         done += run
 
 
+#: Words of 64 bits in one block.
+BLOCK_WORDS = 8
+
+
+@kernel
+def fill_blocks(
+    key: NDArray[np.uint32], nonces: NDArray[np.uint64], block: Any, words: NDArray[np.uint64]
+) -> None:
+    """Fill row i of ``words`` with one block of the keystream of nonce i; ``block`` counts from 0.
+
+    ``key`` begins as a state does. Blocks are computed side by side as in `_compute_blocks`, only
+    that lanes differ in their nonce.
+    """
+    a00, a01, a02, a03 = key[0], key[1], key[2], key[3]
+    a04, a05, a06, a07 = key[4], key[5], key[6], key[7]
+    a08, a09, a10, a11 = key[8], key[9], key[10], key[11]
+    low = np.uint32(np.uint64(block) & _LOW_32)
+    high = np.uint32(np.uint64(block) >> _BITS_32)
+    lanes = np.empty(16 * _LANES, dtype=np.uint32)
+    count = np.uint64(len(nonces))
+    for begin in range(np.uint64(0), count, np.uint64(_LANES)):
+        for j in range(np.uint64(_LANES)):
+            at: Any = min(begin + j, count - _ONE)  # lanes beyond the last nonce repeat it
+            nonce = nonces[at]
+            a14, a15 = np.uint32(nonce & _LOW_32), np.uint32(nonce >> _BITS_32)
+            x = _mixed(
+                (a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, low, high, a14, a15)
+            )
+            lanes[j] = x[0] + a00
+            lanes[j + np.uint64(16)] = x[1] + a01
+            lanes[j + np.uint64(32)] = x[2] + a02
+            lanes[j + np.uint64(48)] = x[3] + a03
+            lanes[j + np.uint64(64)] = x[4] + a04
+            lanes[j + np.uint64(80)] = x[5] + a05
+            lanes[j + np.uint64(96)] = x[6] + a06
+            lanes[j + np.uint64(112)] = x[7] + a07
+            lanes[j + np.uint64(128)] = x[8] + a08
+            lanes[j + np.uint64(144)] = x[9] + a09
+            lanes[j + np.uint64(160)] = x[10] + a10
+            lanes[j + np.uint64(176)] = x[11] + a11
+            lanes[j + np.uint64(192)] = x[12] + low
+            lanes[j + np.uint64(208)] = x[13] + high
+            lanes[j + np.uint64(224)] = x[14] + a14
+            lanes[j + np.uint64(240)] = x[15] + a15
+        for j in range(min(np.uint64(_LANES), count - begin)):
+            for i in range(np.uint64(BLOCK_WORDS)):
+                at = np.uint64(32) * i + j
+                words[begin + j, i] = np.uint64(lanes[at]) | (
+                    np.uint64(lanes[at + np.uint64(16)]) << _BITS_32
+                )
+
+
 @kernel
 def uniform_below(state: NDArray[np.uint32], n: Any) -> Any:
     """Return an int64 in [0, n), each with probability exactly 1/n, for 1 <= n <= 2^63.

@@ -32,14 +32,15 @@ def check_claim(release: Release) -> None:
         )
     if not statement.mechanisms:
         return
-    if published.noise.n_values != release.topology.n_edges:
+    n_values = published.noise.n_values
+    if not published.tree_alone and n_values != release.topology.n_edges:
         raise InputError(
             f"the noise is for {published.noise.n_values} values, and {release.topology.n_edges} "
             "are published"
         )
     sensitivity = Sensitivity(**statement.sensitivity)
     built = statement.provenance
-    if built is not None and not sensitivity.covers(built.sensitivity, release.topology.n_edges):
+    if built is not None and not sensitivity.covers(built.sensitivity, n_values):
         raise InputError(
             f"its sensitivity ({sensitivity}) is smaller than the one that follows from how its "
             f"graph was built ({built.sensitivity})"
@@ -74,7 +75,7 @@ def _check_published(published: Published, mechanism: Mechanism) -> None:
 
     The tree of a whole graph is free only as post-processing: another one may tell of raw weights.
     """
-    if published.whole_graph != (mechanism.publishes == "graph"):
+    if (published.whole_graph or published.tree_alone) != (mechanism.publishes == "graph"):
         given = "all edges" if published.whole_graph else "a tree"
         wanted = "all edges" if mechanism.publishes == "graph" else "a tree"
         raise InputError(

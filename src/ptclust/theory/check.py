@@ -157,7 +157,7 @@ def check_file(
 ) -> Check:
     """Check the clusters that a table gives for the graph in a file, planned as requested."""
     progress(f"Reading {file.path.name}")
-    graph = file.read().to_distances()
+    graph = file.read_here().to_distances()
     labels = read_labels(clusters, graph.topology)
     planned = None if request is None else make_plan(graph.topology, request)
     return check_clusters(graph, labels, planned, progress=progress)

@@ -1,0 +1,235 @@
+"""The Spark engine beside one machine's: CPU of a build, and of noise and tree of a large graph.
+
+Spark runs here, as local[2]. Its CPU is that of all its processes: Java, the driver and the Python
+workers, from when both have worked once on a small table. Ratios are what counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from experiments._processes import run_module
+from experiments.building import MAX_ITEMS, write_visits
+from ptclust._files import written_at_once
+
+__all__ = ["SparkReport", "run_spark_speed"]
+
+MOST_CPU = 3.0  # of a build on one machine
+MOST_WALL = 2.0  # of scipy's minimum spanning tree
+_TICKS = os.sysconf("SC_CLK_TCK")
+_COLUMNS = {"source": "source", "target": "target", "weight": "weight"}
+
+Times = dict[str, float]  # cpu_seconds and wall_seconds
+
+
+@dataclass(frozen=True)
+class SparkReport:
+    """What was measured, by task."""
+
+    sizes: dict[str, int]
+    times: dict[str, Times]
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """What Spark needs as a multiple of what one machine needs."""
+        times = self.times
+        tree = times["spark_noise"]["wall_seconds"] + times["spark_tree"]["wall_seconds"]
+        return {
+            "build_cpu": times["spark_build"]["cpu_seconds"] / times["build"]["cpu_seconds"],
+            "tree_wall": times["spark_tree"]["wall_seconds"] / times["scipy"]["wall_seconds"],
+            "tree_cpu": times["spark_tree"]["cpu_seconds"] / times["scipy"]["cpu_seconds"],
+            "noise_and_tree_wall": tree / times["scipy"]["wall_seconds"],
+        }
+
+    @property
+    def per_row(self) -> dict[str, float]:
+        """CPU in nanoseconds a row."""
+        rows = {"build": "n_visits", "spark_build": "n_visits"}
+        return {
+            task: 1e9 * times["cpu_seconds"] / self.sizes[rows.get(task, "n_edges")]
+            for task, times in self.times.items()
+        }
+
+    def to_json(self) -> str:
+        """Return all numbers as JSON."""
+        parts = {"sizes": self.sizes, "times": self.times, "ratios": self.ratios}
+        return json.dumps({**parts, "cpu_nanoseconds_a_row": self.per_row}, indent=2)
+
+    def to_table(self) -> str:
+        """Return the ratios as a table to read."""
+        sizes, ratios, per_row = self.sizes, self.ratios, self.per_row
+        visits = f"{sizes['n_visits']:,} visits of {sizes['n_persons']:,} persons"
+        edges = f"{sizes['n_nodes']:,} nodes and {sizes['n_edges']:,} edges"
+        lines = [
+            f"{visits}; a graph of {edges}; Spark as local[2]",
+            f"{'build, CPU, as a multiple of one machine':56s}{ratios['build_cpu']:8.2f}"
+            f"  (goal {MOST_CPU:g})",
+            f"{'tree of noisy weights, wall time, of scipy':56s}{ratios['tree_wall']:8.2f}"
+            f"  (goal {MOST_WALL:g})",
+            f"{'the same, CPU':56s}{ratios['tree_cpu']:8.2f}",
+            f"{'noise and tree, wall time, of scipy alone':56s}"
+            f"{ratios['noise_and_tree_wall']:8.2f}",
+            "CPU in nanoseconds a row: "
+            + ", ".join(f"{task} {value:,.0f}" for task, value in per_row.items()),
+        ]
+        return "\n".join(lines)
+
+    def save(self, path: Path) -> None:
+        """Write the JSON to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_at_once(path) as temporary:
+            temporary.write_text(self.to_json() + "\n")
+
+
+def run_spark_speed(
+    sizes: dict[str, int], progress: Callable[[str], None] = lambda _: None
+) -> SparkReport:
+    """Write visits and edges, and measure all tasks on them, each in a process of its own."""
+    times: dict[str, Times] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        progress("Writing visits and edges")
+        write_visits(
+            Path(folder) / "visits.parquet",
+            sizes["n_visits"],
+            sizes["n_persons"],
+            sizes["n_places"],
+        )
+        write_edges(Path(folder) / "edges.parquet", sizes["n_nodes"], sizes["n_edges"])
+        for task in ("local", "spark"):
+            progress(f"Measuring {task}")
+            times |= run_module(__name__, task, folder, json.dumps(sizes))
+    return SparkReport(sizes, times)
+
+
+def write_edges(path: Path, n_nodes: int, n_edges: int, seed: int = 0) -> None:
+    """Write distinct random edges, in random order, with random weights."""
+    random = np.random.default_rng(seed)
+    keys = np.empty(0, dtype=np.int64)
+    while len(keys) < n_edges:
+        more = random.integers(0, n_nodes * n_nodes, int(1.02 * n_edges) + 100)
+        more = more[more // n_nodes < more % n_nodes]
+        keys = np.unique(np.concatenate([keys, more]))
+    keys = random.permutation(keys)[:n_edges]
+    ends = {"source": keys // n_nodes, "target": keys % n_nodes}
+    pl.DataFrame({**ends, "weight": random.normal(size=n_edges)}).write_parquet(
+        path, row_group_size=1 << 20
+    )
+
+
+def _timed(run: Callable[[], Any], cpu: Callable[[], float]) -> Times:
+    start, wall = cpu(), time.monotonic()
+    run()
+    return {"cpu_seconds": cpu() - start, "wall_seconds": time.monotonic() - wall}
+
+
+def _build(records: Any, n_places: int) -> Any:
+    from ptclust import graph_from_visits
+
+    return graph_from_visits(records, item="place", items=range(n_places), max_items=MAX_ITEMS)
+
+
+def _measure_local(folder: Path, sizes: dict[str, int]) -> dict[str, Times]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    small = _small(folder)
+    _build(small / "visits.parquet", 50)
+    found = {
+        "build": _timed(
+            lambda: _build(folder / "visits.parquet", sizes["n_places"]), time.process_time
+        )
+    }
+    edges, n = pl.read_parquet(folder / "edges.parquet"), sizes["n_nodes"]
+    weights = edges["weight"].to_numpy() + 100.0  # scipy takes zeros for no edges
+    matrix = csr_array((weights, (edges["source"].to_numpy(), edges["target"].to_numpy())), (n, n))
+    found["scipy"] = _timed(lambda: minimum_spanning_tree(matrix), time.process_time)
+    return found
+
+
+def _measure_spark(folder: Path, sizes: dict[str, int]) -> dict[str, Times]:
+    from pyspark.sql import SparkSession
+
+    from ptclust import Sensitivity
+    from ptclust.engines.edges import SparkEdges
+    from ptclust.privacy.noise import gaussian_noise
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for name, value in {
+        "spark.driver.memory": "4g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "16",
+        "spark.local.dir": str(folder / "spark"),
+    }.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    found: dict[str, Times] = {}
+    for where, here in ((_small(folder), _SMALL), (folder, sizes)):  # the first makes all warm
+        visits = spark.read.parquet(str(where / "visits.parquet"))
+        found["spark_build"] = _timed(lambda: _build(visits, here["n_places"]), _cpu_of_all)  # noqa: B023
+        frame = spark.read.parquet(str(where / "edges.parquet"))
+        edges = SparkEdges(frame, _COLUMNS, "distance", "the table")
+        found["spark_topology"] = _timed(lambda: edges.topology, _cpu_of_all)  # noqa: B023
+        noise = gaussian_noise(Sensitivity(l2=1), edges.n_edges, 0.5)
+        place, bounds = str(where / "noisy"), (-10.0, 10.0)
+        found["spark_noise"] = _timed(
+            lambda: edges.write_noisy(noise, bounds, place),  # noqa: B023
+            _cpu_of_all,
+        )
+        found["spark_tree"] = _timed(
+            lambda: edges.tree_of_noisy("gaussian", noise, place),  # noqa: B023
+            _cpu_of_all,
+        )
+    spark.stop()
+    return found
+
+
+_SMALL = {"n_visits": 20_000, "n_persons": 1000, "n_places": 50, "n_nodes": 1000, "n_edges": 20_000}
+
+
+def _small(folder: Path) -> Path:
+    """Return a folder with small tables, written anew."""
+    place = folder / "small"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    write_visits(place / "visits.parquet", 20_000, 1000, 50)
+    write_edges(place / "edges.parquet", 1000, 20_000)
+    return place
+
+
+def _cpu_of_all() -> float:
+    """Return the CPU of this process, of all that it started, and of all that these started."""
+    parents, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        process = int(path.parent.name)
+        parents[process] = int(fields[1])
+        ticks[process] = sum(map(int, fields[11:15]))  # its own, and of children that have ended
+    here, total = os.getpid(), 0
+    for process in ticks:
+        at = process
+        while at not in (here, 0, 1):
+            at = parents.get(at, 0)
+        total += ticks[process] if at == here else 0
+    return total / _TICKS
+
+
+if __name__ == "__main__":
+    measure = {"local": _measure_local, "spark": _measure_spark}[sys.argv[1]]
+    sys.stdout.write(json.dumps(measure(Path(sys.argv[2]), json.loads(sys.argv[3]))))

@@ -1,0 +1,1 @@
+"""Where one machine ends: the same work on a cluster that runs Spark."""

@@ -1,0 +1,378 @@
+"""Spark does the distribution: records and edges in many parts, each worked on by our own code.
+
+Only the DataFrame API and ``mapInArrow`` are used, which Spark Connect has, too. Tasks run again
+when an executor is lost, so a task must be a function of its rows: no task here draws randomness.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._lazy import package
+from ptclust._types import Array
+from ptclust._version import __version__
+from ptclust.errors import FileError, InputError, MissingDependencyError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Step = Callable[["pl.LazyFrame"], "pl.LazyFrame"]
+Rows = Callable[["pl.DataFrame"], "pl.DataFrame"]
+_Task = Callable[[Iterable[Any]], Iterator["pl.DataFrame"]]
+
+_CHUNK = 1 << 21  # rows that a task works on at a time
+_ROWS_OF_FILE = 1 << 18
+_PART = "part"
+_PACKED = f"{_PART} int, rows binary"
+_PROBES = (["", "a", "\u00e4" * 40], [0, 1, -(2**63)], [0.0, 0.5, 2.0**53])
+
+
+class MissingJavaError(MissingDependencyError):
+    """Spark is there, and nothing to run it on."""
+
+    def __init__(self) -> None:
+        Exception.__init__(
+            self,
+            "Spark needs Java 17 or later, and there is no program 'java': install a package such "
+            "as openjdk-17-jre-headless (make spark does), or set JAVA_HOME",
+        )
+
+
+def session(master: str | None = None) -> Any:
+    """Return a session: the running one, one at ``master``, or else one of this machine."""
+    builder = package("pyspark.sql", "the Spark engine", "spark").SparkSession.builder
+    package("pyarrow", "the Spark engine", "spark")
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    java = os.environ.get("JAVA_HOME")
+    if shutil.which("java" if java is None else os.path.join(java, "bin", "java")) is None:  # noqa: PTH118
+        raise MissingJavaError
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = builder if master is None else builder.master(master)
+    try:
+        return chosen.appName("ptclust").getOrCreate()
+    except Exception as error:
+        raise UsageError(
+            f"Spark does not start at {master or 'this machine'} ({type(error).__name__}); check "
+            "the address, as spark://host:7077 or local[2], and that Java is 17 or later"
+        ) from None
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether this is a DataFrame of Spark, classic or Connect; nothing is imported."""
+    kinds = type(table).__mro__
+    return any(k.__name__ == "DataFrame" and k.__module__.startswith("pyspark.") for k in kinds)
+
+
+def address(path: str | os.PathLike[str]) -> str:
+    """Return a path as Spark takes it: pathlib has removed the second slash of s3://.
+
+    A relative path is one of this process, not of Java's, which may have been started elsewhere.
+    """
+    text = re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", os.fspath(path))
+    return text if "://" in text else str(Path(text).absolute())
+
+
+def read_parquet(path: str | os.PathLike[str], master: str | None = None) -> Any:
+    """Return the DataFrame of a Parquet file, or of a folder of them."""
+    frame, running = None, session(master)
+    with suppress(Exception):  # its text may quote what could not be read
+        frame = running.read.parquet(address(path))
+    if frame is None:
+        raise FileError(f"{path} cannot be read by Spark as Parquet; check the path")
+    return frame
+
+
+def opened(path: Path, engine: str, master: str | None) -> Any:
+    """Return a table as an engine takes it: the path itself, or a DataFrame of Spark."""
+    if engine == "local":
+        if master is not None:
+            raise UsageError("--master says where Spark runs: say --engine spark, too")
+        return path
+    return read_parquet(path, master)
+
+
+def collected(frame: Any) -> pl.DataFrame:
+    """Return a small result on this machine; an error quotes nothing of the rows."""
+    import polars as pl
+
+    with _failures_without_values():
+        return pl.DataFrame(pl.from_arrow(frame.toArrow()))
+
+
+@contextmanager
+def _failures_without_values() -> Iterator[None]:
+    """Raise an error of ours in place of Spark's: texts of its tasks may quote a value."""
+    failure = None
+    try:
+        yield
+    except Exception as error:
+        failure = type(error).__name__
+    if failure is not None:
+        raise InputError(
+            f"Spark did not come to an end ({failure}); its own log on the cluster says why. "
+            "Workers need the same versions of ptclust and polars as this machine"
+        )
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What all workers must have in common: hashes decide which task sees which person."""
+
+    ptclust: str
+    polars: str
+    hashes: tuple[int, ...]
+
+    @classmethod
+    def here(cls) -> Versions:
+        """Return those of this process; the hashes are those of some texts and numbers."""
+        import polars as pl
+
+        hashes = [int(h) for probe in _PROBES for h in pl.Series(probe).hash(1)]
+        return cls(__version__, pl.__version__, tuple(hashes))
+
+    def check(self) -> None:
+        """Refuse to work beside a driver that hashes in another way."""
+        if Versions.here() != self:
+            raise RuntimeError("ptclust or polars differ between the driver and this worker")
+
+
+class SparkTable:
+    """The columns of a DataFrame that matter, by their roles, in as many parts as Spark made."""
+
+    def __init__(self, frame: Any, columns: dict[str, str]) -> None:
+        self._columns = columns
+        quoted = {role: "`" + name.replace("`", "``") + "`" for role, name in columns.items()}
+        self._frame = frame.selectExpr(*(f"{name} AS `{role}`" for role, name in quoted.items()))
+
+    @property
+    def _session(self) -> Any:
+        return self._frame.sparkSession
+
+    @cached_property
+    def empty(self) -> pl.DataFrame:
+        """The table without its rows."""
+        import polars as pl
+
+        return collected(self._frame.limit(0)) if self._columns else pl.DataFrame()
+
+    def all_rows(self) -> pl.DataFrame:
+        """Return the table, which must fit on this machine."""
+        return collected(self._frame)
+
+    def sums(self, first: Step, by: str) -> pl.DataFrame:
+        """Return the sums, by one column, of what ``first`` makes of any part of the records."""
+        rows = partial(_rows_of_chunks, first)
+        return _summed(self._frame, rows, first(self.empty.lazy()).collect(), by)
+
+    def exchanged_sums(
+        self, first: Step, group: str, last: Rows, by: str | None = None
+    ) -> pl.DataFrame:
+        """Return the sums, by one column, of what ``last`` makes of all rows of some groups.
+
+        ``first`` makes rows of any part of the table. Those of one value of the column ``group``
+        meet in one task. They cross the network packed, many rows in one: rows of Spark's own
+        would cost more than all the rest.
+        """
+        like = last(first(self.empty.lazy()).collect())
+        packed = self._packed(first, group, self._most_parts).repartition(_PART)
+        return _summed(packed, partial(_finished, last), like, by)
+
+    def exchange_to_parquet(
+        self, first: Step, group: str, last: Rows, place: str, n_rows: int
+    ) -> None:
+        """Write what ``last`` makes of the rows of groups, as `exchanged_sums` does, to a folder.
+
+        *Privacy.* Which rows are in which file, and their order, follow from ``group``, ``last``
+        and ``n_rows`` alone. Spark would join parts by their sizes, which may follow from weights,
+        were it not told their number.
+        """
+        n_parts = max(1, min(self._most_parts, n_rows // _ROWS_OF_FILE))
+        packed = self._packed(first, group, n_parts).repartition(n_parts, _PART)
+        found = _mapped(packed, partial(_finished, last), "low bigint, high bigint, weight double")
+        with _failures_without_values():
+            found.write.parquet(address(place))
+
+    def reduced(self, first: Step, reduce: Rows, size: int, n_merged: int) -> pl.DataFrame:
+        """Return what is left of the rows of ``first`` after parts of them were reduced.
+
+        A task reduces ``size`` rows of the table at a time, with what is left of those before; then
+        what is left of ``n_merged`` tasks is reduced together.
+        """
+        task = partial(_reduced, first, reduce, size, n_merged)
+        parts = _mapped(self._frame, task, _PACKED).repartition(_PART)
+        return collected(_mapped(parts, partial(_finished, reduce), "edge bigint, weight double"))
+
+    def distinct(self, columns: Sequence[str]) -> pl.Series:
+        """Return all values of some columns, of one type, each once; they fit on this machine."""
+        import polars as pl
+
+        texts = all(self.empty.schema[name] == pl.String for name in columns)
+        values = partial(_distinct, columns, pl.String if texts else pl.Int64)
+        found = _mapped(
+            self._frame,
+            partial(_rows_of_chunks, values),
+            f"id {'string' if texts else 'bigint'}",
+        )
+        return collected(found.distinct())["id"]
+
+    def coded(self, columns: Sequence[str], names: Array) -> SparkTable:
+        """Return the table with numbers, the places in ``names``, in place of some columns."""
+        import polars as pl
+
+        numbers = np.arange(len(names))
+        codes = pl.DataFrame({"name": names.tolist(), "number": numbers}).to_arrow()
+        frame = self._frame
+        for name in columns:
+            of_column = self._session.createDataFrame(codes).toDF(name, f"{name} number")
+            others = [f"`{other}`" for other in frame.columns if other != name]
+            frame = frame.join(of_column, name).selectExpr(*others, f"`{name} number` AS `{name}`")
+        return SparkTable(frame, {name: name for name in frame.columns})
+
+    def beside(self, place: str) -> SparkTable:
+        """Return the table of another place, in the same session."""
+        frame = self._session.read.parquet(address(place))
+        return SparkTable(frame, {name: name for name in frame.columns})
+
+    def driver_addresses(self) -> tuple[str, str]:
+        """Return the name by which workers know this machine, and the address to listen at."""
+        if type(self._frame).__module__.startswith("pyspark.sql.connect"):
+            raise UsageError(
+                "noise is drawn where the edges are by a session that runs on this machine, which "
+                "its workers ask for the key: not by Spark Connect (sc://); use spark:// or yarn"
+            )
+        host = self._session.conf.get("spark.driver.host")
+        return host, self._session.conf.get("spark.driver.bindAddress", host)
+
+    @property
+    def _most_parts(self) -> int:
+        return int(self._session.conf.get("spark.sql.shuffle.partitions"))
+
+    def _packed(self, first: Step, group: str, n_parts: int) -> Any:
+        return _mapped(self._frame, partial(_packed_by_hash, first, group, n_parts), _PACKED)
+
+
+def _summed(frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
+    """Return the sums of all columns but one, by that one; they are integers."""
+    from pyspark.sql.functions import expr
+
+    names = list(like.columns)
+    found = _mapped(frame, task, ", ".join(f"`{name}` bigint" for name in names))
+    sums = [f"CAST(sum(`{name}`) AS bigint) AS `{name}`" for name in names if name != by]
+    grouped = found.groupBy() if by is None else found.groupBy(by)
+    return collected(grouped.agg(*map(expr, sums)))
+
+
+def _mapped(frame: Any, task: _Task, schema: str) -> Any:
+    """Return what a task makes of every partition, if its worker is like this process."""
+    versions = Versions.here()
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        # Spark has a worker a core: each must not take all of them.
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        failure = None
+        try:
+            versions.check()
+            for rows in task(batches):
+                yield from rows.to_arrow().to_batches()
+        except Exception as error:  # its text may quote a value, and the log would keep it
+            failure = type(error).__name__
+        if failure is not None:
+            raise RuntimeError(f"a task of ptclust failed: {failure}")
+
+    return frame.mapInArrow(run, schema)
+
+
+def _chunks(batches: Iterable[Any], size: int) -> Iterator[pl.DataFrame]:
+    """Yield the rows of batches, many at a time."""
+    import polars as pl
+    import pyarrow as pa
+
+    def together(held: list[Any]) -> pl.DataFrame:
+        table = pa.Table.from_batches(held)
+        table.validate(full=True)  # texts that are no UTF-8 would be undefined behaviour
+        return pl.DataFrame(pl.from_arrow(table))
+
+    held, n_held = [], 0
+    for batch in batches:
+        held.append(batch)
+        n_held += batch.num_rows
+        if n_held >= size:
+            yield together(held)
+            held, n_held = [], 0
+    if n_held:
+        yield together(held)
+
+
+def _rows_of_chunks(first: Step, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
+    for chunk in _chunks(batches, _CHUNK):
+        yield first(chunk.lazy()).collect()
+
+
+def _distinct(columns: Sequence[str], dtype: Any, rows: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    return pl.concat(rows.select(id=pl.col(name).cast(dtype)) for name in columns).unique()
+
+
+def _packed_by_hash(
+    first: Step, group: str, n_parts: int, batches: Iterable[Any]
+) -> Iterator[pl.DataFrame]:
+    """Yield a row a part: its number, and all rows whose hash falls on it, in bytes."""
+    import polars as pl
+
+    for rows in _rows_of_chunks(first, batches):
+        part = (pl.col(group).hash(1) % n_parts).cast(pl.Int32).alias(_PART)
+        parts = rows.with_columns(part).partition_by(_PART, as_dict=True, include_key=False)
+        yield _packed((number, some) for (number,), some in parts.items())
+
+
+def _packed(parts: Iterable[tuple[int, pl.DataFrame]]) -> pl.DataFrame:
+    import polars as pl
+
+    packed = []
+    for number, rows in parts:
+        buffer = io.BytesIO()
+        rows.write_ipc(buffer)
+        packed.append((number, buffer.getvalue()))
+    return pl.DataFrame(packed, schema={_PART: pl.Int32, "rows": pl.Binary}, orient="row")
+
+
+def _finished(last: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
+    """Yield what ``last`` makes of all rows of a part; a task may have several parts."""
+    import polars as pl
+
+    parts: dict[int, list[pl.DataFrame]] = {}
+    for batch in batches:
+        for number, packed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            parts.setdefault(number, []).append(pl.read_ipc(io.BytesIO(packed)))
+    for number in sorted(parts):
+        yield last(pl.concat(parts.pop(number)))
+
+
+def _reduced(
+    first: Step, reduce: Rows, size: int, n_merged: int, batches: Iterable[Any]
+) -> Iterator[pl.DataFrame]:
+    """Yield what is left of all rows of a task, packed for the task that merges some of them."""
+    import polars as pl
+    from pyspark import TaskContext
+
+    left: list[pl.DataFrame] = []
+    for chunk in _chunks(batches, max(size, _CHUNK)):
+        left = [reduce(pl.concat([*left, first(chunk.lazy()).collect()]))]
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId() // n_merged
+    for rows in left:
+        yield _packed((number, some) for some in rows.iter_slices(_CHUNK))
