@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from uuid import uuid4
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from ptclust import Budget, Graph, Ledger, PTClust, Sensitivity, graph_from_flows
 from ptclust.clustering import Clustering
 from ptclust.errors import InputError
+from ptclust.privacy.provenance import Provenance, Spending
 from ptclust.release import Release
 from ptclust.release.comparison import _matched
 
@@ -118,6 +120,16 @@ class TestCost:
         smooth = released(delta=1e-6, mechanism="gaussian")
         assert smooth.compare(smooth).cost == Budget.approximate(0.5, 1e-6)
         assert "epsilon = 0.5, delta = 1e-06: one release" in smooth.compare(smooth).to_text()
+
+    def test_what_is_known_by_no_rho_adds_up_as_epsilon_and_delta(self):
+        first = released(delta=1e-6, mechanism="gaussian")
+        look = Spending(
+            purpose="max_pairs", budget=Budget.approximate(1, 1e-7), noise="Gaussian", scale=1.0
+        )
+        built = Provenance(sensitivity=Sensitivity(l1=1e-6), unit="one", spent=(look,))
+        statement = replace(first.statement, provenance=built, id=str(uuid4()))
+        cost = replace(first, statement=statement).compare(first).cost
+        assert (float(cost.epsilon), float(cost.delta)) == pytest.approx((2.0, 2.1e-6))
 
     @pytest.mark.parametrize("delta", [0, 1e-6])
     def test_building_a_graph_is_paid_once_as_in_a_ledger(self, tmp_path, delta):

@@ -127,22 +127,27 @@ class Comparison:
     def cost(self) -> Budget | None:
         """What both spend together on the same people; None if one of them is not private.
 
-        Pure guarantees add up as epsilon, others as rho of zCDP, as in a ledger. What the building
-        of a graph spent is part of it, and of one graph counts once.
+        Pure guarantees add up as epsilon, others as rho of zCDP, as in a ledger; what is known by
+        no rho, as (epsilon, delta). What the building of a graph spent is part of it, and of one
+        graph counts once.
         """
         parts: dict[str, Budget] = {}  # by id: what both share is paid once
-        by_rho = False
         for statement in (self.earlier.statement, self.release.statement):
             if not statement.private:
                 return None
             parts[statement.id] = _spent(statement)
-            by_rho |= statement.rho is not None
             if statement.provenance is not None:
                 parts |= {each.id: each.budget for each in statement.provenance.spent}
         budgets = list(parts.values())
-        if len(budgets) > 1 and by_rho:
-            budgets = [_as_rho(each) for each in budgets]
-        return sum(budgets[1:], budgets[0])
+        rhos = [each.implied_zcdp for each in budgets]
+        known = [each for each in rhos if each is not None]
+        if len(budgets) == 1 or all(each.kind == "pure" for each in budgets):
+            return sum(budgets[1:], budgets[0])
+        if len(known) == len(budgets):
+            return sum(known[1:], known[0])
+        return Budget.approximate(
+            sum(each.epsilon for each in budgets), sum(each.delta for each in budgets)
+        )
 
     def _cost_words(self) -> str:
         cost = self.cost
@@ -239,13 +244,6 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
         matched = zip(left[taken].tolist(), columns.tolist(), strict=True)
         pairs += [(row, column) for row, column in matched if column < width]
     return {row: (column, int(counts[row, column])) for row, column in pairs}
-
-
-def _as_rho(spent: Budget) -> Budget:
-    """Return the zCDP of what was spent, not the smaller one that its epsilon and delta afford."""
-    rho = spent.implied_zcdp
-    assert rho is not None  # noqa: S101 - a statement with a delta has a rho
-    return rho
 
 
 def _spent(statement: PrivacyStatement) -> Budget:
