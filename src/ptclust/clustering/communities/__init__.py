@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Level
+from ptclust.clustering.communities._large import MANY, LargeTrial
 from ptclust.clustering.communities._levels import coarser_levels, finer_levels
-from ptclust.clustering.communities._trial import CLEAR, Found, Trial
+from ptclust.clustering.communities._trial import CLEAR, NOISY, Found, Trial
 from ptclust.clustering.communities._weights import Edges
 from ptclust.clustering.contraction import ContractionClusterer
 from ptclust.clustering.contraction._partition_kernel import connected_pieces
@@ -42,8 +43,6 @@ _SMALLEST = 12
 _ENOUGH = 1.5
 # Partitions that are asked how far from clear they are, and standard errors that hint at something.
 _ASKED, _HINT = 5, 1.0
-# From this share of noise in the variance of weights on, less noise would show more.
-_NOISY = 0.3
 
 
 _TWO_LEVELS = ContractionClusterer()
@@ -75,7 +74,7 @@ class CommunitiesClusterer(Clusterer):
         components, _ = connected_pieces(a, b, np.zeros(edges.n_nodes, np.int64))
         if len(a) < _SMALLEST:
             return Clustering(components)
-        trial = Trial(edges)
+        trial = LargeTrial(edges) if len(a) > MANY else Trial(edges)
         candidates = trial.candidates()
         found = trial.contracted(trial.best_of(candidates))
         if found is None:
@@ -87,7 +86,7 @@ class CommunitiesClusterer(Clusterer):
             (each.labels, trial.support(each, coarser))
             for coarser, each in zip((None, *chain), chain, strict=False)
         ]
-        parts += finer_levels(edges, found.labels)
+        parts += finer_levels(trial, found.labels)
         levels = tuple(Level(connected_pieces(a, b, part)[0], nats) for part, nats in parts)
         alone = trial.best_by_topology(candidates)
         return Clustering(
@@ -108,7 +107,7 @@ def _nothing(trial: Trial, candidates: list[Found]) -> str:
         "one cluster is the answer: no partition says more about weights that it has not seen than "
         f"chance would (the best {seen:.1f} standard errors, {CLEAR:g} are asked)"
     )
-    if trial.edges.noise_share < _NOISY:
+    if trial.edges.noise_share < NOISY:
         return f"{found}; as noise is a small part of the weights, a larger epsilon may not help"
     if seen < _HINT:
         return f"{found}, and nothing hints at what a larger epsilon would show"

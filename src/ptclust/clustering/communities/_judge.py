@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ptclust._types import Bools, Floats, Ints
     from ptclust.clustering.communities._weights import Edges
 
@@ -15,8 +17,8 @@ _GROUPS, _IN_GROUP = (1, 4, 16, 64), 30
 # What is learned of a group needs more, and is learned in this many groups at most.
 _LEARNED, _TO_LEARN = 16, 200
 # Shares of a group at which weights are divided into bins: clusters are made of the upper ones.
-_CUTS = np.array([0.125, 0.25, 0.5, 0.75, 0.875, 0.9375])
-_BINS = len(_CUTS) + 1
+CUTS = np.array([0.125, 0.25, 0.5, 0.75, 0.875, 0.9375])
+BINS = len(CUTS) + 1
 # Bins are also tried as two, divided at one of these places.
 _HALVES = 3, 4, 5
 # Jeffreys' prior of a share.
@@ -25,6 +27,13 @@ _PRIOR = 0.5
 _ROUNDS = 10
 # Sums of squares below are rounding.
 _ROUNDING = 1e-18
+
+
+def limits_of(expected: Floats, weights: Floats, n_groups: int) -> tuple[Floats, Floats]:
+    """Return where groups of like expectation end, but for the last, and bins in every group."""
+    parts = np.array_split(np.argsort(expected, kind="stable"), n_groups)
+    ends = np.array([expected[part[-1]] for part in parts[:-1]])
+    return ends, np.array([np.quantile(weights[part], CUTS) for part in parts])
 
 
 class Table(NamedTuple):
@@ -39,21 +48,25 @@ class Table(NamedTuple):
         """Return so many groups of the same size, and the bin of every edge in its group."""
         rank = _ranks(expected, np.zeros(len(weights), np.int64), 1)
         group = np.minimum((rank * n_groups).astype(np.int64), n_groups - 1)
-        in_group = np.searchsorted(_CUTS, _ranks(weights, group, n_groups))
-        return cls(group * _BINS + in_group, n_groups)
+        in_group = np.searchsorted(CUTS, _ranks(weights, group, n_groups))
+        return cls(group * BINS + in_group, n_groups)
 
     def of_clusters(self, cluster: Ints, n_clusters: int) -> Table:
         """Return the table in which the edges of every cluster are a group."""
-        return Table(cluster * _BINS + self.cell % _BINS, n_clusters)
+        return Table(cluster * BINS + self.cell % BINS, n_clusters)
 
     def counts(self, together: Bools, edges: Ints) -> tuple[Floats, Floats]:
         """Return how many of the edges are together and apart, by group and bin."""
-        cells = self.cell[edges]
-        inside, both = (
-            np.bincount(some, minlength=self.n_groups * _BINS).reshape(-1, _BINS).astype(np.float64)
-            for some in (cells[together], cells)
-        )
-        return inside, both - inside
+        return counts_of(self.cell[edges], together, self.n_groups)
+
+
+def counts_of(cells: Ints, together: Bools, n_groups: int) -> tuple[Floats, Floats]:
+    """Return how many edges of these cells are together and apart, by group and bin."""
+    inside, both = (
+        np.bincount(some, minlength=n_groups * BINS).reshape(-1, BINS).astype(np.float64)
+        for some in (cells[together], cells)
+    )
+    return inside, both - inside
 
 
 class Judge:
@@ -72,7 +85,7 @@ class Judge:
             key=lambda table: table.n_groups,
             default=self._tables[0],
         )
-        self.residual = self._beyond_nodes(weights - expected)
+        self.residual = self._excess(weights)
 
     def weights_tell(self, together: Bools, held: Ints) -> float:
         """Return by how many nats the weights of these edges support that they are told apart.
@@ -90,18 +103,21 @@ class Judge:
         values = np.array([_log_factors(*each).sum() for each in tables])
         return float(np.logaddexp.reduce(values) - np.log(len(values)))
 
-    def deviations(self, together: Bools) -> float:
+    def deviations(self, together: Bools, by_fold: Sequence[Ints] = ()) -> float:
         """Return by how many standard errors weights within clusters exceed those across.
 
         Compared are weights beyond what the nodes make of them, and so is "together": whatever
-        nodes differ by, in size or in the number of companions, has no part in it.
+        nodes differ by, in size or in the number of companions, has no part in it. ``by_fold`` are
+        the partitions that ``together`` is of.
         """
         everywhere = np.zeros(len(together), np.int64)
-        return float(self.deviations_by(together, everywhere, 1)[0])
+        return float(self.deviations_by(together, by_fold, everywhere, 1)[0])
 
-    def deviations_by(self, together: Bools, cluster: Ints, n_clusters: int) -> Floats:
+    def deviations_by(
+        self, together: Bools, by_fold: Sequence[Ints], cluster: Ints, n_clusters: int
+    ) -> Floats:
         """Return the same for the edges of every cluster, which ``together`` divides."""
-        products = self._beyond_nodes(together.astype(np.float64)) * self.residual
+        products = self._companions(together, by_fold) * self.residual
         total, squares, fourths = (
             np.bincount(cluster, values, n_clusters)
             for values in (products, products**2, products**4)
@@ -123,6 +139,14 @@ class Judge:
         ]
         nats: Floats = np.logaddexp.reduce(values) - np.log(len(values))
         return nats
+
+    def _excess(self, weights: Floats) -> Floats:
+        """Return weights beyond what nodes make of them."""
+        return self._beyond_nodes(weights - self._expected)
+
+    def _companions(self, together: Bools, by_fold: Sequence[Ints]) -> Floats:  # noqa: ARG002
+        """Return "together" beyond what the numbers of companions of nodes make of it."""
+        return self._beyond_nodes(together.astype(np.float64))
 
     def _beyond_nodes(self, values: Floats) -> Floats:
         """Return values less the best sum of one term for each end, constant or by expectation."""

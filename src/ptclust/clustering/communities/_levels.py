@@ -6,25 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.clustering.communities._trial import CLEAR, Found, Trial
+from ptclust.clustering.communities._trial import CLEAR, SMALLEST, Found, Trial
 
 if TYPE_CHECKING:
     from ptclust._types import Ints
-    from ptclust.clustering.communities._weights import Edges
 
 # Nats by which a cluster that is divided, or clusters that are joined, must be supported.
 _ENOUGH = 5.0
-# Levels on either side, at most; and edges within a cluster that may hold others, at least.
-_MOST, _SMALLEST = 4, 12
+# Levels on either side, at most.
+_MOST = 4
 # Clusters of which some may be one, at least.
 _FEWEST = 4
 
 
-def finer_levels(edges: Edges, labels: Ints) -> list[tuple[Ints, float]]:
+def finer_levels(trial: Trial, labels: Ints) -> list[tuple[Ints, float]]:
     """Return ever finer partitions, and by how many nats each is supported over the one before."""
     levels: list[tuple[Ints, float]] = []
     while len(levels) < _MOST:
-        divided, nats = _divided(edges, labels)
+        divided, nats = _divided(trial, labels)
         if divided is None:
             break
         levels.append((divided, nats))
@@ -32,20 +31,22 @@ def finer_levels(edges: Edges, labels: Ints) -> list[tuple[Ints, float]]:
     return levels
 
 
-def _divided(edges: Edges, labels: Ints) -> tuple[Ints | None, float]:
+def _divided(whole: Trial, labels: Ints) -> tuple[Ints | None, float]:
     """Return the partition in which every cluster is divided that holds others, and its nats."""
-    within = np.flatnonzero(labels[edges.sources] == labels[edges.targets])
-    n_clusters = int(labels.max()) + 1
-    if len(within) < _SMALLEST:
+    inside = whole.divided(labels)
+    if inside is None:
         return None, 0.0
-    trial = Trial(edges.at(within), labels)
-    own = labels[trial.edges.sources]
+    trial, candidates = inside
+    own, n_clusters = labels[trial.edges.sources], int(labels.max()) + 1
     best, part = np.full(n_clusters, _ENOUGH), np.zeros(len(labels), np.int64)
-    for found in trial.candidates():
+    for found in candidates:
         together = found.together[trial.held]
         nats = trial.judge.weights_tell_by(together, trial.held, own, n_clusters)
-        deviations = trial.judge.deviations_by(found.together, own, n_clusters)
-        better = (nats > best) & (deviations >= CLEAR)
+        better = nats > best
+        if not better.any():
+            continue
+        deviations = trial.judge.deviations_by(found.together, found.by_fold, own, n_clusters)
+        better &= deviations >= CLEAR
         part = np.where(better[labels], found.labels, part)
         best = np.where(better, nats, best)
     # Parts of different clusters are different, also if two candidates gave them one number.
@@ -75,9 +76,9 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
     """
     across = trial.held[~found.together[trial.held]]
     n_clusters = len(np.unique(found.labels))
-    if len(across) < _SMALLEST or n_clusters < _FEWEST:
+    if len(across) < SMALLEST or n_clusters < _FEWEST:
         return None
-    judge = trial.judge_of(across)
+    judge = trial.judge_across(found, across)
     best, most = None, _ENOUGH
     for candidate in candidates:
         labels, *by_fold = (
@@ -95,7 +96,7 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
         within = trial.held[together[trial.held]]
         if trial.judge.weights_tell(found.together[within], within) < _ENOUGH:
             continue  # of two levels, each has to say something
-        if nats > most and judge.deviations(together[across]) >= CLEAR:
+        if nats > most and judge.deviations(together[across], by_fold) >= CLEAR:
             weights = trial.judge.weights_tell(together[trial.held], trial.held)
             best = Found(labels, tuple(by_fold), together, weights)
             most = nats

@@ -132,7 +132,7 @@ def aggregate(
         place_of[labels[node]] += 1
     sums, seen = np.zeros(n_clusters), np.full(n_clusters, -1, np.int64)
     new_indptr = np.zeros(n_clusters + 1, np.int64)
-    new_indices, new_data = np.empty(len(indices), np.int64), np.empty(len(indices))
+    new_indices, new_data = np.empty(len(indices), indices.dtype), np.empty(len(indices))
     count = 0
     for label in range(n_clusters):
         begin = count
@@ -162,11 +162,17 @@ def search(
     order: Array,
     labels: Ints,
     price: float,
+    turns: int,
 ) -> Ints:
-    """Return a partition that no move of a node or a cluster improves, numbered."""
+    """Return a partition that no move of a node or a cluster improves, if there are turns enough.
+
+    Its clusters are numbered. Without turns, clusters move and nodes do not.
+    """
     labels = labels.copy()
-    for _ in range(TURNS):
-        n_moved = move(indptr, indices, data, mass, labels, order, price)
+    for _ in range(max(turns, 1)):
+        n_moved = 0
+        if turns > 0:
+            n_moved = move(indptr, indices, data, mass, labels, order, price)
         n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
         on = aggregate(indptr, indices, data, mass, labels, n_clusters)
         while True:
@@ -221,11 +227,14 @@ def search_communities(
     order: Array,
     start: Ints | None = None,
     price: float = 0.0,
+    turns: int = TURNS,
 ) -> Ints:
     """Search from single nodes, or from a partition; every cluster costs the price."""
-    labels = np.arange(len(mass)) if start is None else start
+    first = np.arange(len(mass)) if start is None else start
+    labels = first.astype(near.neighbours.dtype)  # small ones are nearer
     data = affinity[near.edges]
-    return search(near.indptr, near.neighbours, data, mass, order, labels, price)
+    found = search(near.indptr, near.neighbours, data, mass, order, labels, price, turns)
+    return found.astype(np.int64)
 
 
 def join_small_clusters(near: Adjacency, affinity: Floats, mass: Floats, labels: Ints) -> Ints:

@@ -9,8 +9,9 @@ import numpy as np
 
 from ptclust._components import Adjacency, adjacency
 from ptclust._statistics import agreement
-from ptclust.clustering.communities._judge import Judge, topology_tells
+from ptclust.clustering.communities._judge import Judge, counts_of, topology_tells
 from ptclust.clustering.communities._search_kernel import (
+    TURNS,
     join_small_clusters,
     search_communities,
 )
@@ -23,21 +24,23 @@ if TYPE_CHECKING:
 
     from ptclust._types import Array, Bools, Floats, Ints
 
-# Edges are held back in ten parts up to so many edges, and in five beyond. Of very many, only one
-# part is held back, and there are few resolutions.
-_FEW, _MANY = 5_000, 200_000
+# Edges are held back in ten parts up to so many edges, and in five beyond.
+_FEW = 5_000
 # Units beyond which weights count by their logarithm, and resolutions.
-_TIMES = 1.0, 8.0
+TIMES = 1.0, 8.0
 _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
-_FEW_GAMMAS = 1.0, 4.0
 # Agreement (ARI) between partitions that were found without different parts of the edges, and at
 # neighbouring resolutions, from which on they do not depend on these; and beyond which more of it
 # is no gain.
-_STABLE, _STABLER = 0.85, 0.9
+STABLE, _STABLER = 0.85, 0.9
 # Two levels of weights are taken if they say this part of what the best partition says.
 _NEARLY = 0.8
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
+# From this share of noise in the variance of weights on, less noise would show more.
+NOISY = 0.3
+# Edges within a cluster that may hold others, at least.
+SMALLEST = 12
 # Pseudo-edges that smooth what is learned of a bin.
 _SMOOTHING = 4.0
 
@@ -48,20 +51,40 @@ class View(NamedTuple):
     number: int
     edges: Edges
     kept: Ints
+    """Their numbers among all edges."""
     near: Adjacency
     order: Array
     """In which nodes are looked at first: another one in every view."""
+    weights: dict[float, Floats]
+    """Compressed, by the units beyond which they are."""
     sizes: dict[float, Floats]
-    """Of the nodes, by the units beyond which weights are compressed."""
+    """Of the nodes that are known so far, by the same units."""
+    start: Ints | None = None
+    """The partition that every search begins with, if there is one."""
+    turns: int = TURNS
+    fit: Callable[[Edges, Floats], Floats] = node_sizes
 
     @property
     def degree(self) -> Floats:
         """Number of edges at every node."""
         return np.diff(self.near.indptr).astype(np.float64)
 
+    def compressed(self, times: float) -> Floats:
+        """Return the weights that are compressed beyond so many units."""
+        if times not in self.weights:
+            self.weights[times] = self.edges.compressed(times)
+        return self.weights[times]
+
+    def size(self, times: float) -> Floats:
+        """Return the sizes of the nodes that explain these weights."""
+        if times not in self.sizes:
+            self.sizes[times] = self.fit(self.edges, self.compressed(times))
+        return self.sizes[times]
+
     def search(self, affinity: Floats, mass: Floats, start: Ints | None, price: float) -> Ints:
         """Return the partition found, its tiny clusters joined to others."""
-        found = search_communities(self.near, affinity, mass, self.order, start, price)
+        first = start if self.start is None else self.start
+        found = search_communities(self.near, affinity, mass, self.order, first, price, self.turns)
         return join_small_clusters(self.near, affinity, mass, found)
 
 
@@ -79,11 +102,13 @@ class Found(NamedTuple):
     """How little it depends on the edges left out and on the resolution, in a sparse graph."""
     of_topology: bool = False
     """Whether no weight had a part in it."""
+    search: Callable[[View], Ints] | None = None
+    """What found it, where it is to be found again with all edges."""
 
     @property
     def is_stable(self) -> bool:
         """Whether it depends on neither."""
-        return self.stability >= _STABLE
+        return self.stability >= STABLE
 
     @property
     def nats(self) -> float:
@@ -91,12 +116,7 @@ class Found(NamedTuple):
         return self.weights + self.topology
 
     def agreement(self, other: Found) -> float:
-        """Return the mean ARI of this partition and another one, each without other edges.
-
-        If but one part of the edges was left out, with all of them and without.
-        """
-        if len(self.by_fold) == 1:
-            return agreement(self.labels, self.by_fold[0])
+        """Return the mean ARI of this partition and another one, each without other edges."""
         shifted = (*other.by_fold[1:], other.by_fold[0])
         return float(
             np.mean([agreement(*pair) for pair in zip(self.by_fold, shifted, strict=True)])
@@ -109,58 +129,60 @@ class Trial:
     def __init__(self, edges: Edges, within: Ints | None = None) -> None:
         self.edges, n_edges = edges, len(edges.sources)
         self.within = np.zeros(edges.n_nodes, np.int64) if within is None else within
-        self.compressed = {times: edges.compressed(times) for times in _TIMES}
+        self.compressed = {times: edges.compressed(times) for times in TIMES}
         random = np.random.default_rng(0)  # the same release gives the same labels
         n_folds = 10 if n_edges <= _FEW else 5
         fold = random.permutation(np.arange(n_edges) % n_folds)
-        self.is_large = n_edges > _MANY
-        n_tried = 1 if self.is_large else n_folds
-        self.folds = [np.flatnonzero(fold == each) for each in range(n_tried)]
+        self.folds = [np.flatnonzero(fold == each) for each in range(n_folds)]
         self.held = np.sort(np.concatenate(self.folds))
         self.views = [
-            self._view(k, np.flatnonzero(fold != k - 1), random) for k in range(n_tried + 1)
+            self._view(k, np.flatnonzero(fold != k - 1), random) for k in range(n_folds + 1)
         ]
         # What is expected of an edge, it has not seen.
-        expected = expected_by_size(edges, self.views[1].sizes[_TIMES[0]])
+        expected = np.empty(n_edges)
         for held, view in zip(self.folds, self.views[1:], strict=True):
-            expected[held] = expected_by_size(edges.at(held), view.sizes[_TIMES[0]])
-        self.judge = Judge(edges, self.compressed[_TIMES[0]], expected)
+            expected[held] = expected_by_size(edges.at(held), view.size(TIMES[0]))
+        self.judge = Judge(edges, self.compressed[TIMES[0]], expected)
 
     def _view(self, number: int, kept: Ints, random: np.random.Generator) -> View:
         some = self.edges.at(kept)
         near = adjacency(some.sources, some.targets, some.n_nodes)
-        sizes = {times: node_sizes(some, self.compressed[times][kept]) for times in _TIMES}
-        return View(number, some, kept, near, random.permutation(some.n_nodes), sizes)
+        weights = {times: self.compressed[times][kept] for times in TIMES}
+        return View(number, some, kept, near, random.permutation(some.n_nodes), weights, {})
 
     def candidates(self) -> list[Found]:
         """Return partitions of high modularity at every resolution."""
-        over: Callable[..., Ints] = self.over_edges if self.edges.is_complete else self.over_pairs
-        kinds = _TIMES if self.edges.is_complete else (*_TIMES, None)
         found = []
-        for times in kinds:
+        for times in self.kinds:
             chain = [
-                self.tried(partial(over, times=times, gamma=gamma))._replace(
-                    of_topology=times is None
-                )
-                for gamma in (_FEW_GAMMAS if self.is_large else _GAMMAS)
+                self.tried(self.by_modularity(times, gamma))._replace(of_topology=times is None)
+                for gamma in _GAMMAS
             ]
             near = (None, *chain), (*chain[1:], None)
             found += [
                 self.credited(each, *others) for each, *others in zip(chain, *near, strict=False)
             ]
-        if self.is_large:
-            found.append(self.tried(self.by_two_levels))
         return found
+
+    @property
+    def kinds(self) -> tuple[float | None, ...]:
+        """The units beyond which weights are compressed; None for the topology alone."""
+        return TIMES if self.edges.is_complete else (*TIMES, None)
+
+    def by_modularity(self, times: float | None, gamma: float) -> Callable[[View], Ints]:
+        """Return the search for high modularity, over edges or over pairs of nodes."""
+        over = self.over_edges if self.edges.is_complete else self.over_pairs
+        return partial(over, times=times, gamma=gamma)
 
     def over_edges(self, view: View, *, times: float, gamma: float) -> Ints:
         """Return the partition with the most weight beyond what is expected of its edges."""
-        expected = expected_by_size(view.edges, view.sizes[times])
-        excess = self.compressed[times][view.kept] - gamma * expected
+        expected = expected_by_size(view.edges, view.size(times))
+        excess = view.compressed(times) - gamma * expected
         return view.search(excess, np.zeros(self.edges.n_nodes), None, 0.0)
 
     def over_pairs(self, view: View, *, times: float | None, gamma: float) -> Ints:
         """Return the partition of highest modularity, which counts missing edges as well."""
-        weights = np.ones(len(view.kept)) if times is None else self.compressed[times][view.kept]
+        weights = np.ones(len(view.edges.sources)) if times is None else view.compressed(times)
         strength = np.maximum(view.edges.at_nodes(weights), 0.0)
         total = np.maximum(np.bincount(self.within, strength), 1e-300)[self.within]
         return view.search(weights, strength * np.sqrt(gamma / total), None, 0.0)
@@ -168,13 +190,15 @@ class Trial:
     def by_two_levels(self, view: View) -> Ints:
         """Return the likeliest partition if weights have two levels, within and across."""
         price = float(np.log(self.edges.n_nodes)) / 2
-        return view.search(self.two_levels[view.kept], np.zeros(self.edges.n_nodes), None, price)
+        return view.search(self.two_levels(view), np.zeros(self.edges.n_nodes), None, price)
+
+    def two_levels(self, view: View) -> Floats:
+        """Return the log-likelihood ratios of two levels of weights."""
+        return self._two_levels[view.kept]
 
     @cached_property
-    def two_levels(self) -> Floats:
-        """Log-likelihood ratios of two levels of weights."""
-        noisy = NoisyWeights.of(self.edges.distance, self.edges.noise).without_outliers()
-        return affinities(noisy, two_levels(noisy))
+    def _two_levels(self) -> Floats:
+        return ratios_of_two_levels(self.edges)
 
     def by_ratios(self, view: View, *, of: Found, anew: bool) -> Ints:
         """Return the likeliest partition, by the log-likelihood ratios that another one shows.
@@ -184,10 +208,10 @@ class Trial:
         a, b = view.edges.sources, view.edges.targets
         labels = (of.labels, *of.by_fold)[view.number]
         together = labels[a] == labels[b]
-        table = self.judge.learned
-        inside, outside = table.counts(together, view.kept)
+        cell = self.cells(view)
+        inside, outside = counts_of(cell, together, self.judge.learned.n_groups)
         ratio = _log_shares(inside, inside + outside) - _log_shares(outside, inside + outside)
-        affinity = ratio.ravel()[table.cell[view.kept]]
+        affinity = ratio.ravel()[cell]
         mass = np.zeros(self.edges.n_nodes)
         if not self.edges.is_complete:
             # Edges within and across are so many times as frequent as by chance.
@@ -200,6 +224,10 @@ class Trial:
             mass = view.degree * np.sqrt(max(within - across, 0.0) / (2 * len(a)))
         price = float(np.log(self.edges.n_nodes))
         return view.search(affinity, mass, None if anew else labels, price)
+
+    def cells(self, view: View) -> Ints:
+        """Return the cell of every edge in the table by which ratios are learned."""
+        return self.judge.learned.cell[view.kept]
 
     def chance(self, view: View, labels: Ints) -> Floats:
         """Return how likely two ends of edges, drawn by degree, share a cluster of ``labels``.
@@ -236,8 +264,8 @@ class Trial:
         if nats < _CLEAR_NATS:
             return found
         near = (found.agreement(each) for each in others if each is not None)
-        found = found._replace(stability=max(near))
-        is_known = not found.of_topology and abs(self.judge.deviations(found.together)) >= CLEAR
+        found = found._replace(stability=max(near, default=0.0))
+        is_known = not found.of_topology and abs(self._deviations(found)) >= CLEAR
         return found._replace(topology=nats) if found.is_stable or is_known else found
 
     def topology_tells(self, found: Found) -> float:
@@ -247,6 +275,15 @@ class Trial:
             chance[held] = self.chance(view, labels)[self.within[self.edges.sources[held]]]
         return topology_tells(found.together[self.held], chance[self.held])
 
+    def divided(self, labels: Ints) -> tuple[Trial, list[Found]] | None:
+        """Return what is tried within each cluster of a partition, and what is found there."""
+        a, b = self.edges.sources, self.edges.targets
+        within = np.flatnonzero(labels[a] == labels[b])
+        if len(within) < SMALLEST:
+            return None
+        trial = Trial(self.edges.at(within), labels)
+        return trial, trial.candidates()
+
     def together(self, by_fold: Iterable[Ints]) -> Bools:
         """Return for every edge whether a partition that has not seen it has both ends together."""
         together = np.zeros(len(self.edges.sources), bool)
@@ -255,9 +292,9 @@ class Trial:
             together[held] = labels[some.sources] == labels[some.targets]
         return together
 
-    def judge_of(self, edges: Ints) -> Judge:
-        """Return a judge that compares some of the edges among each other."""
-        some, weights = self.edges.at(edges), self.compressed[_TIMES[0]][edges]
+    def judge_across(self, found: Found, edges: Ints) -> Judge:  # noqa: ARG002
+        """Return a judge that compares edges across clusters of a partition among each other."""
+        some, weights = self.edges.at(edges), self.compressed[TIMES[0]][edges]
         return Judge(some, weights, expected_by_size(some, node_sizes(some, weights)))
 
     def support(self, found: Found, coarser: Found | None) -> float:
@@ -272,15 +309,15 @@ class Trial:
 
         With another partition: what those within its clusters say, less the naming of more.
         """
-        together, n_clusters = self._seen(found)
+        together, n_clusters = self._inside(found)
         some, n_before = np.arange(len(together)), 1
         if within is not None:
-            inside, n_before = self._seen(within)
+            inside, n_before = self._inside(within)
             some = np.flatnonzero(inside)
         seen = self.judge.weights_tell(together[some], some)
         return seen - (n_clusters - n_before) * float(np.log(self.edges.n_nodes))
 
-    def _seen(self, found: Found) -> tuple[Bools, int]:
+    def _inside(self, found: Found) -> tuple[Bools, int]:
         """Return which edges lie within clusters, and the number of clusters."""
         a, b, labels = self.edges.sources, self.edges.targets, found.labels
         return labels[a] == labels[b], int(labels.max()) + 1
@@ -315,7 +352,10 @@ class Trial:
 
     def deviations(self, found: Found) -> float:
         """Return by how many standard errors weights support a partition."""
-        return self.judge.deviations(found.together) if found.weights > 0 else 0.0
+        return self._deviations(found) if found.weights > 0 else 0.0
+
+    def _deviations(self, found: Found) -> float:
+        return self.judge.deviations(found.together, found.by_fold)
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""
@@ -331,8 +371,6 @@ class Trial:
             if gain <= 0 or not self.is_clear(better):
                 return found
             found = better
-            if self.is_large:
-                return found
 
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels of weights if these say as much as the best one.
@@ -341,24 +379,45 @@ class Trial:
         of their edges. A stable one stays if topology says more about it than weights about two
         levels, and more than about these.
         """
-        short = self.tried(self.by_two_levels)
+        short = self.short_search()
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
             least = short.weights + self.topology_tells(short) + np.sqrt(best.nats)
-            if best.is_stable and best.topology > short.weights and best.nats > least:
+            is_of_topology = best.topology > short.weights and best.nats > least
+            if is_of_topology and self.is_stable(best):
                 return best
             if short.weights < _NEARLY * best.weights:
                 return best
-        if self.is_large:
-            return short
+        return self._refined(short)
+
+    def short_search(self) -> Found:
+        """Return the partition of two levels of weights that a short search finds."""
+        return self.tried(self.by_two_levels)
+
+    def is_stable(self, found: Found) -> bool:
+        """Return whether a partition depends neither on the edges left out nor on the search."""
+        return found.is_stable
+
+    def _refined(self, short: Found) -> Found:
+        """Return what contraction makes of two levels, if it explains more than the short search.
+
+        It is sought on all edges alone.
+        """
         found = short._replace(labels=self._contract(self.views[0]), by_fold=())
         is_finer = self.explained(found, within=short) > 0
         return found if is_finer or self.explained(found) >= self.explained(short) else short
 
     def _contract(self, view: View) -> Ints:
         some = view.edges
-        return contract(some.sources, some.targets, some.distance, some.n_nodes, some.noise)
+        a, b = (ends.astype(np.int64) for ends in (some.sources, some.targets))
+        return contract(a, b, some.distance, some.n_nodes, some.noise)
+
+
+def ratios_of_two_levels(edges: Edges) -> Floats:
+    """Return the log-likelihood ratio of every edge for the level of edges within clusters."""
+    noisy = NoisyWeights.of(edges.distance, edges.noise).without_outliers()
+    return affinities(noisy, two_levels(noisy))
 
 
 def _log_shares(counts: Floats, both: Floats) -> Floats:
