@@ -1,7 +1,7 @@
 """What clusters would need for tables that no machine here holds: a model of the Spark engine.
 
 Costs a row are those that ``make bench-spark`` measured; sizes follow from what the engine sends
-and holds. It assumes no slow disks and no failures: a bound from below, good to a factor of two or so.
+and holds. It assumes no slow disks and no failures: a bound from below, good to a factor of two.
 """
 
 from __future__ import annotations
