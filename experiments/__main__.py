@@ -236,23 +236,33 @@ def shift(
 
 @app.command()
 def bench(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
-    ] = Path("build/bench.json"),
-    nodes: Annotated[int, typer.Option(min=1000, help="Nodes of the random graph.")] = 1_000_000,
-    edges: Annotated[int, typer.Option(min=1000, help="Edges of the random graph.")] = 10_000_000,
-    repeat: Annotated[
-        int, typer.Option(min=1, help="Measurements of each; the median counts.")
-    ] = 3,
+    context: typer.Context,
+    output: _Output = Path("build/bench"),
+    largest: Annotated[
+        int, typer.Option(min=100_000, help="Edges of the largest graphs.")
+    ] = 10_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny graphs: does everything run?")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare CPU time and memory with scipy's minimum spanning tree on one random graph."""
-    from experiments.benchmark import run_benchmark
+    """Compare CPU time and memory with scipy, igraph and others (docs/performance.md)."""
+    from experiments.benchmark import full_cases, quick_cases, run_benchmark
+    from experiments.benchmark_report import BenchmarkReport
+    from experiments.noise_speed import run_noise_speed
 
+    cases = quick_cases() if quick else full_cases(largest)
+    values = 10_000 if quick else largest
     with progress_display() as progress:
-        report = run_benchmark(nodes, edges, repeat, progress)
-    report.save(output)
-    typer.echo(report.to_json() if as_json else report.to_table())
+        measured = run_benchmark(cases, rounds, progress)
+        noise = run_noise_speed(values, min(values, 200_000), rounds, progress)
+    report = BenchmarkReport(measured, noise, rounds, _command(context))
+    output.mkdir(parents=True, exist_ok=True)
+    save_report(report, output, "performance")
+    _show(
+        report, f"{len(measured)} measurements; page and results are in {output}", as_json=as_json
+    )
 
 
 @app.command("bench-building")

@@ -1,8 +1,8 @@
 """A stable radix sort of pairs of words: a key, and a value that moves with it.
 
-It takes a few passes over memory, whatever the keys are and however they come. numpy's sorts compare
-keys, which takes several times as long where the processor has no vector instructions for it, and
-leave the values to be gathered afterwards.
+It takes a few passes over memory, whatever the keys are and however they come. numpy's sorts
+compare keys, which takes several times as long where they have no vector code for a processor,
+and leave the values to be gathered afterwards.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 
 from experiments import benchmark, trips
 from experiments.__main__ import app
+from experiments.benchmark_report import BenchmarkReport
 from experiments.building import write_visits
 from experiments.crossings import Trace, trace_cluster
 from experiments.prediction import PredictionReport
@@ -31,16 +32,30 @@ def test_every_command_is_a_target_of_make():
 
 
 def test_bench_measures_ratios(run_experiment, monkeypatch):
+    """Two tasks, a process each; that all tasks run is tested below."""
     two = {name: benchmark.TASKS[name] for name in ("scipy_mst", "mst")}
-    monkeypatch.setattr(benchmark, "TASKS", two)  # a process each; the others are below
-    options = ["--nodes", 2000, "--edges", 10000, "--repeat", 1, "-o", "b.json"]
-    code, out, _ = run_experiment("bench", *options)
+    monkeypatch.setattr(benchmark, "TASKS", two)
+    sizes = [benchmark.Case("random", size) for size in (1000, 2000, 4000)]
+    monkeypatch.setattr(benchmark, "quick_cases", lambda: sizes)
+    code, out, _ = run_experiment("bench", "--quick", "--rounds", 1, "-o", "b")
     assert code == 0
-    assert "scipy = 1" in out
-    tasks = json.loads(Path("b.json").read_text())["tasks"]
-    assert tasks["scipy_mst"]["time_ratio"] == 1.0
-    assert tasks.keys() == two.keys()
-    assert tasks["mst"]["peak_bytes"] > 0
+    assert "## Random: 4,000 edges" in out
+    assert Path("b/performance.md").read_text().strip() == out.strip()
+    found = json.loads(Path("b/performance.json").read_text())
+    assert len(found["measurements"]) == 6
+    for measured in found["measurements"]:
+        assert measured["peak_bytes"] > 0
+        assert (measured["time_ratio"] == 1.0) == (measured["task"] == "scipy_mst")
+    assert found["growth"].keys() == {"random: scipy_mst", "random: mst"}
+
+
+def test_growth_is_the_slope_of_the_logarithms():
+    sizes = (100, 1000, 10_000)
+    measured = [
+        benchmark.Measurement("random", size, "mst", 1e-9 * size**1.5, 1, 0.0) for size in sizes
+    ]
+    report = BenchmarkReport(measured, None, 1, "make bench")
+    assert report._growth("random", "mst") == pytest.approx(1.5)
 
 
 def test_bench_noise_measures_ratios(run_experiment):
@@ -55,15 +70,44 @@ def test_bench_noise_measures_ratios(run_experiment):
     assert "| laplace |" in out
 
 
-def test_every_task_of_the_benchmark_runs(tmp_path):
-    assert {"mst", "dbmstclu", "kruskal", "pamst"} <= benchmark.TASKS.keys()
-    edges = benchmark.random_edges(2000, 10000)
-    for name, array in zip(("sources", "targets", "weights"), edges):
-        np.save(tmp_path / f"{name}.npy", array)
-    for task in benchmark.TASKS:
-        measured = benchmark._measure(task, tmp_path, 2000, 1)
-        assert measured["cpu_seconds"] > 0
-        assert measured["peak_bytes"] > 0
+FAMILIES = {"tree": "random", "clusters": "planted", "points": "points"}
+ONLY_BENCH_HAS = {
+    "networkit_mst": "networkit",
+    "rustworkx_mst": "rustworkx",
+    "leidenalg": "leidenalg",
+    "fast_hdbscan": "fast_hdbscan",
+}
+
+
+@pytest.mark.parametrize("task", benchmark.TASKS)
+def test_every_task_of_the_benchmark_runs(task, tmp_path):
+    if task in ONLY_BENCH_HAS:
+        pytest.importorskip(ONLY_BENCH_HAS[task], reason="only `make bench` installs it")
+    graph = FAMILIES[benchmark.TASKS[task].family]
+    assert task in benchmark.Case(graph, 2000).tasks
+    np.savez(tmp_path / "data.npz", **benchmark.GRAPHS[graph](2000))
+    measured = benchmark.measure(task, tmp_path)
+    assert measured["cpu_seconds"] > 0
+    assert measured["peak_bytes"] > 0
+    assert measured["answer"] > 0
+
+
+@pytest.mark.parametrize("graph", sorted(benchmark.GRAPHS.keys() - FAMILIES.values() | {"random"}))
+def test_graphs_of_the_benchmark_are_simple_and_have_one_minimum(graph):
+    data = benchmark.GRAPHS[graph](3000)
+    assert 2000 < len(data["weights"]) < 4000
+    tasks = ("mst", "scipy_mst", "igraph_mst", "networkx_mst")
+    weights = [benchmark.TASKS[task].prepare(data)() for task in tasks]
+    assert weights == pytest.approx(weights[:1] * 4)
+
+
+def test_trees_that_differ_stop_the_benchmark():
+    measured = [
+        benchmark.Measurement("random", 10, task, 1.0, 1, weight)
+        for task, weight in (("mst", 1.0), ("scipy_mst", 1.1))
+    ]
+    with pytest.raises(AssertionError, match="differ on random"):
+        benchmark._check_agreement(measured)
 
 
 def test_building_is_measured_beside_a_group_by(run_experiment):

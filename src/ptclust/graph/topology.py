@@ -421,11 +421,10 @@ def _in_order(
 def _are_ordered(sources: Array, targets: Array) -> bool:
     """Whether all edges begin with their lower node, and come in the order of their nodes."""
     for i in range(len(sources)):
-        if sources[i] >= targets[i]:
+        if sources[i] >= targets[i] or (i > 0 and sources[i] < sources[i - 1]):
             return False
-        if i > 0 and sources[i] <= sources[i - 1]:
-            if sources[i] < sources[i - 1] or targets[i] < targets[i - 1]:
-                return False
+        if i > 0 and sources[i] == sources[i - 1] and targets[i] < targets[i - 1]:
+            return False
     return True
 
 

@@ -1,0 +1,112 @@
+"""The page and the numbers of the benchmark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from experiments.benchmark import TASKS, Measurement
+from experiments.noise_speed import NoiseReport
+
+__all__ = ["BenchmarkReport"]
+
+_MIB = 2**20
+_SHOWN = {"tree": "edges of the tree or weight", "clusters": "ARI", "points": "ARI"}
+_INTRODUCTION = """\
+# Performance
+
+Ratios, not seconds, because machines differ. This page is made by `{command}`: ptclust and its
+peers on the same arrays, every measurement in a process of its own, the tasks in turns, the median
+of {rounds} round(s). A graph is made of the arrays within the time, and its input checked;
+clusterers start from a graph in memory. All minimum spanning trees have the same weight, or the run
+stops.
+
+Time and memory are multiples of the first of every table. A growth of 1 is linear in the edges, or
+points: it is the slope of log time over log size, over three sizes.
+"""
+_END = """\
+`make bench-building` does the same for building a graph from records:
+[Build a graph from records](building.md). How much *epsilon* clusters cost, and where the defaults
+fail, is in [How much epsilon clusters cost](utility.md), made by `make utility`.
+
+The first run on a machine compiles the kernels, which takes some seconds; their cache is keyed by
+their source and cannot go stale."""
+
+
+@dataclass(frozen=True)
+class BenchmarkReport:
+    """What was measured, of trees and clusterers, and of noise."""
+
+    measurements: list[Measurement]
+    noise: NoiseReport
+    rounds: int
+    command: str
+
+    def to_json(self) -> str:
+        """Return all numbers as JSON."""
+        content = {
+            "command": self.command,
+            "rounds": self.rounds,
+            "measurements": [
+                {**asdict(m), "time_ratio": self._ratio(m, "cpu_seconds"),
+                 "memory_ratio": self._ratio(m, "peak_bytes")} for m in self.measurements
+            ],
+            "growth": {
+                f"{graph}: {task}": self._growth(graph, task)
+                for graph, task in dict.fromkeys((m.graph, m.task) for m in self.measurements)
+            },
+            "noise": json.loads(self.noise.to_json()),
+        }  # fmt: skip
+        return json.dumps(content, indent=2)
+
+    def _ratio(self, measured: Measurement, quantity: str) -> float | None:
+        """Return a quantity as a multiple of the baseline's on the same case."""
+        family = TASKS[measured.task].family
+        for other in self.measurements:
+            same = (other.graph, other.size) == (measured.graph, measured.size)
+            if same and TASKS[other.task].baseline and TASKS[other.task].family == family:
+                return float(getattr(measured, quantity) / getattr(other, quantity))
+        return None
+
+    def _growth(self, graph: str, task: str) -> float | None:
+        """Return the slope of log time over log size, if there are three sizes or more."""
+        own = [m for m in self.measurements if (m.graph, m.task) == (graph, task)]
+        if len(own) < 3:
+            return None
+        times, sizes = ([getattr(m, name) for m in own] for name in ("cpu_seconds", "size"))
+        return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+    def to_markdown(self) -> str:
+        """Return the page."""
+        lines = [_INTRODUCTION.format(command=self.command, rounds=self.rounds)]
+        for graph in dict.fromkeys(m.graph for m in self.measurements):
+            lines += self._table(graph)
+        lines += ["## Noise", "", self.noise.to_markdown(), "", "## Elsewhere", "", _END]
+        return "\n".join(lines)
+
+    def _table(self, graph: str) -> list[str]:
+        """Return the section of a graph: its largest size, and the growth over all sizes."""
+        own = [m for m in self.measurements if m.graph == graph]
+        size = max(m.size for m in own)
+        items = "points" if TASKS[own[0].task].family == "points" else "edges"
+        lines = [
+            f"## {graph.capitalize()}: {size:,} {items}", "",
+            f"| task | time | memory | growth | {_SHOWN[TASKS[own[0].task].family]} |",
+            "|---|---|---|---|---|",
+        ]  # fmt: skip
+        for task in dict.fromkeys(m.task for m in own):
+            last = max((m for m in own if m.task == task), key=lambda m: m.size)
+            time, memory = (self._ratio(last, name) for name in ("cpu_seconds", "peak_bytes"))
+            at = "" if last.size == size else f" (at {last.size:,})"
+            growth = self._growth(graph, task)
+            cells = [
+                TASKS[task].title + at,
+                f"{last.cpu_seconds:.2f} s" if time is None else f"{time:.3g}",
+                f"{last.peak_bytes / _MIB:.0f} MiB" if memory is None else f"{memory:.3g}",
+                "" if growth is None else f"{growth:.2f}",
+                f"{last.answer:.6g}",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+        return [*lines, ""]
