@@ -16,13 +16,15 @@ from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
 from ptclust.clustering.communities import _levels
 from ptclust.clustering.communities._judge import Judge, topology_tells
+from ptclust.clustering.communities._large import LargeTrial, fit_node_terms
 from ptclust.clustering.communities._search_kernel import search_communities
-from ptclust.clustering.communities._trial import Trial
+from ptclust.clustering.communities._trial import View
 from ptclust.clustering.communities._weights import (
     Edges,
     background,
     expected_by_size,
     node_sizes,
+    quick_sizes,
     standard_quantiles,
 )
 from ptclust.graph import Graph
@@ -326,21 +328,114 @@ class TestNothing:
         assert agreement(truth, COMMUNITIES.cluster(released(a, b, weights, n)).labels) > 0.85
 
 
-def test_very_many_edges_are_judged_by_one_fold(monkeypatch):
-    truth, (a, b, weights, n) = city()
-    monkeypatch.setattr("ptclust.clustering.communities._trial._MANY", 1000)
-    values = released(a, b, weights, n)
-    trial = Trial(Edges.of(values))
-    assert trial.is_large
-    assert len(trial.views) == 2
-    assert agreement(truth, COMMUNITIES.cluster(values).labels) > 0.85
+class TestLargeGraphs:
+    @pytest.fixture(autouse=True)
+    def _large(self, monkeypatch):
+        """Make graphs of this size large."""
+        monkeypatch.setattr("ptclust.clustering.communities.MANY", 1000)
+
+    def blocks(self, ratio=4.0, seed=0):
+        """Return a release of sparse blocks whose topology and weights both show them."""
+        random = np.random.default_rng(seed)
+        truth = random.permutation(np.arange(600) % 6)
+        a, b = np.triu_indices(600, 1)
+        kept = random.random(len(a)) < np.where(truth[a] == truth[b], 0.15, 0.02)
+        a, b = a[kept], b[kept]
+        size = random.lognormal(0, 0.7, 600)
+        expected = size[a] * size[b] * np.where(truth[a] == truth[b], ratio, 1.0)
+        weights = random.poisson(8 * expected / expected.mean()).astype(float)
+        return truth, released(a, b, weights, 600)
+
+    def test_clusters_are_found(self):
+        truth, values = self.blocks()
+        found = COMMUNITIES.cluster(values)
+        assert agreement(truth, found.labels) > 0.95
+        np.testing.assert_array_equal(found.labels, COMMUNITIES.cluster(values).labels)
+
+    def test_all_pairs_joined(self):
+        truth, (a, b, weights, n) = city()
+        assert agreement(truth, COMMUNITIES.cluster(released(a, b, weights, n)).labels) > 0.85
+
+    def test_sizes_alone_are_no_clusters(self):
+        for seed in range(5):
+            a, b, weights, n = counts(
+                np.zeros(300), ratios=(1.0, 1.0), share=0.1, seed=seed, mean=20.0
+            )
+            found = COMMUNITIES.cluster(released(a, b, weights, n, seed=seed))
+            assert found.n_clusters == 1
+            assert found.topology_labels is None
+
+    def test_every_search_is_made_once(self, monkeypatch):
+        """From single nodes: weights, topology twice, two levels, what was learned; no levels."""
+        searches = []
+        search = View.search
+
+        def counted(view, affinity, mass, start, price):
+            searches.append((len(affinity), view.turns if view.start is None else 0))
+            return search(view, affinity, mass, start, price)
+
+        monkeypatch.setattr(View, "search", counted)
+        _, values = self.blocks()
+        COMMUNITIES.cluster(values)
+        assert sum(turns > 0 for _, turns in searches) <= 6
+        assert len(searches) <= 12
+
+    def test_few_edges_judge(self, monkeypatch):
+        monkeypatch.setattr("ptclust.clustering.communities._large._JUDGES", 700)
+        _, values = self.blocks()
+        trial = LargeTrial(Edges.of(values))
+        assert len(trial.edges.sources) == 700
+        assert len(trial.views[1].edges.sources) == values.topology.n_edges - 700
+
+    def test_nodes_are_taken_out_of_what_edges_say(self):
+        """Values that are two terms a node leave nothing, and chance leaves what it is."""
+        random = np.random.default_rng(0)
+        a, b = np.triu_indices(200, 1)
+        near = adjacency(a, b, 200)
+        term, expected = random.normal(0, 1, 200), random.random(len(a))
+        everywhere = np.ones(len(near.edges), bool)
+        for values, most in ((term[a] + term[b], 0.05), (random.normal(0, 1, len(a)), 1.1)):
+            mean, constant, slope = fit_node_terms(
+                near.indptr,
+                near.neighbours,
+                values[near.edges],
+                expected[near.edges],
+                everywhere,
+                10,
+            )
+            left = values - mean - constant[a] - constant[b] - expected * (slope[a] + slope[b])
+            assert most / 2 * (most > 1) < left.std() < most
+
+    def test_quick_sizes_are_about_the_same(self):
+        _, values = self.blocks()
+        edges = Edges.of(values)
+        weights = edges.compressed(1.0)
+        np.testing.assert_allclose(
+            quick_sizes(edges, weights), node_sizes(edges, weights), rtol=0.02
+        )
 
 
-def test_clusters_divided_by_different_candidates_stay_apart(monkeypatch):
+@pytest.mark.long
+def test_three_hundred_thousand_edges():
+    random = np.random.default_rng(0)
+    n = 30_000
+    truth = random.permutation(np.arange(n) % 300)
+    members = np.argsort(truth, kind="stable").reshape(300, 100)
+    inner = members[
+        random.integers(0, 300, 180_000)[:, None], random.integers(0, 100, (180_000, 2))
+    ]
+    pairs = np.sort(np.concatenate([inner, random.integers(0, n, (150_000, 2))]), axis=1)
+    a, b = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0).T
+    weights = random.poisson(np.where(truth[a] == truth[b], 12.0, 4.0)).astype(float)
+    assert len(a) > 250_000
+    assert agreement(truth, COMMUNITIES.cluster(released(a, b, weights, n)).labels) > 0.99
+
+
+def test_clusters_divided_by_different_candidates_stay_apart():
     """Two candidates may give parts of two clusters the same number."""
     labels = np.repeat([0, 1], 6)
     halves = np.tile(np.repeat([0, 1], 3), 2)
-    candidates = [SimpleNamespace(labels=halves, together=np.ones(1, bool))] * 2
+    found = SimpleNamespace(labels=halves, together=np.ones(1, bool), by_fold=())
     turn = iter((0, 1))
 
     def nats(*_):
@@ -351,10 +446,7 @@ def test_clusters_divided_by_different_candidates_stay_apart(monkeypatch):
         edges=SimpleNamespace(sources=np.zeros(1, np.int64)),
         held=np.zeros(1, np.int64),
         judge=judge,
-        candidates=lambda: candidates,
     )
-    monkeypatch.setattr(_levels, "Trial", lambda *_: trial)
-    ring = np.arange(12)
-    edges = SimpleNamespace(sources=ring, targets=ring, at=lambda _: None)
-    divided, _ = _levels._divided(edges, labels)
+    whole = SimpleNamespace(divided=lambda _: (trial, [found] * 2))
+    divided, _ = _levels._divided(whole, labels)
     assert len(np.unique(divided)) == 4
