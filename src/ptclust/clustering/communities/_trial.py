@@ -33,6 +33,8 @@ _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 # neighbouring resolutions, from which on they do not depend on these; and beyond which more of it
 # is no gain.
 STABLE, _STABLER = 0.85, 0.9
+# A partition with less than this part of the standard errors of another follows sizes of nodes.
+_HALF = 0.5
 # Two levels of weights are taken if they say this part of what the best partition says.
 _NEARLY = 0.8
 # Standard errors, and nats of the topology, that are more than chance.
@@ -324,7 +326,16 @@ class Trial:
 
     def best_of(self, candidates: Iterable[Found]) -> Found | None:
         """Return the best partition that is more than chance, improved."""
-        ranked = sorted(candidates, key=lambda each: -each.nats)
+        listed = list(candidates)
+        deviations = [self.deviations(each) for each in listed]
+        least = _HALF * max(deviations, default=0.0)
+        # Nats follow sizes as well where noise bends what is expected of them; deviations do not.
+        beyond = [
+            each
+            for each, far in zip(listed, deviations, strict=True)
+            if far >= least or each.topology > 0
+        ]
+        ranked = sorted(beyond, key=lambda each: -each.nats)
         for i, found in enumerate(ranked):
             if found.nats <= 0:
                 return None
