@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ptclust._types import Bools, Floats, Ints
+    from ptclust._types import Array, Bools, Floats, Ints
     from ptclust.clustering.communities._weights import Edges
 
 # Edges are compared with those of like expectation, in so many groups of so many edges at least.
@@ -60,7 +60,7 @@ class Table(NamedTuple):
         return counts_of(self.cell[edges], together, self.n_groups)
 
 
-def counts_of(cells: Ints, together: Bools, n_groups: int) -> tuple[Floats, Floats]:
+def counts_of(cells: Array, together: Bools, n_groups: int) -> tuple[Floats, Floats]:
     """Return how many edges of these cells are together and apart, by group and bin."""
     inside, both = (
         np.bincount(some, minlength=n_groups * BINS).reshape(-1, BINS).astype(np.float64)

@@ -65,8 +65,8 @@ class LargeTrial(Trial):
         size = self.views[1].size(TIMES[0])
         self._expected = expected_by_size(self.edges, size)
         self.compressed = {TIMES[0]: self.edges.compressed(TIMES[0])}
-        self._seen = Seen.of(self.views[1], size)
-        self.judge: Judge = self._judge(self.held, self._seen)
+        self._kept = Seen.of(self.views[1], size)
+        self.judge: Judge = self._judge(self.held, self._kept)
         n_groups = self.judge.learned.n_groups
         self._limits = limits_of(self._expected, self.edges.similarity, n_groups)
         self._known: list[Found] = []
@@ -115,7 +115,7 @@ class LargeTrial(Trial):
         """Return the log-likelihood ratios of two levels of weights."""
         return ratios_of_two_levels(view.edges)
 
-    def cells(self, view: View) -> Ints:
+    def cells(self, view: View) -> Array:
         """Return the cell of every edge in the table by which ratios are learned."""
         some, size = view.edges, self.views[1].size(TIMES[0])
         ends, bins = self._limits
@@ -163,7 +163,7 @@ class LargeTrial(Trial):
 
     def judge_across(self, found: Found, edges: Ints) -> Judge:
         """Return a judge that compares edges across clusters of a partition among each other."""
-        return self._judge(edges, self._seen.some(found.by_fold[0], is_within=False))
+        return self._judge(edges, self._kept.some(found.by_fold[0], is_within=False))
 
     def divided(self, labels: Ints) -> tuple[Trial, list[Found]] | None:
         """Return what was found already, to be compared within each cluster of a partition."""
@@ -173,7 +173,7 @@ class LargeTrial(Trial):
             return None
         trial = copy(self)
         trial.edges, trial.held = self.edges.at(within), np.arange(len(within))
-        trial.judge = self._judge(within, self._seen.some(labels, is_within=True))
+        trial.judge = self._judge(within, self._kept.some(labels, is_within=True))
         return trial, [each._replace(together=each.together[within]) for each in self._known]
 
 
@@ -187,9 +187,9 @@ class Seen(NamedTuple):
     """Edges that do not judge, from which it is learned what nodes make of those that do."""
 
     near: Adjacency
-    expected: Floats
+    expected: Array
     """What is expected of the edge at every place of the adjacency, ..."""
-    excess: Floats
+    excess: Array
     """... its weight beyond that, ..."""
     counts: Bools
     """... and whether it is one of those that are compared."""
@@ -244,7 +244,7 @@ class SampleJudge(Judge):
 @kernel
 def cells_of(
     sources: Array, targets: Array, size: Floats, weights: Floats, ends: Floats, bins: Floats
-) -> Ints:
+) -> Array:
     """Return the cell of every edge in a table.
 
     Groups ``ends`` at these products of sizes, and ``bins`` at these weights in every group.
@@ -272,7 +272,7 @@ def together_at_places(indptr: Ints, indices: Array, labels: Ints) -> Bools:
 
 @kernel
 def fit_node_terms(
-    indptr: Ints, indices: Array, values: Array, expected: Floats, counts: Bools, sweeps: int
+    indptr: Ints, indices: Array, values: Array, expected: Array, counts: Bools, sweeps: int
 ) -> tuple[float, Floats, Floats]:
     """Return the mean of the values that count, and two terms a node that explain the rest.
 

@@ -173,8 +173,9 @@ class Trial:
 
     def by_modularity(self, times: float | None, gamma: float) -> Callable[[View], Ints]:
         """Return the search for high modularity, over edges or over pairs of nodes."""
-        over = self.over_edges if self.edges.is_complete else self.over_pairs
-        return partial(over, times=times, gamma=gamma)
+        if self.edges.is_complete and times is not None:
+            return partial(self.over_edges, times=times, gamma=gamma)
+        return partial(self.over_pairs, times=times, gamma=gamma)
 
     def over_edges(self, view: View, *, times: float, gamma: float) -> Ints:
         """Return the partition with the most weight beyond what is expected of its edges."""
@@ -227,7 +228,7 @@ class Trial:
         price = float(np.log(self.edges.n_nodes))
         return view.search(affinity, mass, None if anew else labels, price)
 
-    def cells(self, view: View) -> Ints:
+    def cells(self, view: View) -> Array:
         """Return the cell of every edge in the table by which ratios are learned."""
         return self.judge.learned.cell[view.kept]
 
