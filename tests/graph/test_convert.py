@@ -24,6 +24,7 @@ from ptclust.errors import (
 )
 from ptclust.graph import Graph
 from ptclust.graph import graph as graph_module
+from ptclust.graph.readers.ids import number_integers
 from tests.lazy import lazy
 
 igraph = lazy("igraph")
@@ -434,3 +435,17 @@ def test_missing_package(monkeypatch, package, call):
 def test_unknown_backend():
     with pytest.raises(UsageError, match="'polars' or 'pandas', not 'excel'"):
         Graph([0], [1], [0.5]).to_dataframe("excel")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low"),
+    [(np.int8, -128), (np.uint8, 5), (np.int32, 0), (np.int64, -(2**63)), (np.uint64, 2**63)],
+)
+@pytest.mark.parametrize("gap", [1, 3])
+def test_integers_with_few_gaps_are_numbered_in_their_order(dtype, low, gap):
+    ends = np.random.default_rng(0).integers(0, 240 // gap, size=(2, 200)).tolist()
+    a, b = (np.array([low + gap * place for place in side], dtype=dtype) for side in ends)
+    found = number_integers(a, b)
+    assert found.names.tolist() == sorted({*a.tolist(), *b.tolist()})
+    assert found.names[found.sources].tolist() == a.tolist()
+    assert found.names[found.targets].tolist() == b.tolist()

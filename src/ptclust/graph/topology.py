@@ -241,7 +241,7 @@ class Topology:
         """
         number, names = _number_by_name(self._names, self.n_nodes)
         a, b = self.sources, self.targets
-        if names is not None:
+        if names is not self._names:
             a, b = (frozen(number[ends].astype(ends.dtype, copy=False)) for ends in (a, b))
         found, values = self._ordered(a, b, names, values)
         return found, number, values
@@ -326,6 +326,8 @@ def _as_endpoints(values: ArrayLike, what: str) -> Array:
 def _as_names(names: Iterable[Any]) -> Array:
     is_plain = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind in "iuU"
     array = np.array(names) if is_plain else as_objects(map(plain_name, names))
+    if _ascend(array):
+        return frozen(array)
     try:
         distinct = len(set(array.tolist()))
     except TypeError as error:
@@ -337,10 +339,15 @@ def _as_names(names: Iterable[Any]) -> Array:
     return frozen(array)
 
 
+def _ascend(names: Array) -> bool:
+    """Whether these are integers, each larger than the one before: distinct, and in order."""
+    return names.dtype.kind in "iu" and bool(np.all(names[1:] > names[:-1]))
+
+
 def _number_by_name(names: Array | None, n_nodes: int) -> tuple[Array, Array | None]:
     """Return the place of every node in the order of names, and the names in that order."""
-    if names is None:
-        return np.arange(n_nodes), None
+    if names is None or _ascend(names):
+        return np.arange(n_nodes), names
     order = np.argsort(names) if names.dtype.kind in "iu" else _order_of_objects(names.tolist())
     number = np.empty(n_nodes, dtype=np.int64)
     number[order] = np.arange(n_nodes)

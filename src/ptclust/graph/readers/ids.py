@@ -1,6 +1,7 @@
 """Node ids of any kind to node numbers, in the order of first appearance.
 
-"First" reads row by row, the source before the target. A row is one edge.
+"First" reads row by row, the source before the target. A row is one edge. Integers that leave few
+gaps are numbered in their own order, which needs no hashing.
 
 Hashes are keyed with random words, so that nobody can write a file of ids that collide. The numbers
 do not depend on them.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _Keys = NDArray[np.uint64]
 _ATTEMPTS = 3
+_MOST_SPAN = 2  # of integer ids, per edge, to count them in an array instead of a hash table
 
 
 class Numbered(NamedTuple):
@@ -36,10 +38,28 @@ class Numbered(NamedTuple):
 
 def number_integers(sources: Array, targets: Array) -> Numbered:
     """Give numbers to integer ids; both arrays are of one integer type."""
+    if len(sources):
+        low = min(int(sources.min()), int(targets.min()))
+        high = max(int(sources.max()), int(targets.max()))
+        if high - low <= _MOST_SPAN * len(sources):
+            return _number_dense(sources, targets, low, high)
     wide = np.uint64 if sources.dtype == np.uint64 else np.int64
     keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False))
     codes, firsts = _first_appearances(keys.view(np.uint64))
     return Numbered(codes[0::2].copy(), codes[1::2].copy(), keys[firsts])
+
+
+def _number_dense(sources: Array, targets: Array, low: int, high: int) -> Numbered:
+    """Give numbers to ids from ``low`` to ``high`` in their order."""
+    wide = np.uint64 if sources.dtype == np.uint64 else np.int64
+    places = [ends if low == 0 else ends.astype(wide) - wide(low) for ends in (sources, targets)]
+    number = np.zeros(high - low + 1, index_dtype(high - low + 1))
+    for place in places:
+        number[place] = 1
+    names = np.flatnonzero(number).astype(wide) + wide(low)
+    np.cumsum(number, out=number)
+    number -= 1
+    return Numbered(number[places[0]], number[places[1]], names)
 
 
 def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
