@@ -127,10 +127,13 @@ class Parts:
         every = pl.concat(self.parts)
         return Parts(None, 0, [every.filter(pl.col(column) % 2 == i) for i in range(2)])
 
+    def toDF(self, *names):  # noqa: N802
+        return Parts(None, 0, [part.select(names) for part in self.parts])
+
     def groupBy(self, *by):  # noqa: N802
         every = pl.concat(self.parts)
-        agg = lambda *_: Parts(None, 0, [every.group_by(*by).sum() if by else every.sum()])  # noqa: E731
-        return type("", (), {"agg": staticmethod(agg)})
+        summed = lambda *_: Parts(None, 0, [every.group_by(*by).sum() if by else every.sum()])  # noqa: E731
+        return type("", (), {"sum": staticmethod(summed)})
 
 
 def test_caps_and_pairs_are_chosen_by_the_same_looks(spark):

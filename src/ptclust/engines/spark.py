@@ -266,13 +266,11 @@ class SparkTable:
 
 def _summed(frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
     """Return the sums of all columns but one, by that one; they are integers."""
-    from pyspark.sql.functions import expr
-
     names = list(like.columns)
     found = _mapped(frame, task, ", ".join(f"`{name}` bigint" for name in names))
-    sums = [f"CAST(sum(`{name}`) AS bigint) AS `{name}`" for name in names if name != by]
-    grouped = found.groupBy() if by is None else found.groupBy(by)
-    return collected(grouped.agg(*map(expr, sums)))
+    sums = [name for name in names if name != by]
+    keys = [] if by is None else [by]
+    return collected(found.groupBy(*keys).sum(*sums).toDF(*keys, *sums))
 
 
 def _mapped(frame: Any, task: _Task, schema: str) -> Any:
