@@ -854,7 +854,14 @@ def test_an_interrupt_at_any_line_leaves_nothing_behind(entry_points):
                 n_stopped += 1
         assert n_stopped, name
     assert len(done) > 1000
-    assert stopped >= {"_noisy_chunk", "draw_edges", "_sums", "edges_of_frame", "fit", "publish"}
+    assert stopped >= {
+        "_noisy_chunk",
+        "draw_edges",
+        "_in_order",
+        "edges_of_frame",
+        "fit",
+        "publish",
+    }
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -134,9 +134,9 @@ class TestSizes:
         given = given if ordered else tuple(array[::-1].copy() for array in given)
         copies = [array.copy() for array in given]
         graph = Graph(*given)
-        for array, copy in zip(given, copies):
+        for array, before in zip(given, copies):
             assert array.flags.writeable
-            assert array.tolist() == copy.tolist()
+            assert array.tolist() == before.tolist()
             array[:] = 0
         assert graph.sources.tolist() == [0, 1, 2]
         assert graph.weights.tolist() == [0.5, 0.25, 0.125]
