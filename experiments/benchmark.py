@@ -42,7 +42,9 @@ def random_edges(n_nodes: int, n_edges: int, seed: int = 0) -> tuple[Array, Arra
     True
     """
     random = np.random.default_rng(seed)
-    return _simple(*random.integers(n_nodes, size=(2, n_edges)), n_nodes, random)
+    a, b = random.integers(n_nodes, size=(2, n_edges))
+    found: tuple[Array, Array, Floats] = _simple(a, b, n_nodes, random)
+    return found
 
 
 def _simple(a: Ints, b: Ints, n_nodes: int, random: np.random.Generator) -> Any:
@@ -234,7 +236,8 @@ def _rustworkx_mst(data: Data) -> Callable[[], Answer]:
         graph.add_edges_from(
             list(zip(sources.tolist(), targets.tolist(), weights.tolist(), strict=True))
         )
-        return sum(weight for _, _, weight in rustworkx.minimum_spanning_edges(graph, float))
+        edges = rustworkx.minimum_spanning_edges(graph, float)
+        return float(sum(weight for _, _, weight in edges))
 
     return run
 
@@ -248,7 +251,7 @@ def _networkx_mst(data: Data) -> Callable[[], Answer]:
         graph = nx.Graph()
         columns = (sources.tolist(), targets.tolist(), weights.tolist())
         graph.add_weighted_edges_from(zip(*columns, strict=True))
-        return nx.minimum_spanning_tree(graph).size(weight="weight")
+        return float(nx.minimum_spanning_tree(graph).size(weight="weight"))
 
     return run
 
@@ -405,7 +408,8 @@ def run_benchmark(
     found = []
     for case in cases:
         with tempfile.TemporaryDirectory() as folder:
-            np.savez(Path(folder) / "data.npz", **GRAPHS[case.graph](case.size))
+            made: dict[str, Any] = GRAPHS[case.graph](case.size)
+            np.savez(Path(folder) / "data.npz", **made)
             runs: dict[str, list[dict[str, float]]] = {name: [] for name in case.tasks}
             for turn in range(rounds):
                 for name in case.tasks:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ptclust import Graph, PTClust, Release, Sensitivity, plan, private_spanning_tree
-from ptclust.audit.suite import CONTROLS, DRAWN, EXACT, WHOLE, Effort, audits
+from ptclust.audit.suite import CONTROLS, DRAWN, EXACT, EXACT_NOISE, WHOLE, Effort, audits
 from ptclust.clustering import CLUSTERERS, Clusterer, Clustering, Cost, Cuts
 from ptclust.errors import FileError, PtclustError, UsageError
 from ptclust.mechanisms import MECHANISMS
@@ -251,7 +251,7 @@ class TestAudit:
         assert max(finding.ratio for finding in claims) > 0.99  # the search gets to the claim
         assert [finding.verdict for finding in exact if finding.section == CONTROLS] == ["refuted"]
         drawn = findings("toy, ")
-        assert {finding.section for finding in drawn} == {DRAWN, WHOLE}
+        assert {finding.section for finding in drawn} == {DRAWN, WHOLE, EXACT_NOISE}
         assert {finding.verdict for finding in drawn} == {"stands"}
 
     def test_a_calibration_that_spends_too_much_is_refuted(self):
