@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -108,23 +108,24 @@ def collected(frame: Any) -> pl.DataFrame:
     """Return a small result on this machine; an error quotes nothing of the rows."""
     import polars as pl
 
-    with _failures_without_values():
-        return pl.DataFrame(pl.from_arrow(frame.toArrow()))
+    return pl.DataFrame(pl.from_arrow(_run(frame.toArrow)))
 
 
-@contextmanager
-def _failures_without_values() -> Iterator[None]:
-    """Raise an error of ours in place of Spark's: texts of its tasks may quote a value."""
+def _run(job: Callable[[], Any]) -> Any:
+    """Return what a job of Spark gives; its failure is one of ours: its texts may quote a value.
+
+    Raised out of the except, it has no context, which would hold the other. A context manager could
+    not do that: what is raised as it ends has one.
+    """
     failure = None
     try:
-        yield
+        return job()
     except Exception as error:
         failure = type(error).__name__
-    if failure is not None:
-        raise InputError(
-            f"Spark did not come to an end ({failure}); its own log on the cluster says why. "
-            "Workers need the same versions of ptclust and polars as this machine"
-        )
+    raise InputError(
+        f"Spark did not come to an end ({failure}); its own log on the cluster says why. "
+        "Workers need the same versions of ptclust and polars as this machine"
+    )
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,7 @@ class SparkTable:
         n_parts = max(1, min(self._most_parts, n_rows // _ROWS_OF_FILE))
         packed = self._packed(first, group, n_parts).repartition(n_parts, _PART)
         found = _mapped(packed, partial(_finished, last), "low bigint, high bigint, weight double")
-        with _failures_without_values():
-            found.write.parquet(address(place))
+        _run(partial(found.write.parquet, address(place)))
 
     def reduced(self, first: Step, reduce: Rows, size: int, n_merged: int) -> pl.DataFrame:
         """Return what is left of the rows of ``first`` after parts of them were reduced.
