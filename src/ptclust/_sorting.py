@@ -61,7 +61,7 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 @inlined
-def ascending(word: int) -> int:
+def ascending(word: Any) -> Any:
     """Return the word of a float, not NaN, turned into one that is ordered as floats are.
 
     The two zeros become one.

@@ -130,8 +130,8 @@ class TestSizes:
 
     @pytest.mark.parametrize("ordered", [True, False])
     def test_what_was_given_stays_as_it_is_and_apart(self, ordered):
-        given = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 0.25, 0.125])
-        given = given if ordered else tuple(array[::-1].copy() for array in given)
+        given = [np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 0.25, 0.125])]
+        given = given if ordered else [array[::-1].copy() for array in given]
         copies = [array.copy() for array in given]
         graph = Graph(*given)
         for array, before in zip(given, copies):

@@ -436,7 +436,7 @@ def _are_ordered(sources: Array, targets: Array) -> bool:
 
 
 @inlined
-def _key(a: int, b: int, node_bits: int) -> int:
+def _key(a: int, b: int, node_bits: int) -> Any:
     """Return the number that orders edges: its lower node, then its higher one."""
     return np.uint64(min(a, b)) << np.uint64(node_bits) | np.uint64(max(a, b))
 

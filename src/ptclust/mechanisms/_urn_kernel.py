@@ -371,7 +371,7 @@ def group_arcs(sources: Array, targets: Array, starts: Array, backward: Array) -
 @inlined
 def is_reached(reached: Array, node: int) -> bool:
     """Return the bit of a node."""
-    return (reached[node >> 6] >> np.uint64(node & 63)) & np.uint64(1) != np.uint64(0)
+    return bool((reached[node >> 6] >> np.uint64(node & 63)) & np.uint64(1))
 
 
 @kernel

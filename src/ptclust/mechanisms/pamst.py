@@ -65,8 +65,9 @@ class Pamst(SpanningTreeMechanism):
         if np.all(graph.sources[1:] >= graph.sources[:-1]):  # as in every Graph
             return np.sort(self._draw_ordered(*edges, graph.topology, exponent, stream))
         order = np.argsort(graph.sources, kind="stable")
-        ordered = (frozen(array[order]) for array in edges)
-        return np.sort(order[self._draw_ordered(*ordered, graph.topology, exponent, stream)])
+        sources, targets, distances = (frozen(array[order]) for array in edges)
+        drawn = self._draw_ordered(sources, targets, distances, graph.topology, exponent, stream)
+        return np.sort(order[drawn])
 
     def _draw_ordered(
         self,

@@ -5,6 +5,8 @@ Only the edges that may still matter are sorted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ptclust._components import find, union
@@ -79,14 +81,14 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
 
 
 @inlined
-def _is_light(word: int, edge: int, pivot_word: int, pivot: int) -> bool:
+def _is_light(word: Any, edge: int, pivot_word: Any, pivot: int) -> bool:
     word, pivot_word = ascending(word), ascending(pivot_word)
     return word < pivot_word or (word == pivot_word and edge <= pivot)
 
 
 @kernel
 def _collect_light(
-    remaining: Array, words: Array, pivot_word: int, pivot: int, light: Array
+    remaining: Array, words: Array, pivot_word: Any, pivot: int, light: Array
 ) -> int:
     """Write the edges up to ``pivot`` into ``light``, by weight and id; return how many."""
     count = 0
@@ -128,7 +130,7 @@ def _filter(
     targets: Array,
     words: Array,
     parent: Array,
-    pivot_word: int,
+    pivot_word: Any,
     pivot: int,
 ) -> int:
     """Move the heavy edges that still join two components to the front; return how many."""
