@@ -27,6 +27,7 @@ from ptclust._types import Array, Floats, Ints
 __all__ = ["GRAPHS", "TASKS", "Case", "Measurement", "full_cases", "quick_cases", "run_benchmark"]
 
 Data = dict[str, Array]  # edges: sources, targets, weights, n_nodes; maybe truth; or points
+_Edges = tuple[Array, Array, Floats]
 Answer = float | Array  # the weight of a tree, the number of its edges, or labels
 _WARM_UP = 50_000  # the size of the graph to warm up on: large enough to reach every kernel
 
@@ -43,11 +44,10 @@ def random_edges(n_nodes: int, n_edges: int, seed: int = 0) -> tuple[Array, Arra
     """
     random = np.random.default_rng(seed)
     a, b = random.integers(n_nodes, size=(2, n_edges))
-    found: tuple[Array, Array, Floats] = _simple(a, b, n_nodes, random)
-    return found
+    return _simple(a, b, n_nodes, random)
 
 
-def _simple(a: Ints, b: Ints, n_nodes: int, random: np.random.Generator) -> Any:
+def _simple(a: Ints, b: Ints, n_nodes: int, random: np.random.Generator) -> _Edges:
     """Return the distinct edges among these in random order, and uniform weights."""
     keys = np.unique((np.minimum(a, b) * n_nodes + np.maximum(a, b))[a != b])
     low, high = np.divmod(random.permutation(keys), n_nodes)
@@ -236,8 +236,7 @@ def _rustworkx_mst(data: Data) -> Callable[[], Answer]:
         graph.add_edges_from(
             list(zip(sources.tolist(), targets.tolist(), weights.tolist(), strict=True))
         )
-        edges = rustworkx.minimum_spanning_edges(graph, float)
-        return float(sum(weight for _, _, weight in edges))
+        return float(sum(edge[2] for edge in rustworkx.minimum_spanning_edges(graph, float)))
 
     return run
 
@@ -408,8 +407,8 @@ def run_benchmark(
     found = []
     for case in cases:
         with tempfile.TemporaryDirectory() as folder:
-            made: dict[str, Any] = GRAPHS[case.graph](case.size)
-            np.savez(Path(folder) / "data.npz", **made)
+            data: dict[str, Any] = dict(GRAPHS[case.graph](case.size))
+            np.savez(Path(folder) / "data.npz", **data)
             runs: dict[str, list[dict[str, float]]] = {name: [] for name in case.tasks}
             for turn in range(rounds):
                 for name in case.tasks:
