@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import chisquare, laplace, norm
 
 from ptclust import private_spanning_tree
@@ -112,6 +113,16 @@ def test_a_seed_repeats_the_tree_and_secure_draws_differ():
         assert len({tuple(ids.tolist()) for ids in draws[1:]}) == 4
 
 
+def deviation_of_gaussian(epsilon: float, delta: float) -> float:
+    """Return the deviation of Gaussian noise for l2 = 1 (Balle and Wang 2018, Theorem 8)."""
+
+    def excess(deviation: float) -> float:
+        half, slope = 1 / (2 * deviation), epsilon * deviation
+        return float(norm.cdf(half - slope) - math.exp(epsilon) * norm.cdf(-half - slope)) - delta
+
+    return float(brentq(excess, 0.1, 100.0))
+
+
 @pytest.mark.filterwarnings("ignore::ptclust.errors.PrivacyWarning")
 class TestTheBudgetIsUsed:
     """On many triangles, where the distribution of the tree is known, with secure randomness."""
@@ -175,8 +186,8 @@ class TestTheBudgetIsUsed:
         [
             ("laplace", Sensitivity(l1=0.5)),  # l1 / epsilon
             ("laplace", Sensitivity(linf=0.5 / 3000)),  # m linf / epsilon
-            ("gaussian", Sensitivity(l2=0.5)),  # l2 / sqrt(2 rho)
-            ("gaussian", Sensitivity(linf=0.5 / math.sqrt(3000))),  # sqrt(m) linf / sqrt(2 rho)
+            ("gaussian", Sensitivity(l2=0.5)),
+            ("gaussian", Sensitivity(linf=0.5 / math.sqrt(3000))),  # sqrt(m) linf is l2
         ],
     )
     def test_perturbation(self, mechanism, sensitivity):
@@ -186,8 +197,7 @@ class TestTheBudgetIsUsed:
             scale, law = 0.5, laplace
         else:
             options = {"epsilon": 5.0, "delta": 1e-6}
-            rho = float(Budget.approximate(5.0, 1e-6).to_zcdp().rho)
-            scale, law = 0.5 / math.sqrt(2 * rho), norm
+            scale, law = 0.5 * deviation_of_gaussian(5.0, 1e-6), norm
         found = self.draw(mechanism=mechanism, sensitivity=sensitivity, **options)
         for factor in (0.7, 1.0, 1.3):
             exact = {
