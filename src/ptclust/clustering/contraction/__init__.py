@@ -226,7 +226,7 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> Ints | None:
     if is_large and trial.deviations < sure:
         return None
     evidence = evidence._replace(penalty=trial.penalty)
-    labels, value = best_partition(evidence, inf, trial.labels)
+    labels, value = best_partition(evidence, start=trial.labels)
     _, n_components = connected_pieces(*graph[:2], np.zeros(n_nodes, np.int64))
     if labels.max() + 1 <= n_components:
         return None
