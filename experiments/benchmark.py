@@ -29,7 +29,7 @@ __all__ = ["GRAPHS", "TASKS", "Case", "Measurement", "full_cases", "quick_cases"
 Data = dict[str, Array]  # edges: sources, targets, weights, n_nodes; maybe truth; or points
 _Edges = tuple[Array, Array, Floats]
 Answer = float | Array  # the weight of a tree, the number of its edges, or labels
-_WARM_UP = 50_000  # the size of the graph to warm up on: large enough to reach every kernel
+_WARM_UP = 300_000  # the size of the graph to warm up on: large enough to reach every kernel
 
 
 # The graphs: each of about so many edges.

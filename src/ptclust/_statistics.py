@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+# Codes of so many times their number are sorted; others are counted in an array of all.
+_SPARSE = 4
+
+
 def agreement(truth: Ints, labels: Ints) -> float:
     """Return the adjusted Rand index (ARI): 1 for the same partition, about 0 for an unrelated one.
 
@@ -24,24 +28,35 @@ def agreement(truth: Ints, labels: Ints) -> float:
     >>> agreement(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
     1.0
     """
-    ours = np.unique(truth, return_inverse=True)[1]
-    theirs = np.unique(labels, return_inverse=True)[1]
-    # Numbered anew: of many small clusters, the products would ask for an array of n^2 places.
-    both = np.unique(ours * (theirs.max(initial=0) + 1) + theirs, return_inverse=True)[1]
+    n = len(truth)
+    ours, theirs = (each - each.min(initial=0) for each in (truth, labels))
 
     def ordered_pairs(groups: Ints) -> int:
-        sizes = np.bincount(groups)
-        return int(sizes @ sizes) - len(groups)
+        sizes = distinct(groups)[1]
+        return int(sizes @ sizes) - n
 
-    together = ordered_pairs(both)
+    together = ordered_pairs(ours * (theirs.max(initial=0) + 1) + theirs)
     only_ours, only_theirs = ordered_pairs(ours) - together, ordered_pairs(theirs) - together
     if only_ours == only_theirs == 0:
         return 1.0
-    n = len(both)
     apart = n * (n - 1) - together - only_ours - only_theirs
     above = 2 * (together * apart - only_ours * only_theirs)
     below = (together + only_ours) * (only_ours + apart)
     return above / (below + (together + only_theirs) * (only_theirs + apart))
+
+
+def distinct(codes: Ints) -> tuple[Ints, Ints]:
+    """Return which codes there are, ascending, and how often; none is negative.
+
+    >>> [each.tolist() for each in distinct(np.array([5, 2, 5]))]
+    [[2, 5], [1, 2]]
+    """
+    if codes.max(initial=0) > _SPARSE * len(codes):
+        found, count = np.unique(codes, return_counts=True)
+        return found, count
+    count = np.bincount(codes)
+    found = np.flatnonzero(count)
+    return found, count[found]
 
 
 def margin_of(values: Sequence[float]) -> float | None:

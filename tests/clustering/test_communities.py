@@ -80,8 +80,9 @@ class TestSearch:
         a, b = a[kept], b[kept]
         affinity = random.normal(0, 1, len(a))
         mass = random.random(n) * with_mass
+        around = adjacency(a, b, n)
         labels = search_communities(
-            adjacency(a, b, n), affinity, mass, random.permutation(n), None, price
+            around, affinity[around.edges], mass, random.permutation(n), None, price
         )
         value = value_of(a, b, affinity, mass, price, labels)
         near = {(u, v) for u, v in zip(a.tolist(), b.tolist())}
@@ -100,7 +101,7 @@ class TestSearch:
         a, b = np.array([sorted(edge) for edge in graph.edges]).T
         degree = np.array([graph.degree(node) for node in range(34)], dtype=float)
         mass = degree / np.sqrt(2 * len(a))
-        labels = search_communities(adjacency(a, b, 34), np.ones(len(a)), mass, np.arange(34))
+        labels = search_communities(adjacency(a, b, 34), np.ones(2 * len(a)), mass, np.arange(34))
         clusters = [set(np.flatnonzero(labels == each).tolist()) for each in np.unique(labels)]
         assert nx.community.modularity(graph, clusters, weight=None) > 0.41
 
@@ -334,14 +335,14 @@ class TestLargeGraphs:
         """Make graphs of this size large."""
         monkeypatch.setattr("ptclust.clustering.communities.MANY", 1000)
 
-    def blocks(self, ratio=4.0, seed=0):
+    def blocks(self, ratio=4.0, seed=0, n_blocks=6, inside=0.15, spread=0.7):
         """Return a release of sparse blocks whose topology and weights both show them."""
         random = np.random.default_rng(seed)
-        truth = random.permutation(np.arange(600) % 6)
+        truth = random.permutation(np.arange(600) % n_blocks)
         a, b = np.triu_indices(600, 1)
-        kept = random.random(len(a)) < np.where(truth[a] == truth[b], 0.15, 0.02)
+        kept = random.random(len(a)) < np.where(truth[a] == truth[b], inside, 0.02)
         a, b = a[kept], b[kept]
-        size = random.lognormal(0, 0.7, 600)
+        size = random.lognormal(0, spread, 600)
         expected = size[a] * size[b] * np.where(truth[a] == truth[b], ratio, 1.0)
         weights = random.poisson(8 * expected / expected.mean()).astype(float)
         return truth, released(a, b, weights, 600)
@@ -365,27 +366,44 @@ class TestLargeGraphs:
             assert found.n_clusters == 1
             assert found.topology_labels is None
 
-    def test_every_search_is_made_once(self, monkeypatch):
-        """From single nodes: weights, topology twice, two levels, what was learned; no levels."""
-        searches = []
+    @pytest.fixture
+    def searches(self, monkeypatch):
+        """Return the searches as they are made: whether from single nodes, with all edges."""
+        made = []
         search = View.search
 
         def counted(view, affinity, mass, start, price):
-            searches.append((len(affinity), view.turns if view.start is None else 0))
+            made.append((view.start is None and start is None, view.number == 0))
             return search(view, affinity, mass, start, price)
 
         monkeypatch.setattr(View, "search", counted)
-        _, values = self.blocks()
-        COMMUNITIES.cluster(values)
-        assert sum(turns > 0 for _, turns in searches) <= 6
-        assert len(searches) <= 12
+        return made
+
+    def test_every_search_is_made_once(self, searches):
+        """From single nodes: weights, topology twice, two levels, what was learned; no levels."""
+        COMMUNITIES.cluster(self.blocks()[1])
+        assert sum(alone for alone, _ in searches) <= 6
+        assert len(searches) <= 13
+
+    def test_where_all_agree_nothing_else_is_sought(self, searches, monkeypatch):
+        """Weights alone are sought from single nodes; with all edges only if some have judged."""
+        truth, values = self.blocks(ratio=10.0, n_blocks=20, inside=0.8, spread=0.1)
+        whole = []
+        for part in (0.01, 1.0):
+            monkeypatch.setattr("ptclust.clustering.communities._large._NOTHING_NEW", part)
+            searches.clear()
+            assert agreement(truth, COMMUNITIES.cluster(values).labels) == 1.0
+            assert sum(alone for alone, _ in searches) == 1
+            assert len(searches) <= 6
+            whole.append(sum(with_all for _, with_all in searches))
+        assert whole == [1, 0]
 
     def test_few_edges_judge(self, monkeypatch):
         monkeypatch.setattr("ptclust.clustering.communities._large._JUDGES", 700)
         _, values = self.blocks()
         trial = LargeTrial(Edges.of(values))
         assert len(trial.edges.sources) == 700
-        assert len(trial.views[1].edges.sources) == values.topology.n_edges - 700
+        assert len(trial.views[0].edges.sources) == values.topology.n_edges - 700
 
     def test_nodes_are_taken_out_of_what_edges_say(self):
         """Values that are two terms a node leave nothing, and chance leaves what it is."""

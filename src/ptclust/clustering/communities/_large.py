@@ -2,7 +2,8 @@
 
 Of a million edges fifty thousand judge as well as all of them. So a part of that size is left
 out, once, and nothing but the searches looks at all others: each kind of candidate is sought once,
-at the finest resolution, and coarser ones begin with what was found. Only the winner is sought
+at the finest resolution, and coarser ones begin with what was found. Where weights and topology,
+at every resolution, give one and the same partition, no other is sought. Only the winner is sought
 again with all edges, from where it is. What nodes make of weights is learned from the edges that
 are not left out. Levels are those that the candidates show.
 """
@@ -10,7 +11,7 @@ are not left out. Levels are those that the candidates show.
 from __future__ import annotations
 
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from ptclust._kernel import kernel
 from ptclust._statistics import agreement
 from ptclust.clustering.communities._judge import BINS, Judge, limits_of
 from ptclust.clustering.communities._trial import (
+    CLEAR,
     NOISY,
     SMALLEST,
     STABLE,
@@ -42,6 +44,12 @@ MANY = 200_000
 _JUDGES = 50_000
 # Resolutions, finest first.
 _GAMMAS = 4.0, 1.0
+# Agreement (ARI) of partitions that are one and the same.
+_SAME = 0.99
+# If the edges that judge are this part of all, a search with them says nothing new.
+_NOTHING_NEW = 0.01
+# Nodes are looked at in random order, but so many neighbouring ones in a row: memory is read so.
+_ROW = 64
 # Sweeps over all nodes that fit two terms to each.
 _SWEEPS = 4
 #: Pseudo-edges that draw the terms of a node towards none.
@@ -60,16 +68,22 @@ class LargeTrial(Trial):
         self.held = np.arange(len(self.edges.sources))
         self.folds = [self.held]
         self.within = np.zeros(n_nodes, np.int64)
-        kept = edges.at(np.flatnonzero(is_kept))
-        self.views = [_view(0, edges, random), _view(1, kept, random)]
-        size = self.views[1].size(TIMES[0])
+        self._all, self._random = edges, random
+        self.views = [_view(1, edges.at(np.flatnonzero(is_kept)), random)]
+        size = self.views[0].size(TIMES[0])
         self._expected = expected_by_size(self.edges, size)
         self.compressed = {TIMES[0]: self.edges.compressed(TIMES[0])}
-        self._kept = Seen.of(self.views[1], size)
+        self._kept = Seen.of(self.views[0], size)
         self.judge: Judge = self._judge(self.held, self._kept)
         n_groups = self.judge.learned.n_groups
         self._limits = limits_of(self._expected, self.edges.similarity, n_groups)
         self._known: list[Found] = []
+        self._ratios: dict[int, Floats] = {}
+
+    @cached_property
+    def whole(self) -> View:  # type: ignore[override]
+        """All edges, for the few searches that see them."""
+        return _view(0, self._all, self._random)
 
     def _judge(self, edges: Ints, seen: Seen) -> Judge:
         weights = self.compressed[TIMES[0]]
@@ -77,47 +91,70 @@ class LargeTrial(Trial):
 
     def candidates(self) -> list[Found]:
         """Return partitions of high modularity at every resolution."""
-        for times in self.kinds:
-            start: tuple[Ints | None, Ints | None] = None, None
-            for gamma in _GAMMAS:
-                search, others = self.by_modularity(times, gamma), []
-                found = self.tried(search, start[1])._replace(of_topology=times is None)
-                if found.of_topology:
-                    again = search(self._begun(0, start[0]))
-                    others = [found._replace(by_fold=(again,))]
-                    start = again, found.labels
-                elif not self.edges.is_complete:
-                    start = None, found.labels
-                self._known.append(self.credited(found, *others))
+        view = self.views[0]
+        by_weights = self._chain(self._times, view)
+        if self.edges.is_complete:
+            self._known = by_weights
+            return by_weights
+        by_topology = self._confirmed(by_weights) or self._chain(None, view)
+        # Weights looked at nodes in another order: what they agree with is no accident of it.
+        pairs = list(zip(by_weights, by_topology, strict=True))
+        alone = [self.credited(*pair[::-1]) for pair in pairs]
+        if not all(each.is_stable for each in alone):
+            again = self._chain(None, self.whole)
+            alone = [self.credited(t, w, o) for (w, t), o in zip(pairs, again, strict=True)]
+        self._known = [self.credited(*pair) for pair in pairs] + alone
         return self._known
 
-    def _begun(self, number: int, start: Ints | None) -> View:
-        """Return a view in which searches move nodes in one turn, or only clusters of a start."""
-        return self.views[number]._replace(start=start, turns=1 if start is None else 0)
+    def _confirmed(self, by_weights: list[Found]) -> list[Found]:
+        """Return the partitions of weights, as the topology has them; none if it changes them.
+
+        Of clusters that weights show clearly the topology is asked whether it would move a node.
+        """
+        confirmed = []
+        for gamma, found in zip(_GAMMAS, by_weights, strict=True):
+            if self.deviations(found) < CLEAR:
+                return []
+            start = self.views[0]._replace(start=found.labels, turns=1)
+            moved = self.tried(self.by_modularity(None, gamma), start)
+            if moved.agreement(found) < _SAME:
+                return []
+            confirmed.append(moved._replace(of_topology=True))
+        return confirmed
+
+    def _chain(self, times: float | None, view: View) -> list[Found]:
+        """Return a partition at every resolution; on sparse graphs each begins with the finer."""
+        chain: list[Found] = []
+        if times is None:
+            view = view._replace(order=_order(self.edges.n_nodes, self._random))
+        for gamma in _GAMMAS:
+            start = chain[-1].labels if chain and not self.edges.is_complete else None
+            found = self.tried(self.by_modularity(times, gamma), _begun(view, start))
+            chain.append(found._replace(of_topology=times is None))
+        return chain
 
     @property
-    def kinds(self) -> tuple[float | None, ...]:
+    def _times(self) -> float:
         """The units beyond which weights are compressed: many if they are noise for the most part.
 
         Noise averages out if weights count as they are.
         """
-        times = TIMES[self.edges.noise_share > NOISY]
-        return (times,) if self.edges.is_complete else (times, None)
+        return TIMES[self.edges.noise_share > NOISY]
 
-    def tried(self, search: Callable[[View], Ints], start: Ints | None = None) -> Found:
+    def tried(self, search: Callable[[View], Ints], view: View | None = None) -> Found:
         """Search without the edges that judge, and ask these about weights."""
-        labels = search(self._begun(1, start))
-        together = self.together([labels])
-        weights = self.judge.weights_tell(together, self.held)
-        return Found(labels, (labels,), together, weights, search=search)
+        labels = search(_begun(self.views[0]) if view is None else view)
+        return self.found(labels, (labels,))._replace(search=search)
 
     def two_levels(self, view: View) -> Floats:
         """Return the log-likelihood ratios of two levels of weights."""
-        return ratios_of_two_levels(view.edges)
+        if view.number not in self._ratios:
+            self._ratios[view.number] = ratios_of_two_levels(view.edges)
+        return self._ratios[view.number]
 
     def cells(self, view: View) -> Array:
         """Return the cell of every edge in the table by which ratios are learned."""
-        some, size = view.edges, self.views[1].size(TIMES[0])
+        some, size = view.edges, self.views[0].size(TIMES[0])
         ends, bins = self._limits
         return cells_of(some.sources, some.targets, size, some.similarity, np.sinh(ends), bins)
 
@@ -127,7 +164,7 @@ class LargeTrial(Trial):
 
     def improved(self, found: Found) -> Found:
         """Search anew with what was learned, once; weights have to agree as well."""
-        if found.weights <= 0:
+        if found.weights <= 0 or self._is_same(found):
             return found
         better = self.credited(self.tried(partial(self.by_ratios, of=found, anew=True)), found)
         agrees = better.weights >= found.weights and better.nats > found.nats
@@ -139,23 +176,33 @@ class LargeTrial(Trial):
         In one, only clusters of the topology are joined: where noise is large, single nodes cannot
         tell where they belong, and many edges between clusters can.
         """
+        view, first = self.views[0], self._known[0]
+        if self._is_same(first):
+            return self.tried(self.by_two_levels, view._replace(start=first.labels, turns=1))
         tries = [self.tried(self.by_two_levels)]
-        starts = (each.labels for each in self._known if each.of_topology)
-        tries += [self.tried(self.by_two_levels, start)._replace(search=None) for start in starts]
+        for each in self._known:
+            if each.of_topology:
+                joined = self.tried(self.by_two_levels, _begun(view, each.labels))
+                tries.append(joined._replace(search=None))
         return max(tries, key=lambda each: each.weights)
+
+    def _is_same(self, found: Found) -> bool:
+        """Return whether all candidates are much like a partition, and at two resolutions."""
+        return all(found.agreement(each) >= _SAME for each in self._known)
 
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels if weights support it more, found with all edges."""
         found = super().contracted(best)
-        if found is None or found.search is None:
+        n_edges = len(self._all.sources)
+        if found is None or found.search is None or len(self.held) < _NOTHING_NEW * n_edges:
             return found
-        return found._replace(labels=found.search(self.views[0]._replace(start=found.labels)))
+        return found._replace(labels=found.search(self.whole._replace(start=found.labels, turns=1)))
 
     def is_stable(self, found: Found) -> bool:
         """Return whether a search with all edges, in another order, finds the partition again."""
         if found.is_stable or found.search is None:
             return found.is_stable
-        anew = self.views[0]._replace(start=np.arange(self.edges.n_nodes), turns=1)
+        anew = self.whole._replace(start=np.arange(self.edges.n_nodes), turns=1)
         return agreement(found.search(anew), found.labels) >= STABLE
 
     def _refined(self, short: Found) -> Found:
@@ -169,18 +216,44 @@ class LargeTrial(Trial):
         """Return what was found already, to be compared within each cluster of a partition."""
         a, b = self.edges.sources, self.edges.targets
         within = np.flatnonzero(labels[a] == labels[b])
-        if len(within) < SMALLEST:
+        inside = (each._replace(together=each.together[within]) for each in self._known)
+        dividing = [each for each in inside if not each.together.all()]
+        if len(within) < SMALLEST or not dividing:
             return None
         trial = copy(self)
         trial.edges, trial.held = self.edges.at(within), np.arange(len(within))
         trial.judge = self._judge(within, self._kept.some(labels, is_within=True))
-        return trial, [each._replace(together=each.together[within]) for each in self._known]
+        return trial, dividing
 
 
 def _view(number: int, edges: Edges, random: np.random.Generator) -> View:
-    near = adjacency(edges.sources, edges.targets, edges.n_nodes)
-    order = random.permutation(edges.n_nodes)
-    return View(number, edges, np.empty(0, np.int64), near, order, {}, {}, fit=quick_sizes)
+    near, order = (
+        adjacency(edges.sources, edges.targets, edges.n_nodes),
+        _order(edges.n_nodes, random),
+    )
+    return View(
+        number,
+        edges,
+        np.empty(0, np.int64),
+        near,
+        order,
+        {},
+        {},
+        fit=quick_sizes,
+        precision=np.float32,
+    )
+
+
+def _order(n_nodes: int, random: np.random.Generator) -> Ints:
+    """Return all nodes, in rows of neighbouring ones that come in random order."""
+    rows = random.permutation(-(-n_nodes // _ROW))
+    order = (rows[:, None] * _ROW + np.arange(_ROW)).ravel()
+    return order[order < n_nodes]
+
+
+def _begun(view: View, start: Ints | None = None) -> View:
+    """Return a view in which searches move nodes, twice, or only clusters of a start."""
+    return view._replace(start=start, turns=2 if start is None else 0)
 
 
 class Seen(NamedTuple):
@@ -280,7 +353,7 @@ def fit_node_terms(
     the sum of their slopes. Nodes are fitted one after the other, given the others.
     """
     n_nodes = len(indptr) - 1
-    constant, slope = np.zeros(n_nodes), np.zeros(n_nodes)
+    terms = np.zeros((n_nodes, 2))  # the constant and the slope of a node are read together
     n_counted, mean, square = 0, 0.0, 0.0
     for place in range(len(indices)):
         if counts[place]:
@@ -288,7 +361,7 @@ def fit_node_terms(
             mean += values[place]
             square += expected[place] ** 2
     if n_counted == 0:
-        return 0.0, constant, slope
+        return 0.0, terms[:, 0], terms[:, 1]
     mean, square = mean / n_counted, square / n_counted + 1e-12
     for _ in range(sweeps):
         for node in range(n_nodes):
@@ -297,13 +370,13 @@ def fit_node_terms(
             for place in range(indptr[node], indptr[node + 1]):
                 if counts[place]:
                     other, by = indices[place], expected[place]
-                    rest = values[place] - mean - constant[other] - by * slope[other]
+                    rest = values[place] - mean - terms[other, 0] - by * terms[other, 1]
                     ones += 1.0
                     by_expected += by
                     squares += by * by
                     total += rest
                     slanted += by * rest
             determinant = ones * squares - by_expected * by_expected
-            constant[node] = (total * squares - slanted * by_expected) / determinant
-            slope[node] = (slanted * ones - total * by_expected) / determinant
-    return mean, constant, slope
+            terms[node, 0] = (total * squares - slanted * by_expected) / determinant
+            terms[node, 1] = (slanted * ones - total * by_expected) / determinant
+    return mean, terms[:, 0], terms[:, 1]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust._statistics import distinct
 from ptclust.clustering.communities._trial import CLEAR, SMALLEST, Found, Trial
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def _divided(whole: Trial, labels: Ints) -> tuple[Ints | None, float]:
         better &= deviations >= CLEAR
         part = np.where(better[labels], found.labels, part)
         best = np.where(better, nats, best)
+    if not part.any():
+        return None, 0.0
     # Parts of different clusters are different, also if two candidates gave them one number.
     numbers, divided = np.unique(labels * len(labels) + part, return_inverse=True)
     if len(numbers) == n_clusters:
@@ -75,38 +78,39 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
     asked, which have not been seen, and compared among each other.
     """
     across = trial.held[~found.together[trial.held]]
-    n_clusters = len(np.unique(found.labels))
+    n_clusters = len(distinct(found.labels)[0])
     if len(across) < SMALLEST or n_clusters < _FEWEST:
+        return None
+    coarser = [
+        (labels, by_fold)
+        for labels, *by_fold in (_followed(found, candidate) for candidate in candidates)
+        if 1 < len(distinct(labels)[0]) < n_clusters
+    ]
+    if not coarser:
         return None
     judge = trial.judge_across(found, across)
     best, most = None, _ENOUGH
-    for candidate in candidates:
-        labels, *by_fold = (
-            _majority(one, other)
-            for one, other in zip(
-                (found.labels, *found.by_fold),
-                (candidate.labels, *candidate.by_fold),
-                strict=True,
-            )
-        )
-        if not 1 < len(np.unique(labels)) < n_clusters:
-            continue
+    for labels, by_fold in coarser:
         together = trial.together(by_fold)
         nats = judge.weights_tell(together[across], np.arange(len(across)))
         within = trial.held[together[trial.held]]
         if trial.judge.weights_tell(found.together[within], within) < _ENOUGH:
             continue  # of two levels, each has to say something
         if nats > most and judge.deviations(together[across], by_fold) >= CLEAR:
-            weights = trial.judge.weights_tell(together[trial.held], trial.held)
-            best = Found(labels, tuple(by_fold), together, weights)
-            most = nats
+            best, most = trial.found(labels, tuple(by_fold)), nats
     return best
+
+
+def _followed(found: Found, candidate: Found) -> list[Ints]:
+    """Return the partitions of one in which every cluster goes where the other has most of it."""
+    ours, theirs = (found.labels, *found.by_fold), (candidate.labels, *candidate.by_fold)
+    return [_majority(one, other) for one, other in zip(ours, theirs, strict=True)]
 
 
 def _majority(labels: Ints, other: Ints) -> Ints:
     """Return for every node where the other partition has most of its cluster."""
     n_other = int(other.max()) + 1
-    pairs, count = np.unique(labels * n_other + other, return_counts=True)
+    pairs, count = distinct(labels * n_other + other)
     order = np.lexsort((-pairs, count))  # of equal ones the first counts
     most = np.zeros(int(labels.max()) + 1, np.int64)
     most[pairs[order] // n_other] = pairs[order] % n_other

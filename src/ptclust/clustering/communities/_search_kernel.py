@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: A gain below this part of all affinities is rounding.
 ROUNDING = 1e-12
+#: The sum of affinities to a cluster that has not been met.
+NONE = -np.inf
 #: How often a node is looked at, at most, on average over all nodes.
 LOOKS = 60
 #: Turns from nodes to clusters of clusters; each starts where the last ended.
@@ -33,7 +35,7 @@ SMALLEST = 3
 def move(
     indptr: Ints,
     indices: Array,
-    data: Floats,
+    data: Array,
     mass: Floats,
     labels: Ints,
     order: Array,
@@ -58,8 +60,8 @@ def move(
             empty[n_empty] = label
             n_empty += 1
     least = ROUNDING * total
-    sums, gathered = np.zeros(n_nodes), np.empty(n_nodes, np.int64)
-    is_gathered, is_due = np.zeros(n_nodes, np.bool_), np.ones(n_nodes, np.bool_)
+    sums, gathered = np.full(n_nodes, NONE), np.empty(n_nodes, labels.dtype)
+    is_due = np.ones(n_nodes, np.bool_)
     queue, first, waiting = order.copy(), 0, n_nodes
     n_moved, n_looks = 0, 0
     while waiting > 0 and n_looks < LOOKS * n_nodes:
@@ -70,27 +72,31 @@ def move(
         is_due[node] = False
         # Gather the clusters at the node, its own first, and the affinities to each.
         own = labels[node]
-        gathered[0], is_gathered[own], n_gathered = own, True, 1
+        gathered[0], sums[own], n_gathered = own, 0.0, 1
         for place in range(indptr[node], indptr[node + 1]):
             label = labels[indices[place]]
-            if not is_gathered[label]:
-                gathered[n_gathered], is_gathered[label] = label, True
+            so_far = sums[label]
+            if so_far == NONE:
+                gathered[n_gathered], so_far = label, 0.0
                 n_gathered += 1
-            sums[label] += data[place]
+            sums[label] = so_far + data[place]
         # Choose the best: it has to gain. A cluster of its own costs the price.
         best_label = own
         best = least - price
         if size[own] > 1:
             best = sums[own] - mass[node] * (heavy[own] - mass[node]) + least
         for i in range(1, n_gathered):
-            value = sums[gathered[i]] - mass[node] * heavy[gathered[i]]
-            if value > best:
-                best, best_label = value, gathered[i]
+            label = gathered[i]
+            value = sums[label]
+            sums[label] = NONE
+            if value > best:  # masses only take off
+                value -= mass[node] * heavy[label]
+                if value > best:
+                    best, best_label = value, label
+        sums[own] = NONE
         if best < -price and size[own] > 1:
             n_empty -= 1
             best_label = empty[n_empty]
-        for i in range(n_gathered):
-            sums[gathered[i]], is_gathered[gathered[i]] = 0.0, False
         if best_label == own:
             continue
         # Move, and look at the neighbours that are not with it again.
@@ -115,7 +121,7 @@ def move(
 
 @kernel
 def aggregate(
-    indptr: Ints, indices: Array, data: Floats, mass: Floats, labels: Ints, n_clusters: int
+    indptr: Ints, indices: Array, data: Array, mass: Floats, labels: Ints, n_clusters: int
 ) -> tuple[Ints, Ints, Floats, Floats]:
     """Return the graph whose nodes are the clusters 0, 1, ..., without what lies within them."""
     n_nodes = len(labels)
@@ -157,7 +163,7 @@ def aggregate(
 def search(
     indptr: Ints,
     indices: Array,
-    data: Floats,
+    data: Array,
     mass: Floats,
     order: Array,
     labels: Ints,
@@ -166,13 +172,11 @@ def search(
 ) -> Ints:
     """Return a partition that no move of a node or a cluster improves, if there are turns enough.
 
-    Its clusters are numbered. Without turns, clusters move and nodes do not.
+    Its clusters are numbered.
     """
     labels = labels.copy()
-    for _ in range(max(turns, 1)):
-        n_moved = 0
-        if turns > 0:
-            n_moved = move(indptr, indices, data, mass, labels, order, price)
+    for _ in range(turns):
+        n_moved = move(indptr, indices, data, mass, labels, order, price)
         n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
         on = aggregate(indptr, indices, data, mass, labels, n_clusters)
         while True:
@@ -191,7 +195,7 @@ def search(
 
 
 @kernel
-def join_small(indptr: Ints, indices: Array, data: Floats, mass: Floats, labels: Ints) -> Ints:
+def join_small(indptr: Ints, indices: Array, data: Array, mass: Floats, labels: Ints) -> Ints:
     """Return the partition in which nodes of tiny clusters are in a larger one next to them.
 
     That is the one in which they gain most, or lose least; who has none stays.
@@ -222,21 +226,30 @@ def join_small(indptr: Ints, indices: Array, data: Floats, mass: Floats, labels:
 
 def search_communities(
     near: Adjacency,
-    affinity: Floats,
+    data: Array,
     mass: Floats,
     order: Array,
     start: Ints | None = None,
     price: float = 0.0,
     turns: int = TURNS,
 ) -> Ints:
-    """Search from single nodes, or from a partition; every cluster costs the price."""
+    """Search from single nodes, or from a partition; every cluster costs the price.
+
+    ``data`` are the affinities at the places of the adjacency. Without turns the clusters of the
+    start move as if they were nodes, and nodes do not.
+    """
     first = np.arange(len(mass)) if start is None else start
     labels = first.astype(near.neighbours.dtype)  # small ones are nearer
-    data = affinity[near.edges]
-    found = search(near.indptr, near.neighbours, data, mass, order, labels, price, turns)
-    return found.astype(np.int64)
+    if turns > 0:
+        found = search(near.indptr, near.neighbours, data, mass, order, labels, price, turns)
+        return found.astype(np.int64)
+    n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
+    upper = aggregate(near.indptr, near.neighbours, data, mass, labels, n_clusters)
+    each = np.arange(n_clusters)
+    joined: Ints = search(*upper, each, each, price, TURNS)[labels]
+    return joined
 
 
-def join_small_clusters(near: Adjacency, affinity: Floats, mass: Floats, labels: Ints) -> Ints:
+def join_small_clusters(near: Adjacency, data: Array, mass: Floats, labels: Ints) -> Ints:
     """Do what ``join_small`` does; labels are numbered."""
-    return join_small(near.indptr, near.neighbours, affinity[near.edges], mass, labels)
+    return join_small(near.indptr, near.neighbours, data, mass, labels)

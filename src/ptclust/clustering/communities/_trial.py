@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -65,6 +65,8 @@ class View(NamedTuple):
     """The partition that every search begins with, if there is one."""
     turns: int = TURNS
     fit: Callable[[Edges, Floats], Floats] = node_sizes
+    precision: type[np.floating] = np.float64
+    """Of affinities; their sums are double."""
 
     @property
     def degree(self) -> Floats:
@@ -86,8 +88,9 @@ class View(NamedTuple):
     def search(self, affinity: Floats, mass: Floats, start: Ints | None, price: float) -> Ints:
         """Return the partition found, its tiny clusters joined to others."""
         first = start if self.start is None else self.start
-        found = search_communities(self.near, affinity, mass, self.order, first, price, self.turns)
-        return join_small_clusters(self.near, affinity, mass, found)
+        data = affinity.astype(self.precision, copy=False)[self.near.edges]
+        found = search_communities(self.near, data, mass, self.order, first, price, self.turns)
+        return join_small_clusters(self.near, data, mass, found)
 
 
 class Found(NamedTuple):
@@ -98,6 +101,9 @@ class Found(NamedTuple):
     together: Bools
     """Whether an edge is within a cluster of the partition that has not seen it."""
     weights: float
+    """Nats that weights say which it has not seen."""
+    deviations: Callable[[], float]
+    """By how many standard errors these exceed chance; found when asked for the first time."""
     topology: float = 0.0
     """Nats; 0 where the topology may not count."""
     stability: float = 0.0
@@ -137,12 +143,12 @@ class Trial:
         fold = random.permutation(np.arange(n_edges) % n_folds)
         self.folds = [np.flatnonzero(fold == each) for each in range(n_folds)]
         self.held = np.sort(np.concatenate(self.folds))
-        self.views = [
+        self.whole, *self.views = (
             self._view(k, np.flatnonzero(fold != k - 1), random) for k in range(n_folds + 1)
-        ]
+        )
         # What is expected of an edge, it has not seen.
         expected = np.empty(n_edges)
-        for held, view in zip(self.folds, self.views[1:], strict=True):
+        for held, view in zip(self.folds, self.views, strict=True):
             expected[held] = expected_by_size(edges.at(held), view.size(TIMES[0]))
         self.judge = Judge(edges, self.compressed[TIMES[0]], expected)
 
@@ -249,10 +255,14 @@ class Trial:
 
     def tried(self, search: Callable[[View], Ints]) -> Found:
         """Search on all edges and without each fold, and ask the folds about weights."""
-        labels, *by_fold = (search(view) for view in self.views)
+        return self.found(search(self.whole), tuple(search(view) for view in self.views))
+
+    def found(self, labels: Ints, by_fold: tuple[Ints, ...]) -> Found:
+        """Return a partition with what weights say of it."""
         together = self.together(by_fold)
         weights = self.judge.weights_tell(together[self.held], self.held)
-        return Found(labels, tuple(by_fold), together, weights)
+        deviations = cache(partial(self.judge.deviations, together, by_fold))
+        return Found(labels, by_fold, together, weights, deviations)
 
     def credited(self, found: Found, *others: Found | None) -> Found:
         """Return a partition with what the existence of edges says of it, if that may count.
@@ -268,13 +278,14 @@ class Trial:
             return found
         near = (found.agreement(each) for each in others if each is not None)
         found = found._replace(stability=max(near, default=0.0))
-        is_known = not found.of_topology and abs(self._deviations(found)) >= CLEAR
-        return found._replace(topology=nats) if found.is_stable or is_known else found
+        if found.is_stable or (not found.of_topology and abs(found.deviations()) >= CLEAR):
+            return found._replace(topology=nats)
+        return found
 
     def topology_tells(self, found: Found) -> float:
         """Return by how many nats edges left out support a partition by being there."""
         chance = np.zeros(len(self.edges.sources))
-        for held, view, labels in zip(self.folds, self.views[1:], found.by_fold, strict=True):
+        for held, view, labels in zip(self.folds, self.views, found.by_fold, strict=True):
             chance[held] = self.chance(view, labels)[self.within[self.edges.sources[held]]]
         return topology_tells(found.together[self.held], chance[self.held])
 
@@ -327,16 +338,7 @@ class Trial:
 
     def best_of(self, candidates: Iterable[Found]) -> Found | None:
         """Return the best partition that is more than chance, improved."""
-        listed = list(candidates)
-        deviations = [self.deviations(each) for each in listed]
-        least = _HALF * max(deviations, default=0.0)
-        # Nats follow sizes as well where noise bends what is expected of them; deviations do not.
-        beyond = [
-            each
-            for each, far in zip(listed, deviations, strict=True)
-            if far >= least or each.topology > 0
-        ]
-        ranked = sorted(beyond, key=lambda each: -each.nats)
+        ranked = sorted(self._beyond_sizes(list(candidates)), key=lambda each: -each.nats)
         for i, found in enumerate(ranked):
             if found.nats <= 0:
                 return None
@@ -347,6 +349,16 @@ class Trial:
                 chosen = max(close, key=self._preference)
                 return self.improved(chosen if self.is_clear(chosen) else found)
         return None
+
+    def _beyond_sizes(self, candidates: list[Found]) -> list[Found]:
+        """Return the partitions that do not follow the sizes of nodes.
+
+        Nats follow these as well where noise bends what is expected of them; deviations do not.
+        """
+        if all(each.topology > 0 for each in candidates):
+            return candidates
+        least = _HALF * max(self.deviations(each) for each in candidates)
+        return [e for e in candidates if e.topology > 0 or self.deviations(e) >= least]
 
     def _preference(self, found: Found) -> tuple[float, float]:
         """Return what decides between partitions about as good."""
@@ -364,10 +376,7 @@ class Trial:
 
     def deviations(self, found: Found) -> float:
         """Return by how many standard errors weights support a partition."""
-        return self._deviations(found) if found.weights > 0 else 0.0
-
-    def _deviations(self, found: Found) -> float:
-        return self.judge.deviations(found.together, found.by_fold)
+        return found.deviations() if found.weights > 0 else 0.0
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""
@@ -416,7 +425,7 @@ class Trial:
 
         It is sought on all edges alone.
         """
-        found = short._replace(labels=self._contract(self.views[0]), by_fold=())
+        found = short._replace(labels=self._contract(self.whole), by_fold=())
         is_finer = self.explained(found, within=short) > 0
         return found if is_finer or self.explained(found) >= self.explained(short) else short
 

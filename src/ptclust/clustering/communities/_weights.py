@@ -20,6 +20,8 @@ _LEAST, _MOST, _SHARES = 3.0, 0.9, 40
 _SURE = 2.0
 # Rounds of fitting sizes to nodes, and how far each goes; the rest is far below the noise.
 _ROUNDS, _QUICK_ROUNDS, _STEP = 25, 8, 0.6
+#: The part of all weights by which expectations may be off.
+CLOSE = 1e-3
 # A node has at least this part of the mean weight: noise makes some weights negative.
 _SMALLEST = 0.02
 
@@ -146,8 +148,9 @@ def quick_sizes(edges: Edges, weights: Floats) -> Floats:
 def fit_sizes(
     sources: Array, targets: Array, wanted: Floats, prior: float, common: float, rounds: int
 ) -> Floats:
-    """Do what ``node_sizes`` does, for so many rounds."""
+    """Do what ``node_sizes`` does, for so many rounds, or until expectations agree with weights."""
     size = np.full(len(wanted), common)
+    close = CLOSE * np.abs(wanted).sum()
     for _ in range(rounds):
         fitted = prior * np.arcsinh(size * common)
         for edge in range(len(sources)):
@@ -156,6 +159,8 @@ def fit_sizes(
             expected = np.log(product + np.sqrt(product * product + 1.0))  # arcsinh, if positive
             fitted[a] += expected
             fitted[b] += expected
+        if np.abs(fitted - wanted).sum() <= close:
+            break
         size = np.minimum(np.maximum(size * (wanted / fitted) ** _STEP, 1e-6), 1e6)
     return size
 
