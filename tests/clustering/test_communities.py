@@ -18,7 +18,7 @@ from ptclust.clustering.communities import _levels
 from ptclust.clustering.communities._judge import Judge, topology_tells
 from ptclust.clustering.communities._large import LargeTrial, fit_node_terms
 from ptclust.clustering.communities._search_kernel import search_communities
-from ptclust.clustering.communities._trial import View
+from ptclust.clustering.communities._trial import CLEAR, View
 from ptclust.clustering.communities._weights import (
     Edges,
     background,
@@ -366,6 +366,40 @@ class TestLargeGraphs:
             assert found.n_clusters == 1
             assert found.topology_labels is None
 
+    def ring(self, seed):
+        """Return a release of noise on a ring, every node joined to the eight next."""
+        nodes = np.arange(4000)
+        a, b = np.tile(nodes, 8), np.concatenate([(nodes + i) % 4000 for i in range(1, 9)])
+        random = np.random.default_rng(seed)
+        weights = random.lognormal(2, 1, len(a))
+        return released(np.minimum(a, b), np.maximum(a, b), weights, 4000, scale=50.0, seed=seed)
+
+    def test_arcs_of_a_ring_are_no_clusters(self):
+        for seed in range(4):
+            assert COMMUNITIES.cluster(self.ring(seed)).n_clusters == 1
+
+    def test_searches_make_standard_errors_of_chance(self):
+        """What they find in weights that know nothing looks clear, and is not."""
+        for seed in range(4):
+            random = np.random.default_rng(seed)
+            pairs = np.sort(random.integers(0, 4000, (30_000, 2)), axis=1)
+            a, b = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0).T
+            trial = LargeTrial(Edges.of(released(a, b, random.lognormal(2, 1, len(a)), 4000)))
+            found = trial.tried(trial.by_modularity(1.0, 4.0))
+            assert found.deviations() > CLEAR
+            assert abs(trial.beyond_chance(found)) < CLEAR
+
+    def test_exchanged_weights_stay_in_their_group(self):
+        edges = Edges.of(self.ring(0))
+        group = np.arange(len(edges.sources)) % 3
+        other = edges.exchanged(group, np.random.default_rng(0))
+        for each in range(3):
+            before, after = (np.sort(e.similarity[group == each]) for e in (edges, other))
+            np.testing.assert_array_equal(before, after)
+        assert (edges.similarity != other.similarity).mean() > 0.9
+        order = np.argsort(other.similarity)
+        assert (np.diff(other.distance[order]) <= 0).all()  # each weight moved as one
+
     @pytest.fixture
     def searches(self, monkeypatch):
         """Return the searches as they are made: whether from single nodes, with all edges."""
@@ -380,10 +414,10 @@ class TestLargeGraphs:
         return made
 
     def test_every_search_is_made_once(self, searches):
-        """From single nodes: weights, topology twice, two levels, what was learned; no levels."""
+        """From single nodes: weights, exchanged ones, topology twice, two levels, ratios."""
         COMMUNITIES.cluster(self.blocks()[1])
         assert sum(alone for alone, _ in searches) <= 6
-        assert len(searches) <= 13
+        assert len(searches) <= 14
 
     def test_where_all_agree_nothing_else_is_sought(self, searches, monkeypatch):
         """Weights alone are sought from single nodes; with all edges only if some have judged."""
@@ -419,7 +453,7 @@ class TestLargeGraphs:
                 values[near.edges],
                 expected[near.edges],
                 everywhere,
-                10,
+                np.tile(np.arange(200), 10),
             )
             left = values - mean - constant[a] - constant[b] - expected * (slope[a] + slope[b])
             assert most / 2 * (most > 1) < left.std() < most

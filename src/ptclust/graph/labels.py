@@ -42,7 +42,7 @@ def write_labels(
 def written_names(names: Array, *, escape_formulas: bool) -> list[str]:
     """Return the names of nodes as `write_labels` writes them; FileError if two become the same."""
     nodes = list(map(str, names.tolist()))
-    if not escape_formulas:
+    if not escape_formulas or names.dtype.kind in "iuf":  # numbers are no formulas
         return nodes
     escaped = list(map(_escaped, names.tolist()))
     if len(set(escaped)) < len(set(nodes)):

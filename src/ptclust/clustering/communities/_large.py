@@ -50,8 +50,8 @@ _SAME = 0.99
 _NOTHING_NEW = 0.01
 # Nodes are looked at in random order, but so many neighbouring ones in a row: memory is read so.
 _ROW = 64
-# Sweeps over all nodes that fit two terms to each.
-_SWEEPS = 4
+# Sweeps over all nodes that fit two terms to each, and then over those that are asked for.
+_SWEEPS = 2
 #: Pseudo-edges that draw the terms of a node towards none.
 PSEUDO = 1.0
 
@@ -111,12 +111,12 @@ class LargeTrial(Trial):
 
         Of clusters that weights show clearly the topology is asked whether it would move a node.
         """
-        confirmed = []
+        confirmed: list[Found] = []
         for gamma, found in zip(_GAMMAS, by_weights, strict=True):
-            if self.deviations(found) < CLEAR:
+            if found.weights <= 0 or found.deviations() < CLEAR:
                 return []
             start = self.views[0]._replace(start=found.labels, turns=1)
-            moved = self.tried(self.by_modularity(None, gamma), start)
+            moved = self.tried(self.by_modularity(None, gamma), start, by_weights + confirmed)
             if moved.agreement(found) < _SAME:
                 return []
             confirmed.append(moved._replace(of_topology=True))
@@ -129,7 +129,7 @@ class LargeTrial(Trial):
             view = view._replace(order=_order(self.edges.n_nodes, self._random))
         for gamma in _GAMMAS:
             start = chain[-1].labels if chain and not self.edges.is_complete else None
-            found = self.tried(self.by_modularity(times, gamma), _begun(view, start))
+            found = self.tried(self.by_modularity(times, gamma), _begun(view, start), chain)
             chain.append(found._replace(of_topology=times is None))
         return chain
 
@@ -141,10 +141,42 @@ class LargeTrial(Trial):
         """
         return TIMES[self.edges.noise_share > NOISY]
 
-    def tried(self, search: Callable[[View], Ints], view: View | None = None) -> Found:
-        """Search without the edges that judge, and ask these about weights."""
+    def tried(
+        self,
+        search: Callable[[View], Ints],
+        view: View | None = None,
+        known: Sequence[Found] = (),
+    ) -> Found:
+        """Search without the edges that judge, and ask these about weights.
+
+        Nothing is asked again about a partition that is known.
+        """
         labels = search(_begun(self.views[0]) if view is None else view)
-        return self.found(labels, (labels,))._replace(search=search)
+        same = (each for each in known if np.array_equal(each.labels, labels))
+        found = next(same, None) or self.found(labels, (labels,))
+        return found._replace(search=search)
+
+    def beyond_chance(self, found: Found) -> float:
+        """Return standard errors, less what weights that know nothing give.
+
+        What nodes make of edges is learned from those that the search has seen. If noise makes a
+        node heavy there, it is joined to more of its neighbours there, and neither is so among the
+        edges that judge: chance has standard errors as well, as many as the search makes of the
+        same weights, exchanged. What the topology agrees with is not made by chance.
+        """
+        seen = found.deviations()
+        if abs(seen) < CLEAR or found.of_topology or self._is_same(found):
+            return seen
+        return float(np.sign(seen) * max(abs(seen) - self._by_chance, 0.0) / np.sqrt(2))
+
+    @cached_property
+    def _by_chance(self) -> float:
+        """Standard errors of what is found in weights exchanged among edges of like expectation."""
+        size, (ends, _) = self.views[0].size(TIMES[0]), self._limits
+        group = np.searchsorted(ends, expected_by_size(self._all, size)).astype(np.uint8)
+        trial = LargeTrial(self._all.exchanged(group, np.random.default_rng(1)))
+        search = trial.by_modularity(self._times, _GAMMAS[0])
+        return abs(trial.tried(search).deviations())
 
     def two_levels(self, view: View) -> Floats:
         """Return the log-likelihood ratios of two levels of weights."""
@@ -178,7 +210,9 @@ class LargeTrial(Trial):
         """
         view, first = self.views[0], self._known[0]
         if self._is_same(first):
-            return self.tried(self.by_two_levels, view._replace(start=first.labels, turns=1))
+            start = view._replace(start=first.labels, turns=1)
+            found = self.tried(self.by_two_levels, start, self._known)
+            return found._replace(topology=0.0, stability=0.0, of_topology=False)
         tries = [self.tried(self.by_two_levels)]
         for each in self._known:
             if each.of_topology:
@@ -188,7 +222,8 @@ class LargeTrial(Trial):
 
     def _is_same(self, found: Found) -> bool:
         """Return whether all candidates are much like a partition, and at two resolutions."""
-        return all(found.agreement(each) >= _SAME for each in self._known)
+        is_known = bool(self._known)
+        return is_known and all(found.agreement(each) >= _SAME for each in self._known)
 
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels if weights support it more, found with all edges."""
@@ -291,10 +326,14 @@ class Seen(NamedTuple):
         ``seen`` values.
         """
         near = self.near
-        mean, constant, slope = fit_node_terms(
-            near.indptr, near.neighbours, seen, self.expected, self.counts, _SWEEPS
-        )
         a, b = some.sources, some.targets
+        is_asked = np.zeros(some.n_nodes, bool)
+        is_asked[a] = is_asked[b] = True
+        sweeps = (np.arange(some.n_nodes), np.flatnonzero(is_asked))
+        order = np.concatenate([each for each in sweeps for _ in range(_SWEEPS)])
+        mean, constant, slope = fit_node_terms(
+            near.indptr, near.neighbours, seen, self.expected, self.counts, order
+        )
         return values - mean - constant[a] - constant[b] - expected * (slope[a] + slope[b])
 
 
@@ -345,12 +384,13 @@ def together_at_places(indptr: Ints, indices: Array, labels: Ints) -> Bools:
 
 @kernel
 def fit_node_terms(
-    indptr: Ints, indices: Array, values: Array, expected: Array, counts: Bools, sweeps: int
+    indptr: Ints, indices: Array, values: Array, expected: Array, counts: Bools, order: Ints
 ) -> tuple[float, Floats, Floats]:
     """Return the mean of the values that count, and two terms a node that explain the rest.
 
     The value of an edge is the mean, plus the constants of its nodes, plus its expectation times
-    the sum of their slopes. Nodes are fitted one after the other, given the others.
+    the sum of their slopes. Nodes are fitted as they come in ``order``, given the others, each
+    several times.
     """
     n_nodes = len(indptr) - 1
     terms = np.zeros((n_nodes, 2))  # the constant and the slope of a node are read together
@@ -363,20 +403,19 @@ def fit_node_terms(
     if n_counted == 0:
         return 0.0, terms[:, 0], terms[:, 1]
     mean, square = mean / n_counted, square / n_counted + 1e-12
-    for _ in range(sweeps):
-        for node in range(n_nodes):
-            ones, by_expected, squares = PSEUDO, 0.0, PSEUDO * square
-            total, slanted = 0.0, 0.0
-            for place in range(indptr[node], indptr[node + 1]):
-                if counts[place]:
-                    other, by = indices[place], expected[place]
-                    rest = values[place] - mean - terms[other, 0] - by * terms[other, 1]
-                    ones += 1.0
-                    by_expected += by
-                    squares += by * by
-                    total += rest
-                    slanted += by * rest
-            determinant = ones * squares - by_expected * by_expected
-            terms[node, 0] = (total * squares - slanted * by_expected) / determinant
-            terms[node, 1] = (slanted * ones - total * by_expected) / determinant
+    for node in order:
+        ones, by_expected, squares = PSEUDO, 0.0, PSEUDO * square
+        total, slanted = 0.0, 0.0
+        for place in range(indptr[node], indptr[node + 1]):
+            if counts[place]:
+                other, by = indices[place], expected[place]
+                rest = values[place] - mean - terms[other, 0] - by * terms[other, 1]
+                ones += 1.0
+                by_expected += by
+                squares += by * by
+                total += rest
+                slanted += by * rest
+        determinant = ones * squares - by_expected * by_expected
+        terms[node, 0] = (total * squares - slanted * by_expected) / determinant
+        terms[node, 1] = (slanted * ones - total * by_expected) / determinant
     return mean, terms[:, 0], terms[:, 1]

@@ -278,7 +278,7 @@ class Trial:
             return found
         near = (found.agreement(each) for each in others if each is not None)
         found = found._replace(stability=max(near, default=0.0))
-        if found.is_stable or (not found.of_topology and abs(found.deviations()) >= CLEAR):
+        if found.is_stable or (not found.of_topology and abs(self.beyond_chance(found)) >= CLEAR):
             return found._replace(topology=nats)
         return found
 
@@ -376,7 +376,11 @@ class Trial:
 
     def deviations(self, found: Found) -> float:
         """Return by how many standard errors weights support a partition."""
-        return found.deviations() if found.weights > 0 else 0.0
+        return self.beyond_chance(found) if found.weights > 0 else 0.0
+
+    def beyond_chance(self, found: Found) -> float:
+        """Return the same with its sign: of edges that have not been seen, chance gives none."""
+        return found.deviations()
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""

@@ -76,6 +76,14 @@ class Edges(NamedTuple):
         sums: Floats = (at_sources + at_targets).astype(np.float64, copy=False)
         return sums
 
+    def exchanged(self, group: Array, random: np.random.Generator) -> Edges:
+        """Return the edges with the weights of others of the same group, in random order."""
+        to, mixed = np.argsort(group, kind="stable"), random.permutation(len(group))
+        of = mixed[np.argsort(group[mixed], kind="stable")]
+        similarity, distance = np.empty_like(self.similarity), np.empty_like(self.distance)
+        similarity[to], distance[to] = self.similarity[of], self.distance[of]
+        return self._replace(similarity=similarity, distance=distance)
+
     def at(self, edges: Ints) -> Edges:
         """Return some of the edges."""
         a, b = self.sources[edges], self.targets[edges]
