@@ -226,10 +226,13 @@ class Records:
         if self.distributed is None:
             return then(self.collect(last(things.of_all(self.lazy))))
 
-        def of_persons(rows: pl.DataFrame) -> pl.DataFrame:
-            return then(last(things.of_parts(rows.lazy())).collect())
+        def merge(rows: pl.DataFrame) -> pl.DataFrame:
+            return things.of_parts(rows.lazy()).collect(engine="streaming")
 
-        return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by)
+        def of_persons(rows: pl.DataFrame) -> pl.DataFrame:
+            return then(last(merge(rows).lazy()).collect(engine="streaming"))
+
+        return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by, merge)
 
     def histogram(self, things: Things, number: pl.Expr) -> Callable[[Sequence[int]], Array]:
         """Return what counts the persons by the smallest cap that their number stays within.
@@ -285,8 +288,8 @@ def draw_key() -> Key:
 class Things:
     """How records become rows of a person and a thing, each couple there once."""
 
-    first: spark.Step  # of the records, or of any part of them
-    merged: spark.Step  # of such rows of several parts, as of their records together
+    first: spark.Step  # rows of the records, of each by itself
+    merged: spark.Step  # such rows, each couple once
 
     bound: tuple[str, int, Key] | None = None  # thing, most and key of `keep_some`, if it bounds
 
@@ -296,30 +299,38 @@ class Things:
 
     def of_all(self, records: pl.LazyFrame) -> pl.LazyFrame:
         """Return the rows of all records."""
-        rows = self.first(records)
+        rows = self.merged(self.first(records))
         return rows if self.bound is None else keep_some(rows, *self.bound)
 
     def of_part(self, records: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rows of a part of the records.
+        """Return rows of a part of the records, from which `of_parts` makes those of all.
 
-        What a part drops, all of them would: `keep_some` drops a thing of a person because others
-        are before it.
+        Who has few records there, as most have in any part, keeps them as they are: to merge them
+        here as well would cost more than to send them. Who has many keeps ``most`` things.
         """
-        return self._bounded(self.first(records))
+        if self.bound is None:
+            return self.merged(self.first(records))
+        few, many = self._by_number(self.first(records))
+        return pl.concat([few, self.of_parts(many)])
 
     def of_parts(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rows of all records of some persons, from those of parts."""
-        return self._bounded(self.merged(rows))
+        """Return the rows of some persons, of which all or a part of the records are there.
 
-    def _bounded(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
-        """Return `keep_some` of rows in memory; only who has too many things is ranked."""
+        What a part drops, all of them would: `keep_some` drops a thing of a person because others
+        are before it. Only who has too many things is ranked.
+        """
         if self.bound is None:
-            return lazy
-        rows, (_, most, _) = lazy.collect(), self.bound
-        crowded = rows.group_by("person").len().filter(pl.col("len") > most).select("person")
-        others = rows.join(crowded, on="person", how="anti")
-        kept = keep_some(rows.join(crowded, on="person", how="semi").lazy(), *self.bound)
-        return pl.concat([others.lazy(), kept])
+            return self.merged(rows)
+        few, many = self._by_number(self.merged(rows))
+        return pl.concat([few, keep_some(many, *self.bound)])
+
+    def _by_number(self, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+        """Return the rows of persons who have at most ``most`` of them, and those of the others."""
+        _, most, _ = self.bound or ("", 0, None)
+        number = pl.len().over("person").alias("number")
+        rows = lazy.with_columns(number).collect(engine="streaming").lazy()
+        few = pl.col("number") <= most
+        return rows.filter(few).drop("number"), rows.filter(~few).drop("number")
 
 
 def keep_some(lazy: pl.LazyFrame, thing: str, most: int, key: Key) -> pl.LazyFrame:

@@ -151,7 +151,7 @@ def graph_from_flows(
 
 
 def _of_single_records(records: Records, build: Build, called: str) -> Graph:
-    count = partial(_counts, records, build.pairs.coding, ["pair"])
+    count = partial(_counts, records, build.pairs.coding)
     weights = _weights(records.summed(count, "pair"), build.pairs)
     sensitivity = sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=build.neighbours)
     return build.graph(weights, sensitivity, f"one {called}")
@@ -163,7 +163,7 @@ def _of_persons(records: Records, build: Build, called: str) -> Graph:
     from ptclust.building._records import Things, counted
 
     by = ["person", "pair"]
-    each = Things(partial(_counts, records, build.pairs.coding, by), partial(_summed, by))
+    each = Things(partial(_of_each, records, build.pairs.coding), partial(_summed, by))
     average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
     numbers = {"max_pairs": pl.len(), "max_per_pair": average}
     caps = {
@@ -185,12 +185,26 @@ def _of_persons(records: Records, build: Build, called: str) -> Graph:
     return build.graph(_weights(found, build.pairs), sensitivity, unit, details=caps)
 
 
-def _counts(records: Records, coding: Coding, by: list[str], lazy: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the number of records on every public pair, of every person if that is in ``by``."""
+def _counts(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of records on every public pair."""
     import polars as pl
 
-    if "person" in by:
-        lazy = records.with_persons(lazy)
+    on_pairs = _on_pairs(records, coding, lazy)
+    return on_pairs.group_by("pair").agg(count=pl.len().cast(pl.Int64))
+
+
+def _of_each(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the person and the public pair of every record, which counts once."""
+    import polars as pl
+
+    on_pairs = _on_pairs(records, coding, records.with_persons(lazy))
+    return on_pairs.select("person", "pair", count=pl.lit(1, pl.Int64))
+
+
+def _on_pairs(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the records on public pairs, with the key of each."""
+    import polars as pl
+
     for role in ("origin", "destination"):
         lazy = records.number(lazy, role, coding)
     a, b = (pl.col(name).cast(pl.Int64) for name in ("origin node", "destination node"))
@@ -198,7 +212,7 @@ def _counts(records: Records, coding: Coding, by: list[str], lazy: pl.LazyFrame)
     lazy = lazy.filter(a != b).with_columns(pair=pair)
     if coding.listed is not None:
         lazy = lazy.join(pl.LazyFrame({"pair": coding.listed}), on="pair", how="semi")
-    return lazy.group_by(by).agg(count=pl.len().cast(pl.Int64))
+    return lazy
 
 
 def _summed(by: list[str], rows: pl.LazyFrame, most: int | None = None) -> pl.LazyFrame:

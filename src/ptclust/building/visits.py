@@ -126,8 +126,8 @@ def graph_from_visits(
 
 
 def _items(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the public items of every person, each once."""
-    return records.number(records.with_persons(lazy), "item", coding).unique()
+    """Return the public items of persons, as often as they are recorded."""
+    return records.number(records.with_persons(lazy), "item", coding)
 
 
 def _in_common(n_items: int, of_persons: pl.DataFrame) -> pl.DataFrame:

@@ -176,20 +176,26 @@ class SparkTable:
     def sums(self, first: Step, by: str) -> pl.DataFrame:
         """Return the sums, by one column, of what ``first`` makes of any part of the records."""
         rows = partial(_rows_of_chunks, first)
-        return _summed(self._frame, rows, first(self.empty.lazy()).collect(), by)
+        return self._summed(self._frame, rows, first(self.empty.lazy()).collect(), by)
 
     def exchanged_sums(
-        self, first: Step, group: str, last: Rows, by: str | None = None
+        self,
+        first: Step,
+        group: str,
+        last: Rows,
+        by: str | None = None,
+        merge: Rows | None = None,
     ) -> pl.DataFrame:
         """Return the sums, by one column, of what ``last`` makes of all rows of some groups.
 
         ``first`` makes rows of any part of the table. Those of one value of the column ``group``
         meet in one task. They cross the network packed, many rows in one: rows of Spark's own
-        would cost more than all the rest.
+        would cost more than all the rest. ``merge`` makes fewer rows of some that have met, of
+        which ``last`` makes the same: a task then holds no more than that leaves, and a chunk.
         """
         like = last(first(self.empty.lazy()).collect())
         packed = self._packed(first, group, self._most_parts).repartition(_PART)
-        return _summed(packed, partial(_finished, last), like, by)
+        return self._summed(packed, partial(_finished, last, merge=merge), like, by)
 
     def exchange_to_parquet(
         self, first: Step, group: str, last: Rows, place: str, n_rows: int
@@ -261,16 +267,21 @@ class SparkTable:
         return int(self._session.conf.get("spark.sql.shuffle.partitions"))
 
     def _packed(self, first: Step, group: str, n_parts: int) -> Any:
-        return _mapped(self._frame, partial(_packed_by_hash, first, group, n_parts), _PACKED)
+        task = partial(_packed_by_hash, partial(_rows_of_chunks, first), group, n_parts)
+        return _mapped(self._frame, task, _PACKED)
 
+    def _summed(
+        self, frame: Any, task: _Task, like: pl.DataFrame, by: str | None
+    ) -> pl.DataFrame:
+        """Return the sums of all columns but one, by that one; they are integers."""
+        import polars as pl
 
-def _summed(frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
-    """Return the sums of all columns but one, by that one; they are integers."""
-    names = list(like.columns)
-    found = _mapped(frame, task, ", ".join(f"`{name}` bigint" for name in names))
-    sums = [name for name in names if name != by]
-    keys = [] if by is None else [by]
-    return collected(found.groupBy(*keys).sum(*sums).toDF(*keys, *sums))
+        add = partial(_added, by)
+        parts = partial(_packed_by_hash, partial(_sums_of_task, task, add), by, self._most_parts)
+        exchanged = _mapped(frame, parts, _PACKED).repartition(_PART)
+        sums = partial(_packed_by_hash, partial(_finished, add, merge=add), None, 1)
+        found = collected(_mapped(exchanged, sums, _PACKED))
+        return add(pl.concat([like, *map(_unpacked, found["rows"])]))
 
 
 def _mapped(frame: Any, task: _Task, schema: str) -> Any:
@@ -316,7 +327,7 @@ def _chunks(batches: Iterable[Any], size: int) -> Iterator[pl.DataFrame]:
 
 def _rows_of_chunks(first: Step, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
     for chunk in _chunks(batches, _CHUNK):
-        yield first(chunk.lazy()).collect()
+        yield first(chunk.lazy()).collect(engine="streaming")
 
 
 def _distinct(columns: Sequence[str], dtype: Any, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -326,12 +337,18 @@ def _distinct(columns: Sequence[str], dtype: Any, rows: pl.LazyFrame) -> pl.Lazy
 
 
 def _packed_by_hash(
-    first: Step, group: str, n_parts: int, batches: Iterable[Any]
+    task: _Task, group: str | None, n_parts: int, batches: Iterable[Any]
 ) -> Iterator[pl.DataFrame]:
-    """Yield a row a part: its number, and all rows whose hash falls on it, in bytes."""
+    """Yield a row a part: its number, and all rows whose hash falls on it, in bytes.
+
+    Without a column ``group`` all rows are in one part.
+    """
     import polars as pl
 
-    for rows in _rows_of_chunks(first, batches):
+    for rows in task(batches):
+        if group is None:
+            yield _packed([(0, rows)])
+            continue
         part = (pl.col(group).hash(1) % n_parts).cast(pl.Int32).alias(_PART)
         parts = rows.with_columns(part).partition_by(_PART, as_dict=True, include_key=False)
         yield _packed((number, some) for (number,), some in parts.items())
@@ -348,16 +365,65 @@ def _packed(parts: Iterable[tuple[int, pl.DataFrame]]) -> pl.DataFrame:
     return pl.DataFrame(packed, schema={_PART: pl.Int32, "rows": pl.Binary}, orient="row")
 
 
-def _finished(last: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
-    """Yield what ``last`` makes of all rows of a part; a task may have several parts."""
+def _unpacked(packed: bytes) -> pl.DataFrame:
     import polars as pl
 
-    parts: dict[int, list[pl.DataFrame]] = {}
+    return pl.read_ipc(io.BytesIO(packed))
+
+
+class _Gathered:
+    """Rows that come in pieces, merged whenever they are twice as many as merging had left."""
+
+    def __init__(self, merge: Rows | None) -> None:
+        self._merge, self._most = merge, _CHUNK
+        self._pieces: list[pl.DataFrame] = []
+        self._n_rows = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Hold some more rows."""
+        self._pieces.append(rows)
+        self._n_rows += len(rows)
+        if self._merge is not None and self._n_rows > self._most:
+            merged = self._merge(self.rows())
+            self._pieces, self._n_rows = [merged], len(merged)
+            self._most = max(_CHUNK, 2 * len(merged))
+
+    def rows(self) -> pl.DataFrame:
+        """Return all that is held; it is then held no more."""
+        import polars as pl
+
+        pieces, self._pieces = self._pieces, []
+        return pl.concat(pieces)
+
+
+def _finished(
+    last: Rows, batches: Iterable[Any], merge: Rows | None = None
+) -> Iterator[pl.DataFrame]:
+    """Yield what ``last`` makes of all rows of a part; a task may have several parts."""
+    parts: dict[int, _Gathered] = {}
     for batch in batches:
-        for number, packed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            parts.setdefault(number, []).append(pl.read_ipc(io.BytesIO(packed)))
+        for number, packed in zip(*batch.columns, strict=True):
+            rows = _unpacked(packed.as_py())
+            parts.setdefault(number.as_py(), _Gathered(merge)).add(rows)
     for number in sorted(parts):
-        yield last(pl.concat(parts.pop(number)))
+        yield last(parts.pop(number).rows())
+
+
+def _sums_of_task(task: _Task, add: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
+    """Yield the sums of all that a task yields, if it yields anything."""
+    gathered, is_empty = _Gathered(add), True
+    for rows in task(batches):
+        gathered.add(rows)
+        is_empty = False
+    if not is_empty:
+        yield add(gathered.rows())
+
+
+def _added(by: str | None, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the sums of all columns but one, by that one."""
+    if by is None:
+        return rows.sum()
+    return rows.lazy().group_by(by).sum().collect(engine="streaming")
 
 
 def _reduced(
