@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from contextlib import suppress
+from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from ptclust import graph_from_flows, graph_from_profiles, graph_from_visits
+from ptclust.building._records import Things
 from ptclust.engines import spark as engine
 from ptclust.errors import InputError, MissingDependencyError, UsageError
 
 KEY = (1, 2, 3)
 NODES = [*"abcdefgh", "an\u00efs", ""]
+MOST_OF_WORKER = 10**9  # bytes
 ODD = ["not public", None, "A"]
 
 
@@ -77,25 +83,101 @@ def test_the_graph_is_that_of_one_machine(spark, build, person, n_parts):
     assert distributed.provenance == local.provenance
 
 
-def test_small_chunks_drop_nothing_that_counts(monkeypatch):
+@pytest.mark.parametrize("build", BUILDS)
+def test_small_chunks_drop_nothing_that_counts(monkeypatch, build):
     """What a task does to its rows, cut into chunks in all ways; without Spark."""
-    random_ = random.Random(5)
-    for seed in range(20):
-        table = hostile(seed, "int")
-        local = graph_from_visits(
-            table, item="origin", items=NODES, max_items=3, _key=KEY
-        ).weights.tolist()
+    make, options = BUILDS[build]
+    for seed in range(10):
+        random_ = random.Random(seed)
+        table = hostile(seed, random_.choice(["int", "text", "float", "small"]))
+        local = make(table, **options, _key=KEY).weights.tolist()
         monkeypatch.setattr(engine, "_CHUNK", random_.choice([1, 50, 700]))
         monkeypatch.setattr(engine, "is_frame", lambda table: isinstance(table, Parts))
-        parts = graph_from_visits(
-            Parts(table, random_.choice([1, 3, 8])),
-            item="origin",
-            items=NODES,
-            max_items=3,
-            _key=KEY,
-        ).weights.tolist()
+        parts = make(Parts(table, random_.choice([1, 3, 8])), **options, _key=KEY)
         monkeypatch.undo()
-        assert parts == local
+        assert parts.weights.tolist() == local
+
+
+@pytest.mark.parametrize("build", ["flows", "roads", "visits"])
+def test_a_task_holds_few_rows_however_many_records_a_person_has(monkeypatch, build):
+    make, options = BUILDS[build]
+    n_chunk, n_persons, held = 100, 20, []
+    random_ = random.Random(1)
+    rows = [(7, *random_.choices(NODES, k=2)) for _ in range(20_000)]
+    rows += [(one, *random_.choices(NODES, k=2)) for one in range(n_persons) for _ in range(30)]
+    table = pl.DataFrame(rows, ["person", "origin", "destination"], orient="row")
+    local = make(table, **options, _key=KEY).weights.tolist()
+    unpacked, of_parts = engine._unpacked, Things.of_parts
+
+    def noted(packed):
+        piece = unpacked(packed)
+        if "person" in piece.columns:
+            assert piece["person"].value_counts()["count"].max() <= 4  # of a chunk, if not fewer
+        return piece
+
+    def counted(self, rows):
+        held.append(rows.select(pl.len()).collect().item())
+        return of_parts(self, rows)
+
+    monkeypatch.setattr(engine, "_unpacked", noted)
+    monkeypatch.setattr(Things, "of_parts", counted)
+    monkeypatch.setattr(engine, "_CHUNK", n_chunk)
+    monkeypatch.setattr(engine, "is_frame", lambda table: isinstance(table, Parts))
+    assert make(Parts(table, 3), **options, _key=KEY).weights.tolist() == local
+    assert 0 < max(held) <= 2 * n_chunk + 2 * 4 * n_persons
+
+
+def skewed(n: int) -> pl.DataFrame:
+    """Return ``n`` records of one person, a tenth as many of others, half of all at one place."""
+    random_ = np.random.default_rng(n)
+    others = random_.integers(1, 500, n // 10)
+    number = random_.permutation(np.concatenate([np.zeros(n, dtype=np.int64), others]))
+    nodes = pl.Series(NODES)
+    place = lambda: np.maximum(0, random_.integers(-len(NODES) + 1, len(NODES), len(number)))  # noqa: E731
+    person = pl.lit("a person with a long name, number ") + pl.col("person").cast(pl.String)
+    ends = {name: nodes[place()] for name in ("origin", "destination")}
+    return pl.DataFrame({"person": number, **ends}).with_columns(person)
+
+
+@pytest.mark.parametrize("n", [50_000, pytest.param(10_000_000, marks=pytest.mark.long)])
+def test_one_person_and_one_place_may_outweigh_all_others(spark, tmp_path, n):
+    table, path = skewed(n), tmp_path / "records.parquet"
+    half = (table["origin"] == NODES[0]).mean()
+    assert half > 0.5
+    table.write_parquet(path, row_group_size=1 << 17)
+    del table
+    for build in ("visits", "flows"):
+        make, options = BUILDS[build]
+        distributed = make(spark.read.parquet(str(path)), **options, _key=KEY).weights
+        assert distributed.tolist() == make(path, **options, _key=KEY).weights.tolist()
+        assert np.count_nonzero(distributed) > 20
+    assert max(peaks_of_workers(spark)) < MOST_OF_WORKER
+
+
+def peaks_of_workers(spark) -> list[int]:
+    """Return the peak memory, in bytes, of every Python worker of a session on this machine."""
+    peaks = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # it may have ended
+            command = (status.parent / "cmdline").read_text()
+            of_us = f"SPARK_LOCAL_DIRS={spark.local_dir}" in (status.parent / "environ").read_text()
+            if "pyspark.daemon" in command and of_us:
+                peaks.append(1024 * int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]))
+    return peaks
+
+
+def test_pairs_that_nobody_is_on_are_there_with_zero(spark):
+    """Without a join of any kind: `Parts`, on which all builds run above, has none."""
+    items = [f"{i:03}" for i in range(200)]
+    table = pl.DataFrame({"person": [1, 1, 2, 2, 3], "item": ["000", "199", "199", "000", "100"]})
+    graph = graph_from_visits(spark.createDataFrame(table.to_arrow()), items=items, max_items=3)
+    assert graph.n_edges == 200 * 199 // 2
+    assert graph.weights.sum() == 2 == graph.weights[198]  # 000 and 199
+    nobody = spark.createDataFrame(table.to_arrow()).where("person > 3")
+    assert graph_from_visits(nobody, items=items, max_items=3).weights.tolist() == [0] * 19900
+    flows = nobody.selectExpr("person", "item AS origin", "item AS destination")
+    for options in ({}, {"person": "person", "max_pairs": 2, "max_per_pair": 1}):
+        assert not graph_from_flows(flows, nodes=items, **options).weights.any()
 
 
 class Parts:
@@ -126,14 +208,6 @@ class Parts:
     def repartition(self, column):
         every = pl.concat(self.parts)
         return Parts(None, 0, [every.filter(pl.col(column) % 2 == i) for i in range(2)])
-
-    def toDF(self, *names):  # noqa: N802
-        return Parts(None, 0, [part.select(names) for part in self.parts])
-
-    def groupBy(self, *by):  # noqa: N802
-        every = pl.concat(self.parts)
-        summed = lambda *_: Parts(None, 0, [every.group_by(*by).sum() if by else every.sum()])  # noqa: E731
-        return type("", (), {"sum": staticmethod(summed)})
 
 
 def test_caps_and_pairs_are_chosen_by_the_same_looks(spark):
@@ -195,8 +269,19 @@ def test_errors_are_ours_and_quote_no_value(spark):
             items=NODES,
             max_items=2,
         )
+
+
+def test_profiles_are_refused_in_words(spark, run, tmp_path):
     with pytest.raises(UsageError, match="not built by Spark"):
-        graph_from_profiles(frame, nodes=["a", "b"], low=0, high=1, n_persons=5)
+        graph_from_profiles(spark.range(3), nodes=["a", "b"], low=0, high=1, n_persons=5)
+    pl.DataFrame({"a": [0.5], "b": [1.0]}).write_parquet(tmp_path / "scores.parquet")
+    (tmp_path / "nodes.txt").write_text("a\nb")
+    command = ["build", "profiles", "scores.parquet", "--nodes", "nodes.txt", "--low", 0]
+    command += ["--high", 1, "--n-persons", 5, "-o", "graph.parquet"]
+    code, _, err = run(*command, "--engine", "spark")
+    assert code == 2
+    assert "leave --engine spark out" in err
+    assert run(*command)[0] == 0
 
 
 def test_a_worker_with_another_hash_is_refused():
@@ -225,8 +310,6 @@ def test_what_is_missing_is_said(monkeypatch):
 
 
 def test_addresses_of_stores_survive_pathlib():
-    from pathlib import Path
-
     assert engine.address(Path("s3://bucket/a b.parquet")) == "s3://bucket/a b.parquet"
     assert engine.address("hdfs://host:9000/x") == "hdfs://host:9000/x"
     assert engine.address(Path("/data/x.parquet")) == "/data/x.parquet"

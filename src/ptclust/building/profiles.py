@@ -126,7 +126,8 @@ def graph_from_profiles(
     if is_frame(records):
         raise UsageError(
             "profiles are not built by Spark: they are a row a person, so few that one machine "
-            "does; give them as Parquet, or frame.toPandas()"
+            "does; give their Parquet file, or frame.toPandas() (on the command line: leave "
+            "--engine spark out)"
         )
     columns = {f"node {i}": str(name) for i, name in enumerate(build.pairs.names.tolist())}
     table = Records(records, columns if person is None else {**columns, "person": person})

@@ -270,9 +270,7 @@ class SparkTable:
         task = partial(_packed_by_hash, partial(_rows_of_chunks, first), group, n_parts)
         return _mapped(self._frame, task, _PACKED)
 
-    def _summed(
-        self, frame: Any, task: _Task, like: pl.DataFrame, by: str | None
-    ) -> pl.DataFrame:
+    def _summed(self, frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
         """Return the sums of all columns but one, by that one; they are integers."""
         import polars as pl
 
