@@ -16,8 +16,7 @@ import polars as pl
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from ptclust import graph_from_visits
-from ptclust.building import visits
+from ptclust.building import flows, visits
 from ptclust.engines import edges
 from tests.engines.test_build import BUILDS, KEY, hostile
 from tests.engines.test_edges import BOUNDS, COLUMNS, noise_of, table_of
@@ -39,7 +38,8 @@ def losing(function, folder: str, *, fresh: bool = False):
         if TaskContext.get() is None:  # the driver asks for the columns of an empty table
             return found
         Path(folder).mkdir(exist_ok=True)
-        found.write_parquet(Path(folder) / f"{os.urandom(8).hex()}.parquet")
+        rows = found.lazy().collect()
+        rows.write_parquet(Path(folder) / f"{os.urandom(8).hex()}.parquet")
         if not (marker := Path(folder) / "killed").exists():
             marker.touch()
             # The executor is the parent of the daemon that forked this worker.
@@ -69,10 +69,15 @@ def main(master: str, folder: str) -> None:
     def frame_of(table: pl.DataFrame):
         return spark.createDataFrame(table.to_arrow()).repartition(4)
 
-    table, in_common = hostile(3, "int"), visits._in_common
-    visits._in_common = losing(in_common, f"{folder}/build")
-    graph = graph_from_visits(frame_of(table), **BUILDS["visits"][1], _key=KEY)
-    found = {"weights": graph.weights.tolist()}
+    # An executor is lost before rows of persons are exchanged, or after; with its exchanged rows.
+    found, table = {}, hostile(3, "int")
+    for name, build, module, function in (
+        ("before", "flows", flows, "_of_each"),
+        ("after", "visits", visits, "_in_common"),
+    ):
+        setattr(module, function, losing(getattr(module, function), f"{folder}/{name}"))
+        make, options = BUILDS[build]
+        found[name] = make(frame_of(table), **options, _key=KEY).weights.tolist()
     table, noisy = table_of(4, "numbers"), edges._noisy
     here = edges.SparkEdges(frame_of(table), COLUMNS, "distance", "the table")
     noise = noise_of("laplace", here.n_edges)

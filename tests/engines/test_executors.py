@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from ptclust import graph_from_visits
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, edge_numbers
 from ptclust.trees.mst import minimum_spanning_edges
 from tests.engines.test_build import BUILDS, KEY, hostile
@@ -89,11 +89,16 @@ def noises(folder: Path) -> pl.DataFrame:
     return drawn.group_by("low", "high").agg(n_drawn=pl.len(), n_values=pl.col("weight").n_unique())
 
 
-def test_a_build_that_loses_an_executor_gives_the_same_graph(outcome):
+@pytest.mark.parametrize(("when", "build"), [("before", "flows"), ("after", "visits")])
+def test_a_build_that_loses_an_executor_gives_the_same_graph(outcome, when, build):
+    """Before or after the rows of every person are exchanged."""
     folder, found = outcome
-    assert (folder / "build" / "killed").exists()
-    local = graph_from_visits(hostile(3, "int"), **BUILDS["visits"][1], _key=KEY)
-    assert found["weights"] == local.weights.tolist()
+    assert (folder / when / "killed").exists()
+    done = [pl.read_parquet(path) for path in (folder / when).glob("*.parquet")]
+    done = [rows.sort(rows.columns) for rows in done if len(rows)]
+    assert any(one.equals(other) for one, other in combinations(done, 2))  # a task that ran again
+    make, options = BUILDS[build]
+    assert found[when] == make(hostile(3, "int"), **options, _key=KEY).weights.tolist()
 
 
 def test_every_edge_has_one_noise_although_it_is_drawn_again(outcome):
