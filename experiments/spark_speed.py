@@ -1,7 +1,9 @@
 """The Spark engine beside one machine's: CPU of a build, and of noise and tree of a large graph.
 
 Spark runs here, as local[2]. Its CPU is that of all its processes: Java, the driver and the Python
-workers, from when both have worked once on a small table. Ratios are what counts.
+workers, from when both have worked once on a small table. Ratios are what counts. What a build
+sends is what its exchanges leave on the disk, compressed by Spark; what it holds is the peak memory
+of a Python worker.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,7 @@ class SparkReport:
 
     sizes: dict[str, int]
     times: dict[str, Times]
+    build_bytes: dict[str, int]  # sent, and held by a worker
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -65,7 +69,8 @@ class SparkReport:
     def to_json(self) -> str:
         """Return all numbers as JSON."""
         parts = {"sizes": self.sizes, "times": self.times, "ratios": self.ratios}
-        return json.dumps({**parts, "cpu_nanoseconds_a_row": self.per_row}, indent=2)
+        more = {"build_bytes": self.build_bytes, "cpu_nanoseconds_a_row": self.per_row}
+        return json.dumps(parts | more, indent=2)
 
     def to_table(self) -> str:
         """Return the ratios as a table to read."""
@@ -76,6 +81,10 @@ class SparkReport:
             f"{visits}; a graph of {edges}; Spark as local[2]",
             f"{'build, CPU, as a multiple of one machine':56s}{ratios['build_cpu']:8.2f}"
             f"  (goal {MOST_CPU:g})",
+            f"{'build, bytes a record that are sent':56s}"
+            f"{self.build_bytes['sent'] / sizes['n_visits']:8.2f}",
+            f"{'build, peak memory of a Python worker':56s}"
+            f"{self.build_bytes['worker'] / 1e9:8.2f} GB",
             f"{'tree of noisy weights, wall time, of scipy':56s}{ratios['tree_wall']:8.2f}"
             f"  (goal {MOST_WALL:g})",
             f"{'the same, CPU':56s}{ratios['tree_cpu']:8.2f}",
@@ -98,6 +107,7 @@ def run_spark_speed(
 ) -> SparkReport:
     """Write visits and edges, and measure all tasks on them, each in a process of its own."""
     times: dict[str, Times] = {}
+    build_bytes: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
         progress("Writing visits and edges")
         write_visits(
@@ -109,8 +119,10 @@ def run_spark_speed(
         write_edges(Path(folder) / "edges.parquet", sizes["n_nodes"], sizes["n_edges"])
         for task in ("local", "spark"):
             progress(f"Measuring {task}")
-            times |= run_module(__name__, task, folder, json.dumps(sizes))
-    return SparkReport(sizes, times)
+            found = run_module(__name__, task, folder, json.dumps(sizes))
+            build_bytes |= found.pop("build_bytes", {})
+            times |= found
+    return SparkReport(sizes, times, build_bytes)
 
 
 def write_edges(path: Path, n_nodes: int, n_edges: int, seed: int = 0) -> None:
@@ -158,7 +170,7 @@ def _measure_local(folder: Path, sizes: dict[str, int]) -> dict[str, Times]:
     return found
 
 
-def _measure_spark(folder: Path, sizes: dict[str, int]) -> dict[str, Times]:
+def _measure_spark(folder: Path, sizes: dict[str, int]) -> dict[str, dict[str, Any]]:
     from pyspark.sql import SparkSession
 
     from ptclust import Sensitivity
@@ -176,10 +188,11 @@ def _measure_spark(folder: Path, sizes: dict[str, int]) -> dict[str, Times]:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    found: dict[str, Times] = {}
+    found: dict[str, dict[str, Any]] = {}
     for where, here in ((_small(folder), _SMALL), (folder, sizes)):  # the first makes all warm
-        visits = spark.read.parquet(str(where / "visits.parquet"))
+        visits, sent = spark.read.parquet(str(where / "visits.parquet")), _exchanged(folder)
         found["spark_build"] = _timed(lambda: _build(visits, here["n_places"]), _cpu_of_all)  # noqa: B023
+        found["build_bytes"] = {"sent": _exchanged(folder) - sent, "worker": _peak_of_workers()}
         frame = spark.read.parquet(str(where / "edges.parquet"))
         edges = SparkEdges(frame, _COLUMNS, "distance", "the table")
         found["spark_topology"] = _timed(lambda: edges.topology, _cpu_of_all)  # noqa: B023
@@ -210,8 +223,31 @@ def _small(folder: Path) -> Path:
     return place
 
 
+def _exchanged(folder: Path) -> int:
+    """Return the bytes that exchanges of Spark left on the disk."""
+    return sum(path.stat().st_size for path in (folder / "spark").rglob("shuffle_*.data"))
+
+
+def _peak_of_workers() -> int:
+    """Return the largest peak memory of a Python worker, in bytes."""
+    peaks = [0]
+    for process in _ours():
+        with suppress(OSError, StopIteration):  # it has ended
+            of_process = Path(f"/proc/{process}")
+            if "pyspark.daemon" in (of_process / "cmdline").read_text():
+                lines = (of_process / "status").read_text().splitlines()
+                peak = next(line for line in lines if line.startswith("VmHWM"))
+                peaks.append(1024 * int(peak.split()[1]))
+    return max(peaks)
+
+
 def _cpu_of_all() -> float:
     """Return the CPU of this process, of all that it started, and of all that these started."""
+    return sum(_ours().values()) / _TICKS
+
+
+def _ours() -> dict[int, int]:
+    """Return the ticks of CPU of this process and of all that descend from it."""
     parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -221,13 +257,14 @@ def _cpu_of_all() -> float:
         process = int(path.parent.name)
         parents[process] = int(fields[1])
         ticks[process] = sum(map(int, fields[11:15]))  # its own, and of children that have ended
-    here, total = os.getpid(), 0
-    for process in ticks:
-        at = process
-        while at not in (here, 0, 1):
-            at = parents.get(at, 0)
-        total += ticks[process] if at == here else 0
-    return total / _TICKS
+    here = os.getpid()
+
+    def descends(process: int) -> bool:
+        while process not in (here, 0, 1):
+            process = parents.get(process, 0)
+        return process == here
+
+    return {process: each for process, each in ticks.items() if descends(process)}
 
 
 if __name__ == "__main__":
