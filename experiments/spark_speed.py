@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from experiments._processes import run_module
+from experiments._processes import peak_bytes, run_module
 from experiments.building import MAX_ITEMS, write_visits
 from ptclust._files import written_at_once
 
 __all__ = ["SparkReport", "run_spark_speed"]
 
 MOST_CPU = 3.0  # of a build on one machine
+N_PARTS = 16  # that persons are divided into
 MOST_WALL = 2.0  # of scipy's minimum spanning tree
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COLUMNS = {"source": "source", "target": "target", "weight": "weight"}
@@ -43,7 +44,7 @@ class SparkReport:
 
     sizes: dict[str, int]
     times: dict[str, Times]
-    build_bytes: dict[str, int]  # sent, and held by a worker
+    build_bytes: dict[str, int]  # sent by Spark, and held by a worker of it or by one machine
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -84,7 +85,8 @@ class SparkReport:
             f"{'build, bytes a record that are sent':56s}"
             f"{self.build_bytes['sent'] / sizes['n_visits']:8.2f}",
             f"{'build, peak memory of a Python worker':56s}"
-            f"{self.build_bytes['worker'] / 1e9:8.2f} GB",
+            f"{self.build_bytes['worker'] / 1e9:8.2f} GB"
+            f"  (one machine: {self.build_bytes['one_machine'] / 1e9:.2f} GB)",
             f"{'tree of noisy weights, wall time, of scipy':56s}{ratios['tree_wall']:8.2f}"
             f"  (goal {MOST_WALL:g})",
             f"{'the same, CPU':56s}{ratios['tree_cpu']:8.2f}",
@@ -152,16 +154,17 @@ def _build(records: Any, n_places: int) -> Any:
     return graph_from_visits(records, item="place", items=range(n_places), max_items=MAX_ITEMS)
 
 
-def _measure_local(folder: Path, sizes: dict[str, int]) -> dict[str, Times]:
+def _measure_local(folder: Path, sizes: dict[str, int]) -> dict[str, dict[str, Any]]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     small = _small(folder)
     _build(small / "visits.parquet", 50)
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "build": _timed(
             lambda: _build(folder / "visits.parquet", sizes["n_places"]), time.process_time
-        )
+        ),
+        "build_bytes": {"one_machine": peak_bytes()},
     }
     edges, n = pl.read_parquet(folder / "edges.parquet"), sizes["n_nodes"]
     weights = edges["weight"].to_numpy() + 100.0  # scipy takes zeros for no edges
@@ -182,7 +185,7 @@ def _measure_spark(folder: Path, sizes: dict[str, int]) -> dict[str, dict[str, A
     for name, value in {
         "spark.driver.memory": "4g",
         "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "16",
+        "spark.sql.shuffle.partitions": str(N_PARTS),
         "spark.local.dir": str(folder / "spark"),
     }.items():
         builder = builder.config(name, value)

@@ -6,7 +6,6 @@ when an executor is lost, so a task must be a function of its rows: no task here
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
@@ -279,7 +278,7 @@ class SparkTable:
         exchanged = _mapped(frame, parts, _PACKED).repartition(_PART)
         sums = partial(_packed_by_hash, partial(_finished, add, merge=add), None, 1)
         found = collected(_mapped(exchanged, sums, _PACKED))
-        return add(pl.concat([like, *map(_unpacked, found["rows"])]))
+        return add(pl.concat([like, _unpacked(found["rows"])])) if len(found) else like
 
 
 def _mapped(frame: Any, task: _Task, schema: str) -> Any:
@@ -343,30 +342,39 @@ def _packed_by_hash(
     """
     import polars as pl
 
+    number = pl.lit(0) if group is None else pl.col(group).hash(1) % n_parts
     for rows in task(batches):
-        if group is None:
-            yield _packed([(0, rows)])
-            continue
-        part = (pl.col(group).hash(1) % n_parts).cast(pl.Int32).alias(_PART)
-        parts = rows.with_columns(part).partition_by(_PART, as_dict=True, include_key=False)
-        yield _packed((number, some) for (number,), some in parts.items())
+        yield _packed(rows.with_columns(number.cast(pl.Int32).alias(_PART)).sort(_PART))
 
 
-def _packed(parts: Iterable[tuple[int, pl.DataFrame]]) -> pl.DataFrame:
+def _packed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row a part of rows that are in the order of parts.
+
+    By pyarrow, which takes a tenth of the time of polars where pieces are small.
+    """
     import polars as pl
+    import pyarrow as pa
 
-    packed = []
-    for number, rows in parts:
-        buffer = io.BytesIO()
-        rows.write_ipc(buffer)
-        packed.append((number, buffer.getvalue()))
-    return pl.DataFrame(packed, schema={_PART: pl.Int32, "rows": pl.Binary}, orient="row")
+    runs = rows[_PART].rle().struct.unnest()
+    # In this format texts of a slice are packed alone; views would bring all others with them.
+    table = rows.drop(_PART).to_arrow(compat_level=pl.CompatLevel.oldest())
+    packed, start = [], 0
+    for length in runs["len"]:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table.slice(start, length))
+        packed.append(sink.getvalue().to_pybytes())
+        start += length
+    return pl.DataFrame({_PART: runs["value"], "rows": pl.Series(packed, dtype=pl.Binary)})
 
 
-def _unpacked(packed: bytes) -> pl.DataFrame:
+def _unpacked(pieces: Iterable[Any]) -> pl.DataFrame:
+    """Return the rows of some pieces, of which there is at least one."""
     import polars as pl
+    import pyarrow as pa
 
-    return pl.read_ipc(io.BytesIO(packed))
+    tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(tables)))
 
 
 class _Gathered:
@@ -400,9 +408,11 @@ def _finished(
     """Yield what ``last`` makes of all rows of a part; a task may have several parts."""
     parts: dict[int, _Gathered] = {}
     for batch in batches:
+        pieces: dict[int, list[Any]] = {}
         for number, packed in zip(*batch.columns, strict=True):
-            rows = _unpacked(packed.as_py())
-            parts.setdefault(number.as_py(), _Gathered(merge)).add(rows)
+            pieces.setdefault(number.as_py(), []).append(packed.as_buffer())
+        for part, some in pieces.items():
+            parts.setdefault(part, _Gathered(merge)).add(_unpacked(some))
     for number in sorted(parts):
         yield last(parts.pop(number).rows())
 
@@ -437,4 +447,5 @@ def _reduced(
     context = TaskContext.get()
     number = 0 if context is None else context.partitionId() // n_merged
     for rows in left:
-        yield _packed((number, some) for some in rows.iter_slices(_CHUNK))
+        for some in rows.iter_slices(_CHUNK):
+            yield _packed(some.with_columns(pl.lit(number, pl.Int32).alias(_PART)))
