@@ -1,6 +1,6 @@
 """What clusters would need for tables that no machine here holds: a model of the Spark engine.
 
-Costs a row are those that ``make bench-spark`` measured, as are the bytes of a build; those of edges
+Costs a row are those that ``make bench-spark`` measured, as are bytes of a build; those of edges
 follow from what the engine sends and holds. It assumes no slow disks and no failures: a bound from
 below, good to a factor of two.
 """

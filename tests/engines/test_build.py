@@ -19,7 +19,7 @@ from ptclust.errors import InputError, MissingDependencyError, UsageError
 
 KEY = (1, 2, 3)
 NODES = [*"abcdefgh", "an\u00efs", ""]
-MOST_OF_WORKER = 10**9  # bytes
+MOST_OF_WORKER = 700_000_000  # bytes; a task that held all records of a person would take more
 ODD = ["not public", None, "A"]
 
 
