@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -152,7 +153,8 @@ def test_one_person_and_one_place_may_outweigh_all_others(spark, tmp_path, n):
         distributed = make(spark.read.parquet(str(path)), **options, _key=KEY).weights
         assert distributed.tolist() == make(path, **options, _key=KEY).weights.tolist()
         assert np.count_nonzero(distributed) > 20
-    assert max(peaks_of_workers(spark)) < MOST_OF_WORKER
+    if sys.platform == "linux":
+        assert 0 < max(peaks_of_workers(spark)) < MOST_OF_WORKER
 
 
 def peaks_of_workers(spark) -> list[int]:
