@@ -310,7 +310,7 @@ class Things:
         """
         if self.bound is None:
             return self.merged(self.first(records))
-        few, many = self._by_number(self.first(records))
+        few, many = _by_number(self.first(records), self.bound[1])
         return pl.concat([few, self.of_parts(many)])
 
     def of_parts(self, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -321,16 +321,16 @@ class Things:
         """
         if self.bound is None:
             return self.merged(rows)
-        few, many = self._by_number(self.merged(rows))
+        few, many = _by_number(self.merged(rows), self.bound[1])
         return pl.concat([few, keep_some(many, *self.bound)])
 
-    def _by_number(self, lazy: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-        """Return the rows of persons who have at most ``most`` of them, and those of the others."""
-        _, most, _ = self.bound or ("", 0, None)
-        number = pl.len().over("person").alias("number")
-        rows = lazy.with_columns(number).collect(engine="streaming").lazy()
-        few = pl.col("number") <= most
-        return rows.filter(few).drop("number"), rows.filter(~few).drop("number")
+
+def _by_number(lazy: pl.LazyFrame, most: int) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Return the rows of persons who have at most ``most`` of them, and those of the others."""
+    number = pl.len().over("person").alias("number")
+    rows = lazy.with_columns(number).collect(engine="streaming").lazy()
+    few = pl.col("number") <= most
+    return rows.filter(few).drop("number"), rows.filter(~few).drop("number")
 
 
 def keep_some(lazy: pl.LazyFrame, thing: str, most: int, key: Key) -> pl.LazyFrame:
