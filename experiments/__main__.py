@@ -370,6 +370,31 @@ def prediction(
 
 
 @app.command()
+def calibration(
+    context: typer.Context,
+    output: _Output = Path("build/calibration"),
+    setting: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Only this setting, by name, and no promise; may be repeated."),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Graphs of every family.")] = 3,
+    seed: _Seed = 1000,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Search the epsilon that clusters need, now and by way of zCDP (docs/calibration.md)."""
+    from experiments.calibration import CalibrationReport, run_calibration
+
+    with progress_display() as progress:
+        rows = run_calibration(
+            output, repetitions, only=setting, seed=seed, resume=resume, progress=progress
+        )
+    report = CalibrationReport(rows, repetitions, _command(context))
+    save_report(report, output, "calibration")
+    _show(report, f"{len(rows)} families; page and results are in {output}", as_json=as_json)
+
+
+@app.command()
 def trips(
     context: typer.Context,
     output: _Output = Path("build/trips"),
