@@ -58,7 +58,7 @@ PROMISES = (
     Promise("linf-10000", 1.2, 1e-6, ("chains",)),
     Promise("linf-1000", 6.0, 0.0, ("chains", "multiscale")),
 )
-SEARCHED = ("linf-1000", "linf-100", "sparse-1000", "dense-1000", "l1-100", "l1-1000", "co-visits")
+SEARCHED = ("linf-1000", "linf-100", "sparse-1000", "dense-1000", "l1-100", "co-visits")
 _ALL = {setting.name: setting for setting in (*BENCHMARK, *HETEROGENEOUS)}
 
 

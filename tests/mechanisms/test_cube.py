@@ -26,7 +26,7 @@ from ptclust.privacy import Budget, Noise, RandomStream
 from ptclust.privacy.noise import cube_noise, laplace_noise, least_noise, spent_by
 from ptclust.theory import probability_of_no_larger_noise
 from ptclust.theory.bounds import expected_perturbed_tree_excess, perturbed_tree_excess
-from tests.mechanisms.test_exact_noise import Fed, reference_exp
+from tests.mechanisms.exactness import Fed, reference_exp
 
 ALPHA = 1e-6
 
