@@ -15,6 +15,7 @@ from ptclust._statistics import seed_of
 from ptclust.audit import AuditReport, Effort, Finding, controls, run_audit, suite
 from ptclust.audit.controls import (
     UnsafeNumpyNoise,
+    UnsafePublishedHalfWidth,
     UnsafeReusedStream,
     UnsafeTooLittleNoise,
 )
@@ -32,7 +33,7 @@ from ptclust.mechanisms import MECHANISMS, Kruskal, exponential
 from ptclust.mechanisms.exponential import calibrate_tree
 from ptclust.mechanisms.laws import GRAPHS
 from ptclust.planning import plan
-from ptclust.privacy.noise import gaussian_noise, laplace_noise
+from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 
 UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
@@ -94,6 +95,22 @@ def test_a_stream_used_twice_is_caught_and_two_streams_are_not():
     assert bound(EventTester(), UnsafeReusedStream(first, second), 3000).value > 3
     apart = UnsafeReusedStream(first, second, reused=False)
     assert bound(EventTester(), apart, 3000).value <= 3
+
+
+class WithoutHalfWidth(UnsafePublishedHalfWidth):
+    """What a release publishes of the same draws."""
+
+    def draw(self, weights, count, seed):
+        drawn = super().draw(weights, count, seed)
+        return {"value": drawn["value"]}
+
+
+def test_a_published_half_width_is_caught_and_values_alone_are_not():
+    noise = cube_noise(UNIT, 1, 2)
+    caught = bound(EventTester(), UnsafePublishedHalfWidth(noise), 3000)
+    assert caught.value > 4
+    assert caught.witness.startswith("least weight that explains it")
+    assert 1 < bound(EventTester(), WithoutHalfWidth(noise), 3000).value <= 2
 
 
 @pytest.mark.parametrize(
@@ -231,7 +248,10 @@ def test_every_claim_and_control_is_in_a_run():
     for mechanism in ("pamst", "kruskal"):
         for norm, least in (("l1", "Laplace"), ("l2", "Laplace"), ("linf", "Cube")):
             assert f"{mechanism}, {least} noise on the tree, {norm} <= 0.015625" in titles
-    for title in ("cube, rounding to the lattice not paid for", "cube, half-width published"):
+    for title in (
+        "cube, rounding to the lattice not paid for", "cube, rounded away from zero",
+        "cube, half-width published",
+    ):  # fmt: skip
         assert any(each.startswith(title) for each in titles)
     full = Effort.full()
     assert full.draws > effort.draws

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
 from ptclust import PTClust, Release, Sensitivity, Topology, plan
+from ptclust.audit.controls import unsafe_rounding
 from ptclust.audit.cube import CubeCase
 from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 from ptclust.datasets import planted_graph
@@ -350,6 +351,8 @@ def test_the_worst_case_is_the_claim_and_no_more(n: int) -> None:
     worst = case.worst_loss().loss
     assert round(worst / case.claim, 4) == 1.0
     assert worst <= case.claim
+    away = CubeCase.of(n, rounded=unsafe_rounding)  # three steps and a bit become five
+    assert away.worst_loss().loss == pytest.approx(5 / 4, rel=1e-5)
     unpaid = CubeCase.of(n, rounding=0)
     assert unpaid.worst_loss().loss > 1.3
     assert unpaid.claim > 1.3  # and a release would say so

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import warnings
 from typing import Any
 
 import numba
@@ -129,6 +131,22 @@ def test_a_forked_secure_stream_takes_a_new_key() -> None:
     key = seeded.state[4:12].tolist()
     seeded._process = -1
     assert seeded.state[4:12].tolist() == key
+
+
+def test_parent_and_child_of_a_fork_draw_other_words() -> None:
+    stream = RandomStream.secure()
+    stream.words(3)
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads of the runner
+        child = os.fork()
+    if child == 0:
+        os.write(write, stream.words(8).tobytes())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = np.frombuffer(os.read(read, 64), dtype=np.uint64)
+    assert len(theirs) == 8
+    assert not set(theirs.tolist()) & set(stream.words(300).tolist())
 
 
 def test_neither_key_nor_words_leave_the_stream() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -221,7 +222,7 @@ def test_a_fraction_is_rounded_up() -> None:
 def test_words_and_dictionary() -> None:
     sensitivity = Sensitivity(l1=2.0, linf=5e-4)
     assert "0.0005 on every edge (linf)" in sensitivity.describe()
-    assert "2.0 in total over all edges (l1)" in sensitivity.describe()
+    assert "at most 2 in total over all edges (l1)" in sensitivity.describe()
     assert "root of the sum of squares (l2)" in Sensitivity(l2=1).describe()
     assert Sensitivity.from_dict(sensitivity.to_dict()) == sensitivity
     with pytest.raises(UsageError, match="'l3'"):
@@ -230,3 +231,13 @@ def test_words_and_dictionary() -> None:
 
 def test_beyond_the_largest_float_a_bound_is_infinite_not_wrong() -> None:
     assert Sensitivity(linf=1e308).l1_of(100) == math.inf
+
+
+@given(st.floats(1e-300, 1e300))
+def test_words_are_short_and_never_say_less_than_the_bound(bound: float) -> None:
+    said = Sensitivity(linf=bound).describe()
+    number = re.search(r"at most ([0-9.e+-]+)( \(rounded up\))? on", said)
+    assert number is not None
+    assert bound <= float(number[1]) <= bound * (1 + 2e-5)
+    assert (float(number[1]) > bound) == (number[2] is not None)
+    assert len(number[1]) <= 15

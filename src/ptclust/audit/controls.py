@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from ptclust._types import Floats
+from ptclust._types import Floats, Ints
 from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
 from ptclust.audit.statistical import Outcomes
 from ptclust.audit.tables import MAX_PAIRS, MAX_PER_PAIR, NODES, build_flows
@@ -76,6 +76,12 @@ class UnsafePublishedHalfWidth:
         half_width = generator.gamma(2.0, self.noise.scale, count)
         value = weights[0] + half_width * generator.uniform(-1.0, 1.0, count)
         return {"value": value, "least weight that explains it": value - half_width}
+
+
+def unsafe_rounding(weights: Floats) -> Ints:
+    """Round weights to the lattice of step 1, but away from zero instead of to the nearest."""
+    steps: Ints = np.copysign(np.ceil(np.abs(weights)), weights).astype(np.int64)
+    return steps
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ that their ratio is what the proof says (docs/proofs/cube.md) is not used.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -25,6 +26,13 @@ _REACH = 24  # steps of the lattice around the weights; the loss is constant bey
 _FARTHEST = 800  # steps: a half-width beyond has a probability below e^-100
 # The least fraction above three steps: neighbours round to four steps apart.
 _CHANGE = 3.0 + 2.0**-20
+# Weights from which a change reaches farthest: just below a tie, and just above zero.
+_WEIGHTS = (0.5 - 2.0**-21, 2.0**-21)
+
+
+def rounded_to_lattice(weights: Floats) -> Ints:
+    """Return the steps of the lattice to which a release rounds weights; its step is 1."""
+    return added_on_lattice(weights, np.zeros(len(weights), np.int64), 0, {}).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -33,12 +41,19 @@ class CubeCase:
 
     noise: Noise
     sensitivity: Sensitivity
+    rounded: Callable[[Floats], Ints] = rounded_to_lattice
 
     @classmethod
-    def of(cls, n_values: int, *, rounding: int = 1) -> CubeCase:
+    def of(
+        cls,
+        n_values: int,
+        *,
+        rounding: int = 1,
+        rounded: Callable[[Floats], Ints] = rounded_to_lattice,
+    ) -> CubeCase:
         """Return the case that is calibrated to epsilon = 1, with a step or none for rounding."""
         scale = float_up(Fraction(_CHANGE) + rounding)
-        return cls(Noise("cube", scale, 0, n_values), Sensitivity(linf=_CHANGE))
+        return cls(Noise("cube", scale, 0, n_values), Sensitivity(linf=_CHANGE), rounded)
 
     @property
     def claim(self) -> float:
@@ -51,12 +66,12 @@ class CubeCase:
         n = self.noise.n_values
         by_size = self._log_probabilities()
         outcomes = np.array(list(product(range(-_REACH, _REACH + 1), repeat=n)))
-        weights = np.full(n, 0.5 - 2.0**-21)
-        here = by_size[self._sizes(outcomes, weights)]
         found = []
-        for signs in product((-1.0, 0.0, 1.0), repeat=n):
+        for start, signs in product(_WEIGHTS, product((-1.0, 0.0, 1.0), repeat=n)):
+            weights = np.full(n, start)
             neighbour = weights + _CHANGE * np.array(signs)
-            ratios = here - by_size[self._sizes(outcomes, neighbour)]
+            ratios = by_size[self._sizes(outcomes, weights)]
+            ratios = ratios - by_size[self._sizes(outcomes, neighbour)]
             worst = int(np.argmax(np.abs(ratios)))
             outcome = f"values {tuple(outcomes[worst].tolist())}"
             pair = tuple(weights.tolist()), tuple(neighbour.tolist())
@@ -65,8 +80,7 @@ class CubeCase:
 
     def _sizes(self, outcomes: Ints, weights: Floats) -> Ints:
         """Return the largest noise that takes weights to every outcome."""
-        rounded = added_on_lattice(weights, np.zeros(len(weights), np.int64), 0, {})
-        sizes: Ints = np.abs(outcomes - rounded.astype(np.int64)).max(axis=1)
+        sizes: Ints = np.abs(outcomes - self.rounded(weights)).max(axis=1)
         return sizes
 
     def _log_probabilities(self) -> Floats:

@@ -309,6 +309,8 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact_cube(
         CONTROLS, "cube, rounding to the lattice not paid for", CubeCase.of(2, rounding=0), 1.0
     )
+    away = CubeCase.of(2, rounded=unsafe.unsafe_rounding)
+    yield _exact_cube(CONTROLS, "cube, rounded away from zero", away)
     too_small = Sensitivity(l2=_MU)
     what = ", without the rest of l1"
     yield _exact_norm(CONTROLS, gaussian_noise, "l1 and linf", seed, too_small, what)

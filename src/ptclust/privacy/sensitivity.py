@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any
 
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import float_up, root_up, shown
+from ptclust.privacy._numbers import at_most, float_up, root_up, shown
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -170,13 +170,22 @@ class Sensitivity:
         )
 
     def describe(self) -> str:
-        """Say in words what neighbouring graphs are, for the privacy statement."""
+        """Say in words what neighbouring graphs are, for the privacy statement.
+
+        Bounds of many digits are rounded up, and it says so: `to_dict` has what is protected.
+
+        >>> print(Sensitivity(l1=6.0, l2=6**0.5).describe())
+        weights of neighbouring graphs differ by at most 6 in total over all edges (l1) and by at \
+most 2.44949 (rounded up) in the root of the sum of squares (l2)
+        """
         declared = {
-            "by at most {!r} on every edge (linf)": self.linf,
-            "by at most {!r} in total over all edges (l1)": self.l1,
-            "by at most {!r} in the root of the sum of squares (l2)": self.l2,
+            "by at most {} on every edge (linf)": self.linf,
+            "by at most {} in total over all edges (l1)": self.l1,
+            "by at most {} in the root of the sum of squares (l2)": self.l2,
         }
-        parts = [text.format(bound) for text, bound in declared.items() if bound is not None]
+        parts = [
+            text.format(_in_words(bound)) for text, bound in declared.items() if bound is not None
+        ]
         return "weights of neighbouring graphs differ " + " and ".join(parts)
 
     def __str__(self) -> str:
@@ -226,6 +235,11 @@ def _checked(norm: str, value: Any) -> float:
             f"{sys.float_info.min!r}, where digits are lost. Rescale the weights and sensitivity."
         )
     return bound
+
+
+def _in_words(bound: float) -> str:
+    text = f"{bound:.0f}" if bound.is_integer() and bound < 1e15 else at_most(bound)
+    return text if float(text) == bound else f"{text} (rounded up)"
 
 
 def _count(n_edges: int) -> int:
