@@ -43,6 +43,7 @@ _SMALLEST, _LARGEST = 0.02, 20.0
 _FINE = 1.03  # the factor within which the epsilon that is needed is found
 _EXAMPLES = (0.01, 0.1, 1.0, 5.0, 10.0)  # epsilons of which the fall is said
 _AUTO = METHODS[0]
+_BESIDE = "contraction"  # what another clusterer finds in the same releases
 
 
 class Promise(NamedTuple):
@@ -78,21 +79,23 @@ def run_calibration(
     """
     found = []
     made_with = {"seed": seed, "code": code_digest(), "repetitions": repetitions}
-    key = "setting", "family", "epsilon"
+    key = "setting", "family", "asked", "epsilon"
     with Records.of(directory, "calibration", key, resume=resume, **made_with) as records:
         for name in only or SEARCHED:
             for family in _ALL[name].shapes:
                 trial = Trial(_ALL[name], family, repetitions, seed)
                 progress(f"{family}, {trial.setting.title}: epsilon for an ARI of {GOAL}")
-                found.append(records.made((name, family, None), trial.search))
+                found.append(records.made((name, family, _AUTO.name, None), trial.search))
                 records.flush()
         for promise in () if only else PROMISES:
             setting = replace(_ALL[promise.setting], delta=promise.delta)
             for family in setting.shapes:
                 progress(f"{family}, {setting.title}: epsilon = {promise.epsilon:g}")
-                trial = Trial(setting, family, repetitions, seed)
-                at = partial(trial.measured, promise.epsilon)
-                found.append(records.made((promise.setting, family, promise.epsilon), at))
+                for asked in (_AUTO.name, _BESIDE):
+                    trial = Trial(setting, family, repetitions, seed, asked)
+                    at = partial(trial.measured, promise.epsilon)
+                    made = promise.setting, family, asked, promise.epsilon
+                    found.append(records.made(made, at))
                 records.flush()
     return found
 
@@ -105,6 +108,7 @@ class Trial:
     family: str
     repetitions: int
     seed: int
+    clusterer: str = _AUTO.name
 
     def search(self) -> dict[str, Any]:
         """Return the least epsilon of a mean ARI of the goal, by bisection, and what it was."""
@@ -129,7 +133,7 @@ class Trial:
             planned = plans.get(graph, _AUTO, epsilon)
             # The same noise at every epsilon, but for its scale: the ARI grows smoothly.
             state = seed_of(self.seed, self.setting.name, self.family, repetition)
-            release = release_of(graph, planned, random_state=state)
+            release = release_of(graph, planned, clusterer=self.clusterer, random_state=state)
             scores.append(agreement(truth, release.labels))
         return {
             "ari": float(np.mean(scores)),
@@ -201,7 +205,10 @@ class CalibrationReport:
                 "",
                 "## At an epsilon that was asked for",
                 "",
-                *wrapped(f"Asked for was an ARI of {GOAL} everywhere but where it says so."),
+                *wrapped(
+                    f"Asked for was an ARI of {GOAL} by the defaults, everywhere but where it says",
+                    f"so. *{_BESIDE}* clusters the same releases.",
+                ),
                 "",
                 *aligned(list(self._kept())),
                 "",
@@ -237,22 +244,33 @@ class CalibrationReport:
             ]
 
     def _kept(self) -> Iterator[list[str]]:
-        yield ["setting", "epsilon", "delta", "family", "noise", "ARI", ""]
+        yield ["setting", "epsilon", "delta", "family", "noise", "defaults", _BESIDE, ""]
         for promise in PROMISES:
-            for row in self._promised:
-                if (row["setting"], row["epsilon"]) != (promise.setting, promise.epsilon):
+            rows = [
+                row
+                for row in self._promised
+                if (row["setting"], row["epsilon"]) == (promise.setting, promise.epsilon)
+            ]
+            beside = {row["family"]: _score(row) for row in rows if row["asked"] == _BESIDE}
+            for row in rows:
+                if row["asked"] == _BESIDE:
                     continue
                 verdict = "reached" if row["ari"] >= GOAL else "**missed**"
-                margin = "" if row["margin"] is None else f" ± {row['margin']:.2f}"
                 yield [
                     _ALL[promise.setting].title,
                     f"{promise.epsilon:g}",
                     f"{promise.delta:g}",
                     row["family"],
                     row["mechanism"],
-                    f"{row['ari']:.2f}{margin}",
-                    "not asked" if row["family"] in promise.exempt else verdict,
+                    _score(row),
+                    beside.get(row["family"], ""),
+                    "not asked for" if row["family"] in promise.exempt else verdict,
                 ]
+
+
+def _score(row: dict[str, Any]) -> str:
+    margin = "" if row["margin"] is None else f" ± {row['margin']:.2f}"
+    return f"{row['ari']:.2f}{margin}"
 
 
 def _falls_at(epsilon: float) -> str:
