@@ -27,6 +27,7 @@ from ptclust.clustering.communities._weights import (
     quick_sizes,
     standard_quantiles,
 )
+from ptclust.datasets import planted_graph
 from ptclust.graph import Graph
 from ptclust.privacy.noise import Noise
 from ptclust.published import Published
@@ -320,6 +321,14 @@ class TestNothing:
             values = released(a, b, weights, n, seed=seed)
             alarms += COMMUNITIES.cluster(values).n_clusters > values.topology.n_components
         assert alarms <= 6  # of 200, at most 1 in 100: more than 6 come by chance once in 200
+
+    def test_clusters_of_the_topology_are_joined(self):
+        """Where noise is large single nodes cannot tell where they belong, and arcs can."""
+        planted = planted_graph("moons", 2000, seed=5)
+        graph = planted.graph
+        a, b = graph.topology.sources, graph.topology.targets
+        values = released(a, b, 2.0 - graph.weights, 2000, scale=0.5, seed=1)
+        assert agreement(planted.truth, COMMUNITIES.cluster(values).labels) > 0.9
 
     def test_what_would_have_shown(self):
         truth, (a, b, weights, n) = city()

@@ -77,7 +77,7 @@ class LargeTrial(Trial):
         self.judge: Judge = self._judge(self.held, self._kept)
         n_groups = self.judge.learned.n_groups
         self._limits = limits_of(self._expected, self.edges.similarity, n_groups)
-        self._known: list[Found] = []
+        self.known: list[Found] = []
         self._ratios: dict[int, Floats] = {}
 
     @cached_property
@@ -94,7 +94,7 @@ class LargeTrial(Trial):
         view = self.views[0]
         by_weights = self._chain(self._times, view)
         if self.edges.is_complete:
-            self._known = by_weights
+            self.known = by_weights
             return by_weights
         by_topology = self._confirmed(by_weights) or self._chain(None, view)
         # Weights looked at nodes in another order: what they agree with is no accident of it.
@@ -103,8 +103,8 @@ class LargeTrial(Trial):
         if not all(each.is_stable for each in alone):
             again = self._chain(None, self.whole)
             alone = [self.credited(t, w, o) for (w, t), o in zip(pairs, again, strict=True)]
-        self._known = [self.credited(*pair) for pair in pairs] + alone
-        return self._known
+        self.known = [self.credited(*pair) for pair in pairs] + alone
+        return self.known
 
     def _confirmed(self, by_weights: list[Found]) -> list[Found]:
         """Return the partitions of weights, as the topology has them; none if it changes them.
@@ -203,27 +203,23 @@ class LargeTrial(Trial):
         return better if agrees and self.is_clear(better) else found
 
     def short_search(self) -> Found:
-        """Return the better of two partitions by two levels of weights.
+        """Return the best partition by two levels; what all candidates are is where it begins."""
+        first = self.known[0]
+        if not self._is_same(first):
+            return super().short_search()
+        start = self.views[0]._replace(start=first.labels, turns=1)
+        found = self.tried(self.by_two_levels, start, self.known)
+        return found._replace(topology=0.0, stability=0.0, of_topology=False)
 
-        In one, only clusters of the topology are joined: where noise is large, single nodes cannot
-        tell where they belong, and many edges between clusters can.
-        """
-        view, first = self.views[0], self._known[0]
-        if self._is_same(first):
-            start = view._replace(start=first.labels, turns=1)
-            found = self.tried(self.by_two_levels, start, self._known)
-            return found._replace(topology=0.0, stability=0.0, of_topology=False)
-        tries = [self.tried(self.by_two_levels)]
-        for each in self._known:
-            if each.of_topology:
-                joined = self.tried(self.by_two_levels, _begun(view, each.labels))
-                tries.append(joined._replace(search=None))
-        return max(tries, key=lambda each: each.weights)
+    def joined(self, search: Callable[[View], Ints], start: Found) -> Found:
+        """Return the partition that a search makes of the clusters of another one."""
+        found = self.tried(search, _begun(self.views[0], start.labels))
+        return found._replace(search=None)
 
     def _is_same(self, found: Found) -> bool:
         """Return whether all candidates are much like a partition, and at two resolutions."""
-        is_known = bool(self._known)
-        return is_known and all(found.agreement(each) >= _SAME for each in self._known)
+        is_known = bool(self.known)
+        return is_known and all(found.agreement(each) >= _SAME for each in self.known)
 
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels if weights support it more, found with all edges."""
@@ -251,7 +247,7 @@ class LargeTrial(Trial):
         """Return what was found already, to be compared within each cluster of a partition."""
         a, b = self.edges.sources, self.edges.targets
         within = np.flatnonzero(labels[a] == labels[b])
-        inside = (each._replace(together=each.together[within]) for each in self._known)
+        inside = (each._replace(together=each.together[within]) for each in self.known)
         dividing = [each for each in inside if not each.together.all()]
         if len(within) < SMALLEST or not dividing:
             return None

@@ -151,6 +151,7 @@ class Trial:
         for held, view in zip(self.folds, self.views, strict=True):
             expected[held] = expected_by_size(edges.at(held), view.size(TIMES[0]))
         self.judge = Judge(edges, self.compressed[TIMES[0]], expected)
+        self.known: list[Found] = []
 
     def _view(self, number: int, kept: Ints, random: np.random.Generator) -> View:
         some = self.edges.at(kept)
@@ -160,17 +161,16 @@ class Trial:
 
     def candidates(self) -> list[Found]:
         """Return partitions of high modularity at every resolution."""
-        found = []
         for times in self.kinds:
             chain = [
                 self.tried(self.by_modularity(times, gamma))._replace(of_topology=times is None)
                 for gamma in _GAMMAS
             ]
             near = (None, *chain), (*chain[1:], None)
-            found += [
+            self.known += [
                 self.credited(each, *others) for each, *others in zip(chain, *near, strict=False)
             ]
-        return found
+        return self.known
 
     @property
     def kinds(self) -> tuple[float | None, ...]:
@@ -417,8 +417,23 @@ class Trial:
         return self._refined(short)
 
     def short_search(self) -> Found:
-        """Return the partition of two levels of weights that a short search finds."""
-        return self.tried(self.by_two_levels)
+        """Return the best partition by two levels of weights that short searches find.
+
+        In one, nodes are; in others, clusters of the topology are joined: where noise is large,
+        single nodes cannot tell where they belong, and many edges between clusters can.
+        """
+        tries = [self.tried(self.by_two_levels)]
+        tries += [self.joined(self.by_two_levels, each) for each in self.known if each.of_topology]
+        return max(tries, key=lambda each: each.weights)
+
+    def joined(self, search: Callable[[View], Ints], start: Found) -> Found:
+        """Return the partition that a search makes of the clusters of another one."""
+        views, starts = (self.whole, *self.views), (start.labels, *start.by_fold)
+        labels, *by_fold = (
+            search(view._replace(start=each, turns=0))
+            for view, each in zip(views, starts, strict=True)
+        )
+        return self.found(labels, tuple(by_fold))
 
     def is_stable(self, found: Found) -> bool:
         """Return whether a partition depends neither on the edges left out nor on the search."""
