@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 from ptclust.graph import Graph
 from ptclust.mechanisms import Kruskal, Pamst, _urn_kernel, urn
+from ptclust.mechanisms.pamst import heaviest_listed
 from ptclust.privacy import RandomStream
 from tests.mechanisms import paper
 
@@ -184,6 +185,38 @@ def test_what_lies_beyond_the_window_keeps_its_probability(mechanism, window, mo
     for factor in (1.0, 3.0):
         found = draw_trees(sampler, graph, 40_000, exponent=factor * exponent, seed=window)
         assert p_value(found, exact(n_nodes, edges, factor * exponent)) > ALPHA
+
+
+class TestEdgesNotListedAtFirst:
+    """Heavy edges of large graphs are one bucket of the urn until few of them can be chosen."""
+
+    @pytest.mark.parametrize("window", [1, 3, 32])
+    @pytest.mark.parametrize(
+        ("name", "heaviest"),
+        [("wheel of five", 0.1), ("wheel of five", 0.4), ("K5 less two edges", 0.3),
+         ("two scales", 0.25), ("K4", -1.0)],
+    )  # fmt: skip
+    def test_keep_their_probability(self, name, heaviest, window, monkeypatch):
+        make_urn = partial(urn.make_urn, window=window)
+        monkeypatch.setattr("ptclust.mechanisms.pamst.make_urn", make_urn)
+        monkeypatch.setattr("ptclust.mechanisms.pamst.heaviest_listed", lambda *_: heaviest)
+        monkeypatch.setattr("ptclust.mechanisms.pamst.PATIENCE", 1)
+        n_nodes, edges, exponent = GRAPHS[name]
+        graph, stream = Graph(*zip(*edges)), RandomStream.seeded(window)
+        found = Counter(tuple(pamst_edges(graph, exponent, stream).tolist()) for _ in range(20_000))
+        assert p_value(found, paper.pamst_distribution(n_nodes, edges, exponent)) > ALPHA
+
+    def test_are_those_beyond_most_of_a_large_graph(self):
+        random = np.random.default_rng(0)
+        ends = np.unique(np.sort(random.integers(3000, size=(40_000, 2)), axis=1), axis=0)
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        graph = Graph(*ends.T, random.random(len(ends)))
+        heaviest = heaviest_listed(graph.weights, graph.n_nodes, 200.0)
+        assert 0.1 < np.mean(graph.weights <= heaviest) < 0.5
+        assert heaviest_listed(graph.weights, graph.n_nodes, 2.0) == np.inf  # all rates are alike
+        drawn = pamst_edges(graph, 200.0, RandomStream.seeded(0))
+        assert len(drawn) == graph.topology.n_tree_edges
+        assert graph.topology.restricted_to(drawn).n_components == graph.topology.n_components
 
 
 class TestExponents:

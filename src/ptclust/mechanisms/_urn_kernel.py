@@ -41,6 +41,7 @@ _BEYOND_FLOAT = 1e290
 #: Wasted draws that cost as much as sweeping one edge out of the urn.
 _PATIENCE = 32
 _BATCH = 256
+_WORD_BITS, _BIT, _ONE = np.uint64(6), np.uint64(63), np.uint64(1)
 
 
 class Urn(NamedTuple):
@@ -92,35 +93,11 @@ def lay_out(urn: Urn, weights: Floats, factor: float) -> None:
         urn.start[j] += urn.start[j - 1]
 
 
-@inlined
-def place_for(start: Ints, filled: Ints, block_count: Ints, totals: Ints, exponent: int) -> int:
-    """Return the place of one more item of this rate, which is to be put there."""
-    j = (exponent >> GRID) - totals[SMALLEST]
-    place = start[j] + filled[j]
-    filled[j] += 1
-    block_count[j // BLOCK] += 1
-    totals[N_ITEMS] += 1
-    depth = j - totals[FIRST]
-    if depth < 0:
-        look_from(filled, block_count, totals, j)
-    elif depth < totals[WIDTH]:
-        totals[MASS] += np.int64(1) << (totals[WIDTH] - 1 - depth)
-        totals[NUMBER] += 1
-    return int(place)
-
-
 @merged
 def take(
-    start: Ints,
-    filled: Ints,
-    items: Array,
-    block_count: Ints,
-    totals: Ints,
-    place: int,
-    exponent: int,
+    start: Ints, filled: Ints, items: Array, block_count: Ints, totals: Ints, place: int, j: int
 ) -> None:
-    """Take the item at a place out of the urn; the last of its bucket moves there."""
-    j = (exponent >> GRID) - totals[SMALLEST]
+    """Take the item at a place out of the bucket j; the last of its bucket moves there."""
     filled[j] -= 1
     items[place] = items[start[j] + filled[j]]
     block_count[j // BLOCK] -= 1
@@ -165,18 +142,23 @@ def window_mass(filled: Ints, totals: Ints, first: int) -> tuple[int, int]:
 
 
 @merged
-def draw(start: Ints, filled: Ints, block_count: Ints, totals: Ints, stream: Stream) -> int:
-    """Return the place of an item, drawn with probability proportional to 2^-bucket.
+def draw(
+    start: Ints, filled: Ints, block_count: Ints, totals: Ints, stream: Stream, others: int
+) -> tuple[int, int]:
+    """Return place and bucket of an item, drawn with probability proportional to 2^-bucket.
 
     Of what lies beyond the window every item counts 1 there, at least twice what it should. If that
     part is hit, the next window takes its place with just the probability that its own mass
-    deserves; else the draw starts anew.
+    deserves; else the draw starts anew. ``others`` is a mass that is not in the urn: if it is hit,
+    where is returned, and -1 as the bucket.
     """
     width = totals[WIDTH]
     while True:
         first, mass = totals[FIRST], totals[MASS]
         beyond = totals[N_ITEMS] - totals[NUMBER]
-        y = uniform_below(stream, mass + beyond)
+        y = uniform_below(stream, mass + beyond + others)
+        if y >= mass + beyond:
+            return y - mass - beyond, -1
         while 0 <= y < beyond:
             later = next_filled(filled, block_count, first + width)
             mass, number = window_mass(filled, totals, later)
@@ -193,7 +175,7 @@ def draw(start: Ints, filled: Ints, block_count: Ints, totals: Ints, stream: Str
         y -= filled[first] << shift
         first += 1
         shift -= 1
-    return int(start[first] + (y >> shift))
+    return start[first] + (y >> shift), first
 
 
 @inlined
@@ -241,7 +223,7 @@ def draw_kruskal(
     n_forest, n_batch = 0, 1
     while n_forest < len(forest):
         for i in range(n_batch):
-            places[i] = draw(start, filled, block_count, totals, stream)
+            places[i] = draw(start, filled, block_count, totals, stream, 0)[0]
         # No branch waits for memory here, so that all of the batch is read at once.
         for i in range(n_batch):
             edges[i] = items[places[i]]
@@ -323,7 +305,7 @@ def take_all(
                 block_count,
                 totals,
                 places[i],
-                exponent_of(weights[items[places[i]]], factor),
+                (exponent_of(weights[items[places[i]]], factor) >> GRID) - totals[SMALLEST],
             )
     return n_repeated
 
@@ -345,96 +327,202 @@ def sweep_connected(urn: Urn, sources: Array, targets: Array, parent: Array) -> 
     look_from(filled, block_count, totals, 0)
 
 
-@kernel
-def group_arcs(sources: Array, targets: Array, starts: Array, backward: Array) -> None:
-    """List every edge at both of its nodes; edges are in the order of their sources.
+class Arcs(NamedTuple):
+    """Edges at both of their nodes: those at v are ``arcs[starts[v]:starts[v + 1]]``."""
 
-    Those from v to their targets are the edges from ``starts[v].forward`` up to that of v + 1. Of
-    those from v to their sources, edge and node are in ``backward``, from ``starts[v].backward`` up
-    to that of v + 1. ``starts`` is zero on entry.
-    """
-    for edge in range(len(sources)):
-        starts[sources[edge] + 1].forward += 1
-        starts[targets[edge] + 1].backward += 1
-    for node in range(1, len(starts)):
-        starts[node].forward += starts[node - 1].forward
-        starts[node].backward += starts[node - 1].backward
-    for edge in range(len(sources)):
-        here = starts[targets[edge]]
-        backward[here.backward].node, backward[here.backward].edge = sources[edge], edge
-        here.backward += 1
-    for node in range(len(starts) - 1, 0, -1):
-        starts[node].backward = starts[node - 1].backward
-    starts[0].backward = 0
+    starts: Array
+    arcs: Array  # the other node, the edge, and its bucket
+
+
+class Edges(NamedTuple):
+    """The edges of a graph, their weights, and what takes weights to rounded exponents."""
+
+    sources: Array
+    targets: Array
+    weights: Floats
+    factor: float
 
 
 @inlined
 def is_reached(reached: Array, node: int) -> bool:
     """Return the bit of a node."""
-    return bool((reached[node >> 6] >> np.uint64(node & 63)) & np.uint64(1))
+    word = reached[np.uint64(node) >> _WORD_BITS]
+    return bool((word >> (np.uint64(node) & _BIT)) & _ONE)
+
+
+@kernel
+def count_arcs(edges: Edges, heaviest: float, reached: Array, starts: Array) -> None:
+    """Turn ``starts``, zero on entry, into where the arcs of every node begin.
+
+    Listed are edges up to the weight ``heaviest`` of which no end is reached.
+    """
+    sources, targets, weights, _ = edges
+    for edge in range(np.uint64(len(weights))):
+        a, b = np.uint64(sources[edge]), np.uint64(targets[edge])
+        if weights[edge] <= heaviest and not (is_reached(reached, a) or is_reached(reached, b)):
+            starts[a] += 1
+            starts[b] += 1
+    count = 0
+    for node in range(len(starts)):
+        count, starts[node] = count + starts[node], count
+
+
+@kernel
+def list_arcs(edges: Edges, heaviest: float, reached: Array, totals: Ints, near: Arcs) -> None:
+    """Write the arcs in the order of their edges; ``near.starts`` has been counted."""
+    sources, targets, weights, factor = edges
+    starts, arcs = near
+    for edge in range(np.uint64(len(weights))):
+        a, b = np.uint64(sources[edge]), np.uint64(targets[edge])
+        if weights[edge] <= heaviest and not (is_reached(reached, a) or is_reached(reached, b)):
+            place, other_place = np.uint64(starts[a]), np.uint64(starts[b])
+            j = (exponent_of(weights[edge], factor) >> GRID) - totals[SMALLEST]
+            arcs[place].node, arcs[place].edge, arcs[place].bucket = b, edge, j
+            arcs[other_place].node, arcs[other_place].edge = a, edge
+            arcs[other_place].bucket = j
+            starts[a] += 1
+            starts[b] += 1
+    for node in range(len(starts) - 1, 0, -1):
+        starts[node] = starts[node - 1]
+    starts[0] = 0
+
+
+@merged
+def put(
+    start: Ints, filled: Ints, items: Array, block_count: Ints, totals: Ints, arcs: Array
+) -> None:
+    """Put arcs into the urn."""
+    first, width = totals[FIRST], totals[WIDTH]
+    mass, number, lowest = np.int64(0), np.int64(0), first
+    for i in range(np.uint64(len(arcs))):
+        j = np.uint64(arcs[i].bucket)
+        place = np.uint64(start[j] + filled[j])
+        items[place].node, items[place].edge = arcs[i].node, arcs[i].edge
+        filled[j] += 1
+        block_count[j // np.uint64(BLOCK)] += 1
+        depth = np.int64(j) - first
+        lowest = min(lowest, np.int64(j))
+        if 0 <= depth < width:
+            mass += np.int64(1) << (width - 1 - depth)
+            number += 1
+    totals[N_ITEMS] += len(arcs)
+    if lowest < first:
+        look_from(filled, block_count, totals, lowest)
+    else:
+        totals[MASS] += mass
+        totals[NUMBER] += number
+
+
+@kernel
+def shuffle(values: Array, stream: Stream) -> None:
+    """Put the values in a uniformly random order."""
+    for i in range(len(values) - 1, 0, -1):
+        other = uniform_below(stream, i + 1)
+        values[i], values[other] = values[other], values[i]
 
 
 @kernel
 def draw_pamst(
     urn: Urn,
-    weights: Floats,
-    factor: float,
-    targets: Array,
-    starts: Array,
-    backward: Array,
+    edges: Edges,
+    heaviest: float,
+    edges_per_waste: int,
+    near: Arcs,
+    reached: Array,
     roots: Array,
     stream: Stream,
     forest: Array,
+    counts: Ints,
 ) -> None:
     """Fill ``forest`` with edges drawn among those that leave the nodes reached (Algorithm 2).
 
-    ``roots`` are all nodes; shuffled, the first of them in a component is uniform among its nodes,
-    and starts its tree.
+    ``roots`` are all nodes in random order: the first of them in a component is uniform among its
+    nodes, and starts its tree. ``counts`` has the edges chosen and the roots looked at so far.
+
+    Edges heavier than ``heaviest`` are not listed at their nodes. Together they are one more bucket
+    of the urn, with a rate no smaller than any of theirs: if it is hit, one of all edges of the
+    graph is drawn, and chosen with the rate that it deserves if it is one of them and leaves the
+    nodes reached; else the draw starts anew. When that was in vain for one in ``edges_per_waste``
+    edges, or the urn is empty, the forest is left unfinished: these edges are to be put into it.
     """
     start, filled, items, block_count, totals = urn
-    for i in range(len(roots) - 1, 0, -1):
-        other = uniform_below(stream, i + 1)
-        roots[i], roots[other] = roots[other], roots[i]
-    reached = np.zeros(len(roots) // 64 + 1, dtype=np.uint64)  # bits: the caches hold them all
-    leaving, leaving_to = np.empty((2, _BATCH), dtype=np.int64)
-    weight = np.empty(_BATCH)
-    n_forest = 0
-    for root in roots:
-        node = root
-        while not is_reached(reached, node) and n_forest < len(forest):
-            reached[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-            here, after = starts[node], starts[node + 1]
-            n_backward = after.backward - here.backward
-            n_arcs = n_backward + after.forward - here.forward
-            for first in range(0, n_arcs, _BATCH):
-                n_leaving = 0
-                for i in range(first, min(first + _BATCH, n_arcs)):
-                    if i < n_backward:
-                        arc = backward[here.backward + i]
-                        leaving[n_leaving], leaving_to[n_leaving] = arc.edge, arc.node
-                    else:
-                        edge = here.forward + i - n_backward
-                        leaving[n_leaving], leaving_to[n_leaving] = edge, targets[edge]
-                    n_leaving += not is_reached(reached, leaving_to[n_leaving])
-                for i in range(n_leaving):  # apart from what follows, so that memory is read ahead
-                    weight[i] = weights[leaving[i]]
-                for i in range(n_leaving):
-                    exponent = exponent_of(weight[i], factor)
-                    item = items[place_for(start, filled, block_count, totals, exponent)]
-                    item.node, item.edge, item.exponent = leaving_to[i], leaving[i], exponent
-            while totals[N_ITEMS] > 0:
-                place = draw(start, filled, block_count, totals, stream)
-                item = items[place]
-                if is_reached(reached, item.node):
-                    take(start, filled, items, block_count, totals, place, item.exponent)
+    sources, targets, weights, factor = edges
+    starts, arcs = near
+    leaving = np.empty(_BATCH, dtype=arcs.dtype)
+    n_forest, n_roots = counts
+    n_heavy, heavy_bucket = 0, 0
+    if heaviest < np.inf:
+        n_heavy = len(weights)
+        heavy_bucket = (exponent_of(heaviest, factor) >> GRID) - totals[SMALLEST]
+    patience = n_heavy // edges_per_waste
+    while n_forest < len(forest):
+        if totals[N_ITEMS] == 0:
+            if n_heavy > 0 and n_roots > 0:
+                break
+            node = np.int64(roots[n_roots])
+            n_roots += 1
+            if is_reached(reached, node):
+                continue
+        else:
+            shift = totals[FIRST] + totals[WIDTH] - 1 - heavy_bucket
+            heavy = n_heavy << max(shift, 0)
+            place, j = draw(start, filled, block_count, totals, stream, heavy)
+            if j >= 0:
+                node, edge = np.int64(items[place].node), np.int64(items[place].edge)
+                if is_reached(reached, node):
+                    take(start, filled, items, block_count, totals, place, j)
                     totals[WASTED] += 1
                     if is_time_to_sweep(totals):
                         sweep_reached(urn, reached)
-                elif is_accepted(item.exponent, stream):
-                    forest[n_forest] = item.edge
-                    n_forest += 1
-                    node = item.node
-                    break
+                    continue
+                if not is_accepted(exponent_of(weights[edge], factor), stream):
+                    continue
+            else:
+                edge = np.int64(place >> max(shift, 0))
+                a, b = np.int64(sources[edge]), np.int64(targets[edge])
+                node = b if is_reached(reached, a) else a
+                chosen = is_reached(reached, a) != is_reached(reached, b)
+                if chosen and weights[edge] > heaviest:
+                    exponent = exponent_of(weights[edge], factor)
+                    excess = (exponent >> GRID) - totals[SMALLEST] - heavy_bucket - min(shift, 0)
+                    chosen = coin_flips_all_zero(stream, excess) and is_accepted(exponent, stream)
+                else:
+                    chosen = False
+                if not chosen:
+                    patience -= 1
+                    if patience < 0:
+                        break
+                    continue
+            forest[n_forest] = edge
+            n_forest += 1
+        reached[np.uint64(node) >> _WORD_BITS] |= _ONE << (np.uint64(node) & _BIT)
+        here, after = np.uint64(starts[node]), np.uint64(starts[node + 1])
+        while here < after:
+            batch_end = min(after, here + np.uint64(_BATCH))
+            n_leaving = np.uint64(0)
+            for i in range(here, batch_end):
+                leaving[n_leaving] = arcs[i]
+                n_leaving += np.uint64(not is_reached(reached, arcs[i].node))
+            put(start, filled, items, block_count, totals, leaving[:n_leaving])
+            here = batch_end
+    counts[0], counts[1] = n_forest, n_roots
+
+
+@kernel
+def put_heavy(urn: Urn, edges: Edges, heaviest: float, reached: Array, arc: Array) -> None:
+    """Put the edges heavier than ``heaviest`` that leave the nodes reached into the urn.
+
+    ``arc`` is a buffer for one of them.
+    """
+    start, filled, items, block_count, totals = urn
+    sources, targets, weights, factor = edges
+    for edge in range(np.uint64(len(weights))):
+        a, b = is_reached(reached, sources[edge]), is_reached(reached, targets[edge])
+        if a != b and weights[edge] > heaviest:
+            j = (exponent_of(weights[edge], factor) >> GRID) - totals[SMALLEST]
+            arc[0].node, arc[0].edge = targets[edge] if a else sources[edge], edge
+            arc[0].bucket = j
+            put(start, filled, items, block_count, totals, arc)
 
 
 @kernel
@@ -443,14 +531,12 @@ def sweep_reached(urn: Urn, reached: Array) -> None:
     start, filled, items, block_count, totals = urn
     j = next_filled(filled, block_count, 0)
     while j < len(filled):
-        first, kept = start[j], 0
-        for slot in range(filled[j]):
+        first, kept = np.uint64(start[j]), np.uint64(0)
+        for slot in range(np.uint64(filled[j])):
             node, edge = items[first + slot].node, items[first + slot].edge
-            exponent = items[first + slot].exponent
             items[first + kept].node, items[first + kept].edge = node, edge
-            items[first + kept].exponent = exponent
-            kept += not is_reached(reached, node)
-        keep_first(filled, block_count, totals, j, kept)
+            kept += np.uint64(not is_reached(reached, node))
+        keep_first(filled, block_count, totals, j, np.int64(kept))
         j = next_filled(filled, block_count, j + 1)
     totals[WASTED] = 0
     look_from(filled, block_count, totals, 0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from ptclust._types import Array, Floats
-from ptclust.graph.topology import Topology, WeightedGraph, frozen, index_dtype
+from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms.exponential import (
     ALONE,
@@ -22,6 +23,12 @@ from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, noise_of_scale, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
+
+_FEW_EDGES = 1 << 14  # with less, all are listed
+_SAMPLE = 1 << 12
+_RARE = 10  # the rates of edges not listed are so many powers of two below common ones
+_WORTHWHILE = 0.75  # list all edges if more than this part would be
+PATIENCE = 16  # edges beside one draw wasted on those not listed: then they are listed after all
 
 
 class Pamst(SpanningTreeMechanism):
@@ -60,38 +67,33 @@ class Pamst(SpanningTreeMechanism):
         return Calibration(self.name, tree, noise, tree.spent + weights_spent, weights_spent)
 
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
-        """Return the ids, ascending, of a forest drawn from a uniform root in every component."""
-        edges = graph.sources, graph.targets, graph.distances
-        if np.all(graph.sources[1:] >= graph.sources[:-1]):  # as in every Graph
-            return np.sort(self._draw_ordered(*edges, graph.topology, exponent, stream))
-        order = np.argsort(graph.sources, kind="stable")
-        sources, targets, distances = (frozen(array[order]) for array in edges)
-        drawn = self._draw_ordered(sources, targets, distances, graph.topology, exponent, stream)
-        return np.sort(order[drawn])
+        """Return the ids, ascending, of a forest drawn from a uniform root in every component.
 
-    def _draw_ordered(
-        self,
-        sources: Array,
-        targets: Array,
-        distances: Floats,
-        topology: Topology,
-        exponent: float,
-        stream: Stream,
-    ) -> Array:
-        """Draw a forest of the topology with its edges in the order of their sources."""
-        n_nodes, n_edges = topology.n_nodes, topology.n_edges
-        index = index_dtype(n_edges)
-        arc = [("node", sources.dtype), ("edge", index)]
-        starts = np.zeros(n_nodes + 1, dtype=[("forward", index), ("backward", index)])
-        backward = np.empty(n_edges, dtype=arc)
-        kernel.group_arcs(sources, targets, starts, backward)
-        urn, factor = make_urn(distances, exponent, np.dtype([*arc, ("exponent", np.int64)]))
-        forest = np.empty(topology.n_tree_edges, dtype=index)
-        roots = np.arange(n_nodes, dtype=sources.dtype)
-        kernel.draw_pamst(
-            urn, distances, factor, targets, starts, backward, roots, stream.state, forest
-        )
-        return forest
+        Edges so heavy that they are hardly ever chosen are at first not listed at their nodes. When
+        most nodes are reached, few of them can still be chosen.
+        """
+        n_nodes, n_edges = graph.n_nodes, graph.n_edges
+        item = [("node", graph.sources.dtype), ("edge", index_dtype(n_edges))]
+        arc = np.dtype([*item, ("bucket", np.int32)])
+        urn, factor = make_urn(graph.distances, exponent, np.dtype(item))
+        edges = kernel.Edges(graph.sources, graph.targets, graph.distances, factor)
+        roots = np.arange(n_nodes, dtype=graph.sources.dtype)
+        kernel.shuffle(roots, stream.state)
+        forest = np.empty(graph.topology.n_tree_edges, dtype=index_dtype(n_edges))
+        reached = np.zeros(n_nodes // 64 + 1, dtype=np.uint64)  # bits: the caches hold them all
+        counts = np.zeros(2, dtype=np.int64)
+        heaviest = heaviest_listed(graph.distances, n_nodes, exponent)
+        while True:
+            starts = np.zeros(n_nodes + 1, dtype=index_dtype(2 * n_edges))
+            kernel.count_arcs(edges, heaviest, reached, starts)
+            near = kernel.Arcs(starts, np.empty(starts[-1], dtype=arc))
+            kernel.list_arcs(edges, heaviest, reached, urn.totals, near)
+            state = reached, roots, stream.state, forest, counts
+            kernel.draw_pamst(urn, edges, heaviest, PATIENCE, near, *state)
+            if counts[0] == len(forest):
+                return np.sort(forest)
+            kernel.put_heavy(urn, edges, heaviest, reached, np.empty(1, dtype=arc))
+            heaviest = np.inf
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
         """Return the law of the tree, and that of the tree from root 0 for who knows the root."""
@@ -99,3 +101,20 @@ class Pamst(SpanningTreeMechanism):
             TreeLaw("PAMST", graph, tuple(range(graph.n_nodes))),
             TreeLaw("PAMST, root known", graph, (0,)),
         )
+
+
+def heaviest_listed(distances: Floats, n_nodes: int, exponent: float) -> float:
+    """Return the weight beyond which edges are not listed at first, or infinity.
+
+    That is a matter of speed alone: by any weight the edges are chosen with the same probabilities.
+    """
+    n_edges = len(distances)
+    if n_edges < _FEW_EDGES:
+        return np.inf
+    sample = np.sort(distances[:: n_edges // _SAMPLE])
+    # Edges below the first weight join nodes to a large component; those below the other, nearly
+    # all nodes. Beyond, rates must be so small that a draw rarely hits an edge that is not listed.
+    ranks = (int(per_node * n_nodes / n_edges * len(sample)) for per_node in (0.5, 3))
+    common, enough = (sample[min(rank, len(sample) - 1)] for rank in ranks)
+    heaviest = max(enough, common + _RARE * math.log(2.0) / exponent)
+    return float(heaviest) if np.mean(sample <= heaviest) < _WORTHWHILE else np.inf
