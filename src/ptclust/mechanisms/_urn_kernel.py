@@ -20,7 +20,7 @@ underflows: rates are never added as floating-point numbers.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,7 +192,7 @@ def is_time_to_sweep(totals: Ints) -> bool:
 
 
 @inlined
-def keep_first(filled: Ints, block_count: Ints, totals: Ints, j: int, kept: int) -> None:
+def keep_first(filled: Ints, block_count: Ints, totals: Ints, j: int, kept: Any) -> None:
     """Keep only the first items of a bucket, after a sweep has moved them there."""
     block_count[j // BLOCK] += kept - filled[j]
     totals[N_ITEMS] += kept - filled[j]
@@ -344,7 +344,7 @@ class Edges(NamedTuple):
 
 
 @inlined
-def is_reached(reached: Array, node: int) -> bool:
+def is_reached(reached: Array, node: Any) -> bool:
     """Return the bit of a node."""
     word = reached[np.uint64(node) >> _WORD_BITS]
     return bool((word >> (np.uint64(node) & _BIT)) & _ONE)
