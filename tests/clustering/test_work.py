@@ -71,6 +71,11 @@ WEIGHTS = {
     "sorted geometric": lambda n, random: (
         0.97 ** np.minimum(np.arange(n), 5000)[:: random.choice([-1, 1])]
     ),
+    "ascending": lambda n, random: np.linspace(0.1, 1.0, n),
+    "descending": lambda n, random: np.linspace(1.0, 0.1, n),
+    "sorted": lambda n, random: np.sort(random.uniform(0.1, 1.0, n)) ** random.uniform(0.2, 5),
+    "valley": lambda n, random: np.abs(np.arange(n) - n * random.random()) + 1,
+    "hill": lambda n, random: n + 1 - np.abs(np.arange(n) - n * random.random()),
     "continuous": lambda n, random: random.uniform(0.1, 1.0, n),
     "two levels": lambda n, random: np.where(
         random.random(n) < 0.1, 1.0, random.choice([0.1, 0.9])
@@ -172,6 +177,14 @@ def test_work_is_not_quadratic(shape, weights, run):
     assert work < 1_500 * tree.n_nodes  # sweeping takes up to 10,000 times n_nodes
 
 
+@pytest.mark.parametrize("weights", ["ascending", "descending", "sorted", "valley", "hill"])
+@pytest.mark.parametrize("shape", [path, broom, caterpillar, chain_of_hubs])
+def test_nor_is_it_on_deep_trees_with_sorted_weights(shape, weights, run):
+    tree = tree_of(shape, weights, 20_000, np.random.default_rng(1), keep_order=True)
+    _, work = run(tree, kernel.Policy())
+    assert work < 1_500 * tree.n_nodes
+
+
 def test_a_search_tree_is_split_as_its_leaves_are():
     random = np.random.default_rng(2)
     for _ in range(200):
@@ -180,7 +193,7 @@ def test_a_search_tree_is_split_as_its_leaves_are():
         trees = MODULE._search_trees(100)
         for p in members:
             search_tree.set_leaf(p, p + 1, 200 - p, float(random.integers(1, 4)), float(p), trees)
-            search_tree.set_below(p, 1, np.inf, 0.0, trees)
+            search_tree.set_below(p, 1, np.inf, 0.0, 0.0, 100, trees)
         tree = search_tree.build(members, np.empty(100, int), trees)
         begin, end = np.sort(random.choice(np.append(members, 100), 2, replace=False))
         inside = (members >= begin) & (members < end)

@@ -202,10 +202,11 @@ def _search_trees(n_nodes: int) -> SearchTrees:
     """Return empty search trees; the system provides the memory only where it is used."""
     index = _index_type(n_nodes)
     return SearchTrees(
-        whole=np.empty((2 * n_nodes, 9), index),
-        real=np.empty((2 * n_nodes, 8)),
+        whole=np.empty((2 * n_nodes, 11), index),
+        real=np.empty((2 * n_nodes, 16)),
         free=np.arange(2 * n_nodes - 1, n_nodes - 1, -1, dtype=index),
         root=np.full(n_nodes, -1, index),
+        offset=np.zeros(n_nodes, index),
         counts=np.array([n_nodes, 0]),
         todo=np.empty((128, 6), np.int64),
         ahead=np.empty((128, 2)),

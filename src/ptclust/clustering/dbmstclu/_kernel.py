@@ -26,6 +26,7 @@ from ptclust._kernel import kernel
 from ptclust.clustering.dbcvi import validity
 from ptclust.clustering.dbmstclu._search_kernel import (
     COUNT,
+    SLACK,
     SearchTrees,
     best_cut,
     build,
@@ -256,8 +257,10 @@ def begin_search(
         size = index(state.size[p])
         reach, edge = index(members[i + size - 1] + 1), index(forest.edge[p])
         set_leaf(p, reach, edge, forest.weight[p], state.cut_at[p], trees)
-        set_below(p, size, state.separation[p], state.dispersion[p], trees)
+        separation, dispersion = state.separation[p], state.dispersion[p]
+        set_below(p, size, separation, dispersion, SLACK, index(len(members)), trees)
     trees.root[members[0]] = build(members, state.buffer, trees)
+    trees.offset[members[0]] = 0
     state.peels[members[0]] = 0
 
 

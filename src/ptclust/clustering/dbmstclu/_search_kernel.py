@@ -69,18 +69,26 @@ NO_LIMIT = 2**62
 #: renewed.
 OUTDATED, FEW = 17 / 16, 16
 
+#: A negative v is noted as larger by this part of it: so long it need not be renewed.
+SLACK = 0.5
+
 #: Work is counted in branches looked at; to evaluate or renew an edge is the work of this many.
 EVALUATION = 32
 
 #: Columns of ``SearchTrees.whole``: children, first and last leaf, number of leaves; where nodes
 #: below them end in preorder; the most nodes an edge cuts off; the last edge; the last of the
 #: heaviest edges with the largest b v.
-LEFT, RIGHT, FIRST, LAST, COUNT, REACH, SIZE, EDGE, FINEST = range(9)
+#: Of the loose edges: where nodes below them end; the most nodes above one of them. Of the tight
+#: edges: where nodes below them end.
+LEFT, RIGHT, FIRST, LAST, COUNT, REACH, SIZE, EDGE, FINEST, ABOVE, TIGHT_REACH = range(11)
 
 #: Columns of ``SearchTrees.real``: lightest cut incident to a node; weight of the heaviest edges,
 #: their largest b v and b (v + 1), and the next largest b v; weight, largest b v and largest
 #: b (v + 1) of the lighter edges.
 CUT, WEIGHT, PRODUCT, SHIFTED, NEXT_PRODUCT, LIGHTER, LIGHTER_PRODUCT, LIGHTER_SHIFTED = range(8)
+#: The largest dispersion that v relies on. Of tight edges: weight, largest b v and b (v + 1). Of
+#: loose edges: weight, largest v; weight of the first leaf, if it is one; largest u of the others.
+DISPERSION, TIGHT, TIGHT_PRODUCT, TIGHT_SHIFTED, LOOSE, LOOSE_VALIDITY, HEAD, REST = range(8, 16)
 
 
 class SearchTrees(NamedTuple):
@@ -95,6 +103,7 @@ class SearchTrees(NamedTuple):
     real: Floats  # and in others
     free: Array  # branches not in use
     root: Array  # search tree of the component with this topmost node, -1 if it has none
+    offset: Array  # of that component: nodes that left it from above since the search began
     counts: Ints  # number of free branches, work done so far
     todo: Ints  # a stack: ``best_cut`` begins in the middle, all others at 0
     ahead: Floats  # lightest cut and heaviest edge before a branch on the stack
@@ -117,6 +126,7 @@ def renew(x: int, trees: SearchTrees) -> None:
     whole[x, SIZE] = max(whole[left, SIZE], whole[right, SIZE])
     whole[x, EDGE] = max(whole[left, EDGE], whole[right, EDGE])
     real[x, CUT] = min(real[left, CUT], real[right, CUT])
+    summarize_kinds(x, left, right, trees)
     a, b = (left, right) if real[left, WEIGHT] >= real[right, WEIGHT] else (right, left)
     for column in range(WEIGHT, LIGHTER_SHIFTED + 1):
         real[x, column] = real[a, column]
@@ -138,6 +148,27 @@ def renew(x: int, trees: SearchTrees) -> None:
         real[x, NEXT_PRODUCT] = max(real[c, NEXT_PRODUCT], real[d, NEXT_PRODUCT])
     else:
         real[x, NEXT_PRODUCT] = max(real[c, NEXT_PRODUCT], real[d, PRODUCT])
+
+
+@kernel
+def summarize_kinds(x: int, left: int, right: int, trees: SearchTrees) -> None:
+    """Summarize what is known of the tight and of the loose edges of two children."""
+    whole, real = trees.whole, trees.real
+    whole[x, ABOVE] = max(whole[left, ABOVE], whole[right, ABOVE])
+    whole[x, TIGHT_REACH] = max(whole[left, TIGHT_REACH], whole[right, TIGHT_REACH])
+    for column in range(DISPERSION, HEAD):
+        real[x, column] = max(real[left, column], real[right, column])
+    real[x, HEAD] = real[left, HEAD]
+    ahead = real[left, WEIGHT]
+    rest = min(real[right, REST], largest_validity(real[right, LOOSE], ahead))
+    rest = max(rest, largest_validity(real[right, HEAD], ahead))
+    real[x, REST] = max(real[left, REST], rest)
+
+
+@kernel
+def largest_validity(weight: float, dispersion: float) -> float:
+    """Return what is left validity at most if an edge of this weight, 0 for none, is cut."""
+    return validity(weight, dispersion) if weight > 0 else -np.inf
 
 
 @kernel
@@ -184,16 +215,44 @@ def set_leaf(p: int, reach: int, edge: int, weight: float, cut: float, trees: Se
     whole[REACH], whole[EDGE], whole[FINEST] = reach, edge, edge
     real[CUT], real[WEIGHT], real[PRODUCT], real[SHIFTED] = cut, weight, 0.0, 0.0
     real[LIGHTER] = 0.0
+    whole[ABOVE], whole[TIGHT_REACH] = 0, 0
+    real[DISPERSION:HEAD], real[HEAD], real[REST] = 0.0, 0.0, -np.inf
+    real[TIGHT_PRODUCT], real[TIGHT_SHIFTED], real[LOOSE_VALIDITY] = -np.inf, -np.inf, -np.inf
     real[NEXT_PRODUCT], real[LIGHTER_PRODUCT], real[LIGHTER_SHIFTED] = -np.inf, -np.inf, -np.inf
 
 
 @kernel
-def set_below(p: int, size: int, separation: float, dispersion: float, trees: SearchTrees) -> None:
-    """Note what the edge above p cuts off; its separation is given but for that edge."""
-    v = validity(min(separation, trees.real[p, WEIGHT]), dispersion)
-    trees.whole[p, SIZE] = size
-    trees.real[p, PRODUCT] = size * v
-    trees.real[p, SHIFTED] = size * v + size
+def set_below(
+    p: int,
+    size: int,
+    separation: float,
+    dispersion: float,
+    slack: float,
+    total: int,
+    trees: SearchTrees,
+) -> None:
+    """Note what the edge above p cuts off; its separation is given but for that edge.
+
+    If v is negative, it is noted as larger by the part ``slack`` of it. ``total`` is the number of
+    nodes by which the component counts (see ``SearchTrees.offset``).
+    """
+    whole, real = trees.whole[p], trees.real[p]
+    separation = min(separation, real[WEIGHT])
+    v = validity(separation, dispersion)
+    is_loose = v < 0.0
+    if is_loose and slack > 0.0:
+        dispersion = min(dispersion, separation / (1.0 + (1.0 - slack) * v))
+        v = validity(separation, dispersion)
+    whole[SIZE] = size
+    real[PRODUCT], real[SHIFTED], real[DISPERSION] = size * v, size * v + size, dispersion
+    whole[ABOVE], whole[TIGHT_REACH] = total - size, 0
+    real[TIGHT], real[TIGHT_PRODUCT], real[TIGHT_SHIFTED] = 0.0, -np.inf, -np.inf
+    real[LOOSE], real[LOOSE_VALIDITY], real[HEAD] = real[WEIGHT], v, real[WEIGHT]
+    if not is_loose:
+        whole[ABOVE], whole[TIGHT_REACH] = 0, whole[REACH]
+        real[TIGHT], real[TIGHT_PRODUCT] = real[WEIGHT], real[PRODUCT]
+        real[TIGHT_SHIFTED] = real[SHIFTED]
+        real[LOOSE], real[LOOSE_VALIDITY], real[HEAD] = 0.0, -np.inf, 0.0
 
 
 @kernel
@@ -316,9 +375,14 @@ def cut_off(
     Returns the search trees of the rest and of what is below p, and what is left of ``budget``; if
     that is negative, the search tree of the rest is not up to date.
     """
+    total = index(trees.whole[trees.root[topmost], COUNT] + trees.offset[topmost])
     rest, below = split(trees.root[topmost], p, trees.whole[p, REACH], trees)
+    trees.offset[p] = total - trees.whole[below, COUNT]
     weight = trees.real[p, WEIGHT]
-    budget = renew_above(rest, below, topmost, p, parent, budget, trees)
+    if weight <= trees.real[below, CUT]:
+        budget = renew_loosened(rest, below, topmost, p, budget, trees)
+    else:
+        budget = renew_above(rest, below, topmost, p, parent, budget, trees)
     up = index(parent[p])
     trees.real[up, CUT] = min(trees.real[up, CUT], weight)
     renew_to(rest, up, trees)
@@ -339,6 +403,7 @@ def renew_above(
     """
     weight, lightest = trees.real[p, WEIGHT], trees.real[below, CUT]
     heaviest = trees.real[below, WEIGHT]
+    total = index(trees.whole[rest, COUNT] + trees.offset[topmost])
     q = index(parent[p])
     while q != topmost:
         size, sep, disp, _, _ = pieces(rest, q, trees)
@@ -347,10 +412,62 @@ def renew_above(
         budget -= EVALUATION
         if budget < 0:
             break
-        set_below(q, size, min(sep, weight), disp, trees)
+        set_below(q, size, min(sep, weight), disp, SLACK, total, trees)
         renew_to(rest, q, trees)
         q = index(parent[q])
     return budget
+
+
+@kernel
+def renew_loosened(
+    rest: int, below: int, topmost: int, p: int, budget: int, trees: SearchTrees
+) -> int:
+    """Do what ``renew_above`` does where no separation has grown, but only to edges that need it.
+
+    These are the ones whose v relies on a dispersion between the d that they have now and the one
+    that was cut off with p. Of an edge further up, d is no smaller.
+    """
+    whole, real = trees.whole, trees.real
+    weight, heaviest = real[p, WEIGHT], real[below, WEIGHT]
+    total = index(whole[rest, COUNT] + trees.offset[topmost])
+    known, q = 0.0, p
+    while known < heaviest and budget >= 0:
+        q, budget = nearest_above(rest, p, q, known, budget, trees)
+        if q < 0 or real[q, DISPERSION] > heaviest:
+            break
+        budget -= EVALUATION
+        size, sep, disp, _, _ = pieces(rest, q, trees)
+        if real[q, DISPERSION] > disp:
+            set_below(q, size, min(sep, weight), disp, SLACK, total, trees)
+            renew_to(rest, q, trees)
+        known = max(known, disp)
+    return budget
+
+
+@kernel
+def nearest_above(
+    x: int, p: int, last: int, dispersion: float, budget: int, trees: SearchTrees
+) -> tuple[int, int]:
+    """Return the last leaf of x before ``last`` that is above p and relies on more dispersion.
+
+    It is -1 if there is none. Also returned is what is left of ``budget``.
+    """
+    whole, todo = trees.whole, trees.todo
+    todo[0, 0] = x
+    n_todo = 1
+    while n_todo > 0:
+        n_todo -= 1
+        x = todo[n_todo, 0]
+        budget -= 1
+        if whole[x, FIRST] >= last or whole[x, REACH] <= p:
+            continue
+        if trees.real[x, DISPERSION] <= dispersion:
+            continue
+        if whole[x, COUNT] == 1:
+            return x, budget
+        todo[n_todo, 0], todo[n_todo + 1, 0] = whole[x, LEFT], whole[x, RIGHT]
+        n_todo += 2
+    return index(-1), budget
 
 
 @kernel
@@ -398,6 +515,39 @@ def limits(
 
 
 @kernel
+def limit_by_kind(
+    x: int,
+    n_nodes: int,
+    total: int,
+    current: float,
+    tight: tuple[float, float, float],
+    loose: tuple[float, float, float],
+    trees: SearchTrees,
+) -> int:
+    """Return a bound for all edges of x, from its tight and its loose edges apart.
+
+    Of either kind SEP and DISP of what is left are given, and the slack.
+    """
+    size, real = trees.whole[x, SIZE], trees.real[x]
+    limit = index(-1)
+    if real[TIGHT] > 0:
+        sep, disp, slack = tight
+        above = validity(min(sep, real[TIGHT]), disp) + slack
+        product, shifted = real[TIGHT_PRODUCT], real[TIGHT_SHIFTED]
+        limit = bound(n_nodes, current, above, size, product, shifted)
+    if real[LOOSE] > 0:
+        sep, disp, slack = loose
+        above = validity(min(sep, real[LOOSE]), disp) + slack
+        above = min(above, max(largest_validity(real[HEAD], disp), real[REST]))
+        loss = real[LOOSE_VALIDITY] - above
+        n_below = max(total - trees.whole[x, ABOVE], 0) if loss < 0 else size
+        second = n_nodes * (above - current)
+        margin = MARGIN * (size + abs(second))
+        limit = max(limit, on_grid(n_below * loss + second + margin))
+    return limit
+
+
+@kernel
 def put_better_last(row: int, trees: SearchTrees) -> None:
     """Sort this and the next row of the stack: the branch with the better bound comes first."""
     whole, todo, ahead = trees.whole, trees.todo, trees.ahead
@@ -420,6 +570,7 @@ def best_cut(x: int, budget: int, trees: SearchTrees) -> tuple[float, int, int, 
     """
     whole, real, todo, ahead = trees.whole, trees.real, trees.todo, trees.ahead
     n_nodes = int(whole[x, COUNT])
+    total = index(n_nodes + trees.offset[whole[x, FIRST]])
     lightest, heaviest = real[x, CUT], real[x, WEIGHT]
     current = validity(lightest, heaviest)
     last_cut = last_with(x, real[:, CUT], lightest, trees)
@@ -445,8 +596,11 @@ def best_cut(x: int, budget: int, trees: SearchTrees) -> tuple[float, int, int, 
             gain = on_grid(n_below * (below - current) + (n_nodes - n_below) * (above - current))
             if gain > best_gain or (gain == best_gain and whole[y, EDGE] > best_edge):
                 best_gain, best_edge, best = gain, index(whole[y, EDGE]), index(y)
-            if n_below != whole[y, SIZE]:
-                set_below(y, n_below, sep, disp, trees)
+            if n_below != whole[y, SIZE] or disp != real[y, DISPERSION]:
+                slack = 0.0
+                if below < 0:
+                    slack = min(SLACK, (best_gain - gain) * GAIN_STEP / (2 * n_below * -below))
+                set_below(y, n_below, sep, disp, slack, total, trees)
                 renew_to(x, y, trees)
             continue
         budget -= 1
@@ -466,6 +620,22 @@ def best_cut(x: int, budget: int, trees: SearchTrees) -> tuple[float, int, int, 
                 todo[row, 1], todo[row, 2] = limits(
                     child, n_nodes, current, sep, disp, slack, trees
                 )
+                if todo[row, 1] >= best_gain:
+                    reach = whole[child, TIGHT_REACH]
+                    tight_sep = lightest if last_cut >= reach else ahead[row, 0]
+                    tight_disp = heaviest if last_heavy >= reach else ahead[row, 1]
+                    tight_slack = 0.0 if tight_disp == heaviest else MARGIN
+                    limit = limit_by_kind(
+                        child,
+                        n_nodes,
+                        total,
+                        current,
+                        (tight_sep, tight_disp, tight_slack),
+                        (sep, disp, slack),
+                        trees,
+                    )
+                    todo[row, 1] = min(todo[row, 1], limit)
+                    todo[row, 2] = min(todo[row, 2], limit)
         put_better_last(n_todo, trees)
         n_todo += 2
     return current, best_gain, best_edge, best, budget
