@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ptclust.clustering import dbmstclu
 from ptclust.clustering.dbmstclu import _kernel as kernel
 from ptclust.clustering.dbmstclu import _search_kernel as search_tree
 from ptclust.graph import Topology
 from ptclust.trees import Tree
+from tests.clustering import paper
+from tests.clustering.test_dbmstclu import as_paper, trees
 
 MODULE = sys.modules["ptclust.clustering.dbmstclu"]
 
@@ -95,15 +100,15 @@ def tree_of(shape, weights, n, random, keep_order=False):
     return Tree(topology, WEIGHTS[weights](n - 1, random))
 
 
-def forest_of(trees):
-    first = np.cumsum([0] + [t.n_nodes for t in trees])
+def forest_of(parts):
+    first = np.cumsum([0] + [t.n_nodes for t in parts])
     return Tree(
         Topology(
-            np.concatenate([t.sources + i for t, i in zip(trees, first)]),
-            np.concatenate([t.targets + i for t, i in zip(trees, first)]),
+            np.concatenate([t.sources + i for t, i in zip(parts, first)]),
+            np.concatenate([t.targets + i for t, i in zip(parts, first)]),
             n_nodes=int(first[-1]),
         ),
-        np.concatenate([t.weights for t in trees]),
+        np.concatenate([t.weights for t in parts]),
     )
 
 
@@ -154,14 +159,29 @@ def test_large_trees(shape, run):
         assert_same(run(tree, SEARCH)[0], swept)
 
 
+@settings(max_examples=1000)
+@given(trees(max_nodes=20), st.sampled_from(["as they are", "ascending", "descending"]))
+def test_searching_equals_the_paper_line_by_line(tree, order):
+    """Also where weights are sorted along a tree that may be deep."""
+    if order != "as they are":
+        weights = np.sort(tree.weights)[:: 1 if order == "ascending" else -1]
+        depth = np.argsort(np.argsort(np.maximum(tree.sources, tree.targets), kind="stable"))
+        tree = Tree(tree.topology, weights[depth])
+    cuts, _, labels = paper.dbmstclu(tree.n_nodes, as_paper(tree))
+    with mock.patch.object(MODULE, "_POLICY", SEARCH):
+        found = dbmstclu(tree)
+    assert found.cuts.edge_ids.tolist() == cuts
+    assert found.labels.tolist() == labels
+
+
 def test_forests(run):
     random = np.random.default_rng(0)
     for _ in range(60):
-        trees = [
+        parts = [
             tree_of(random.choice(SHAPES), random.choice(list(WEIGHTS)), int(n), random)
             for n in random.integers(1, 60, random.integers(1, 6))
         ]
-        forest = forest_of(trees)
+        forest = forest_of(parts)
         swept, _ = run(forest, SWEEP)
         assert_same(run(forest, SEARCH)[0], swept)
         assert_same(run(forest, MIXED)[0], swept)
