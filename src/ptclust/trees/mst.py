@@ -44,8 +44,10 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     array([0, 2], dtype=int32)
     """
     edges = minimum_spanning_edges(graph.sources, graph.targets, graph.distances, graph.n_nodes)
-    part, weights = graph.topology.restricted_to(edges), graph.weights[edges]
-    return Tree(part, weights, edges, private=True, kind=graph.kind)
+    part, weights = graph.topology, graph.weights
+    if len(edges) < graph.n_edges:
+        part, weights = part.restricted_to(edges), weights[edges]
+    return Tree.of_checked(part, weights, edges, private=True, kind=graph.kind)
 
 
 @leaves_no_trace
@@ -54,13 +56,20 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
 
     Edges are compared by weight and then by id, a strict order, so the forest is unique. Kruskal
     takes them in that order, one chunk of light edges at a time; what a chunk has connected filters
-    the heavier edges before they are ever sorted.
+    the heavier edges before they are ever sorted. Where the edges are in that order, or are a
+    forest already, nothing is sorted.
     """
-    words = frozen(words_of(weights))
-    remaining = np.arange(len(words), dtype=index_dtype(len(words)))
+    n_edges = len(weights)
+    remaining = np.arange(n_edges, dtype=index_dtype(n_edges))
     parent = np.arange(n_nodes, dtype=sources.dtype)
-    forest = np.empty(max(n_nodes - 1, 0), dtype=remaining.dtype)
-    n_forest = 0
+    forest = np.empty(min(max(n_nodes - 1, 0), n_edges), dtype=remaining.dtype)
+    in_order = _ascend(weights)
+    if in_order or n_edges < n_nodes:
+        n_forest = _kruskal(remaining, sources, targets, parent, forest, 0)
+        if in_order or n_forest == n_edges:
+            return forest[:n_forest]
+        parent = np.arange(n_nodes, dtype=sources.dtype)
+    words, n_forest = frozen(words_of(weights)), 0
     chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
     random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
     while len(remaining) and n_forest < len(forest):
@@ -72,12 +81,21 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
             pivot = words[edge], edge
         pairs = np.empty(len(remaining), dtype=PAIR)  # only pages that are written cost memory
         light = sorted_by_key(pairs[: _collect_light(remaining, words, *pivot, pairs)])
-        n_forest = _kruskal(light, sources, targets, parent, forest, n_forest)
+        n_forest = _kruskal(light["value"], sources, targets, parent, forest, n_forest)
         if len(light) == len(remaining):
             break
         n_kept = _filter(remaining, sources, targets, words, parent, *pivot)
         remaining = remaining[:n_kept]
     return np.sort(forest[:n_forest])
+
+
+@kernel
+def _ascend(weights: Floats) -> bool:
+    """Whether no weight is smaller than the one before."""
+    for edge in range(1, len(weights)):
+        if weights[edge] < weights[edge - 1]:
+            return False
+    return True
 
 
 @inlined
@@ -110,13 +128,13 @@ def _kruskal(
     for first in range(0, len(edges), _BATCH):
         n_batch = min(_BATCH, len(edges) - first)
         for i in range(n_batch):
-            edge = edges[first + i].value
+            edge = edges[first + i]
             a[i], b[i] = parent[sources[edge]], parent[targets[edge]]
         for i in range(n_batch):
             root, other = find(parent, a[i]), find(parent, b[i])
             if root != other:
                 union(parent, root, other)
-                forest[n_forest] = edges[first + i].value
+                forest[n_forest] = edges[first + i]
                 n_forest += 1
                 if n_forest == len(forest):
                     return n_forest

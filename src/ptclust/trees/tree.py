@@ -81,6 +81,20 @@ class Tree(HasTopology):
             bad = topology.describe_edge(edge)
             raise GraphError(f"{bad} closes a cycle: no tree; use minimum_spanning_tree of a graph")
 
+    @classmethod
+    def of_checked(
+        cls, topology: Topology, weights: Floats, edge_ids: Array, *, private: bool, kind: Kind
+    ) -> Tree:
+        """Return the tree of arrays that are known to be one; they are neither copied nor checked.
+
+        They become read-only.
+        """
+        tree = cls.__new__(cls)
+        HasTopology.__init__(tree, topology)
+        tree.private, tree.kind = private, kind
+        tree._weights, tree.edge_ids = frozen(weights), frozen(edge_ids)
+        return tree
+
     @property
     def weights(self) -> Floats:
         """The weight of every edge."""
