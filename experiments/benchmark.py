@@ -112,6 +112,10 @@ def _star(n_edges: int) -> Data:
     return _tree(np.zeros(n_edges, np.int64))
 
 
+def _path(n_edges: int) -> Data:
+    return _tree(np.arange(n_edges))
+
+
 def _broom(n_edges: int) -> Data:
     return _tree(np.minimum(np.arange(n_edges), n_edges // 2))
 
@@ -145,8 +149,8 @@ def _points(n_points: int) -> Data:
 
 GRAPHS: dict[str, Callable[[int], Data]] = {
     "random": _random, "grid": _grid, "preferential": _preferential, "complete": _complete,
-    "sorted weights": _sorted, "equal weights": _equal, "star": _star, "broom": _broom,
-    "caterpillar": _caterpillar, "planted": _planted, "points": _points,
+    "sorted weights": _sorted, "equal weights": _equal, "star": _star, "path": _path,
+    "broom": _broom, "caterpillar": _caterpillar, "planted": _planted, "points": _points,
 }  # fmt: skip
 
 
@@ -353,6 +357,7 @@ TASKS = {
     "points": Task("ptclust: DBMSTClu of points", "points", _points_dbmstclu),
 }  # fmt: skip
 
+_TREES = ("star", "path", "broom", "caterpillar")  # to cut; their growth is that of DBMSTClu
 _FAMILY = {"planted": "clusters", "points": "points"}  # of a graph; all others are for trees
 
 
@@ -384,11 +389,12 @@ class Measurement:
 
 
 def full_cases(largest: int) -> list[Case]:
-    """Return random and planted graphs and points of three sizes, and all others of the middle."""
+    """Return random and planted graphs, trees and points of three sizes, all others of one."""
     sizes = [largest // 100, largest // 10, largest]
-    of_trees = [name for name in GRAPHS if name not in ("random", *_FAMILY)]
+    of_trees = [name for name in GRAPHS if name not in ("random", *_TREES, *_FAMILY)]
     return [
         *(Case("random", size) for size in sizes),
+        *(Case(name, size // 10) for name in _TREES for size in sizes),
         *(Case(name, largest // 10) for name in of_trees),
         *(Case("planted", size) for size in sizes),
         *(Case("points", size // 100) for size in sizes),

@@ -104,8 +104,8 @@ def dbmstclu(
     -----
     All cuts of a component are evaluated in time proportional to its size, and a cut asks for a new
     evaluation of the two pieces it makes. That is a few sweeps over the tree where cuts are
-    balanced. Where they are not, as at a hub that loses its leaves one by one, a search tree finds
-    the next cut without a sweep.
+    balanced. Where they are not, as at a hub that loses its leaves one by one or on a path of
+    sorted weights, a search tree finds the next cut without a sweep.
 
     References
     ----------

@@ -29,9 +29,25 @@ component can be cut with a gain. Thousands of edges may have the same gain, of 
 cut: hence a branch also knows the last of its heaviest edges with the largest b v, and the next
 largest b v, which bounds the gain of the others.
 
-**What is kept up to date.** Cuts further down change v and lower b. ``renew_above`` renews v,
-walking up only as far as dispersion or separation have changed. An outdated b is too large, which
-is harmless: if v >= U then b (v - U) is overestimated, and if v < U it is negative and 0 a bound.
+**Tight and loose edges.** In a deep tree that bound is too large: a branch may hold edges that cut
+off little, of large v, and others that cut off a lot, above a heavy edge, that leave a large u. So a
+branch also summarizes its edges by the sign of v. *Tight* ones, v >= 0, lie mostly beside the
+heaviest edge: the U above is small. *Loose* ones, v < 0, have
+
+    b (v - U)  <=  (S - a) (v - U)   if v < U,
+
+where a is the most nodes that an edge had above it when it was noted: it can only lose some. Their
+U is at most the largest validity that one of them and the heaviest edge before it give, of which a
+branch knows the largest but for its first leaf (``REST``).
+
+**What is kept up to date.** Cuts further down change v and lower b. An outdated b is too large,
+which is harmless: if v >= U then b (v - U) is overestimated, and if v < U it is negative and 0 or
+the bound of loose edges holds. An outdated v may be too small where the heaviest edge below has
+been cut. In a tree with the heavy edges deep down that changes v of all edges above, cut after cut.
+Hence a negative v is noted as if dispersion were less, such that it is larger by the part SLACK of
+it: that is an upper bound until dispersion has fallen so far. ``renew_loosened`` finds the edges
+where it has. Edges that cut off much have a v far below U, hence much time; those that have little
+are few. If separation below grows, ``renew_above`` walks up as far as anything has changed.
 
 **Rounding.** Bounds must hold for gains as computed. If the heaviest edge of the component stays
 above, U is computed like u from the same dispersion and a separation no smaller, by operations that
@@ -40,8 +56,8 @@ the few operations of bound and gain. As it is relative to b and not to S, edges
 a bound equal to that gain on the grid on which gains are compared.
 
 **Work.** Building is linear, a cut logarithmic but for the edges that are renewed and evaluated.
-How many depends on the tree; a search that looks at too many is given up for a sweep, so that the
-worst case is that of sweeps.
+On sorted paths, brooms and caterpillars that is a logarithm of them. How many depends on the tree;
+a search that looks at too many is given up for a sweep, so that the worst case is that of sweeps.
 """
 
 from __future__ import annotations
