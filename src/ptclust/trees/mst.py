@@ -92,10 +92,10 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
 @kernel
 def _ascend(weights: Floats) -> bool:
     """Whether no weight is smaller than the one before."""
-    for edge in range(1, len(weights)):
-        if weights[edge] < weights[edge - 1]:
-            return False
-    return True
+    edge = 1
+    while edge < len(weights) and weights[edge - 1] <= weights[edge]:
+        edge += 1
+    return edge >= len(weights)
 
 
 @inlined

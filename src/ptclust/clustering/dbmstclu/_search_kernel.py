@@ -30,8 +30,8 @@ cut: hence a branch also knows the last of its heaviest edges with the largest b
 largest b v, which bounds the gain of the others.
 
 **Tight and loose edges.** In a deep tree that bound is too large: a branch may hold edges that cut
-off little, of large v, and others that cut off a lot, above a heavy edge, that leave a large u. So a
-branch also summarizes its edges by the sign of v. *Tight* ones, v >= 0, lie mostly beside the
+off little, of large v, and others that cut off a lot, above a heavy edge, that leave a large u. So
+a branch also summarizes its edges by the sign of v. *Tight* ones, v >= 0, lie mostly beside the
 heaviest edge: the U above is small. *Loose* ones, v < 0, have
 
     b (v - U)  <=  (S - a) (v - U)   if v < U,
