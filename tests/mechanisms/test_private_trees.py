@@ -202,7 +202,8 @@ class TestEdgesNotListedAtFirst:
         monkeypatch.setattr("ptclust.mechanisms.pamst.heaviest_listed", lambda *_: heaviest)
         monkeypatch.setattr("ptclust.mechanisms.pamst.PATIENCE", 1)
         n_nodes, edges, exponent = GRAPHS[name]
-        graph, stream = Graph(*zip(*edges)), RandomStream.seeded(window)
+        a, b, w = zip(*edges)
+        graph, stream = Graph(a, b, w), RandomStream.seeded(window)
         found = Counter(tuple(pamst_edges(graph, exponent, stream).tolist()) for _ in range(20_000))
         assert p_value(found, paper.pamst_distribution(n_nodes, edges, exponent)) > ALPHA
 

@@ -76,12 +76,13 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
         pivot = _HEAVIEST, len(words)
         if len(remaining) > 2 * chunk:
             sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
-            by_weight = np.argsort(weights[sample], kind="stable")
-            edge = sample[by_weight[_SAMPLE * chunk // len(remaining)]]
+            order = np.argsort(weights[sample], kind="stable")
+            edge = sample[order[_SAMPLE * chunk // len(remaining)]]
             pivot = words[edge], edge
         pairs = np.empty(len(remaining), dtype=PAIR)  # only pages that are written cost memory
         light = sorted_by_key(pairs[: _collect_light(remaining, words, *pivot, pairs)])
-        n_forest = _kruskal(light["value"], sources, targets, parent, forest, n_forest)
+        by_weight = light["value"].astype(remaining.dtype)
+        n_forest = _kruskal(by_weight, sources, targets, parent, forest, n_forest)
         if len(light) == len(remaining):
             break
         n_kept = _filter(remaining, sources, targets, words, parent, *pivot)
