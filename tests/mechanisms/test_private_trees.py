@@ -211,7 +211,7 @@ class TestEdgesNotListedAtFirst:
         random = np.random.default_rng(0)
         ends = np.unique(np.sort(random.integers(3000, size=(40_000, 2)), axis=1), axis=0)
         ends = ends[ends[:, 0] != ends[:, 1]]
-        graph = Graph(*ends.T, random.random(len(ends)))
+        graph = Graph(ends[:, 0], ends[:, 1], random.random(len(ends)))
         heaviest = heaviest_listed(graph.weights, graph.n_nodes, 200.0)
         assert 0.1 < np.mean(graph.weights <= heaviest) < 0.5
         assert heaviest_listed(graph.weights, graph.n_nodes, 2.0) == np.inf  # all rates are alike
