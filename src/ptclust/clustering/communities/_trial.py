@@ -445,7 +445,8 @@ class Trial:
         It is sought on all edges alone.
         """
         found = short._replace(labels=self._contract(self.whole), by_fold=())
-        is_finer = self.explained(found, within=short) > 0
+        is_finer = found.labels.max() > short.labels.max()
+        is_finer = is_finer and self.explained(found, within=short) > 0
         return found if is_finer or self.explained(found) >= self.explained(short) else short
 
     def _contract(self, view: View) -> Ints:
