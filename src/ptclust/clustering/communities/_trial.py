@@ -442,12 +442,17 @@ class Trial:
     def _refined(self, short: Found) -> Found:
         """Return what contraction makes of two levels, if it explains more than the short search.
 
-        It is sought on all edges alone.
+        It is sought on all edges alone, and has seen them: so has the short search, if its nodes
+        are moved until none gains.
         """
         found = short._replace(labels=self._contract(self.whole), by_fold=())
         is_finer = found.labels.max() > short.labels.max()
         is_finer = is_finer and self.explained(found, within=short) > 0
-        return found if is_finer or self.explained(found) >= self.explained(short) else short
+        if is_finer:
+            return found
+        moved = self.by_two_levels(self.whole._replace(start=short.labels))
+        others = short, short._replace(labels=moved)
+        return found if self.explained(found) >= max(map(self.explained, others)) else short
 
     def _contract(self, view: View) -> Ints:
         some = view.edges
