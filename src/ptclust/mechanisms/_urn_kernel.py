@@ -85,6 +85,13 @@ def exponent_of(weight: float, factor: float) -> int:
 
 
 @kernel
+def fill_exponents(weights: Floats, factor: float, exponents: Ints) -> None:
+    """Fill ``exponents`` with those of all weights."""
+    for i in range(len(weights)):
+        exponents[i] = exponent_of(weights[i], factor)
+
+
+@kernel
 def lay_out(urn: Urn, weights: Floats, factor: float) -> None:
     """Give every bucket space for all edges of its rate; ``start`` is zero on entry."""
     for weight in weights:

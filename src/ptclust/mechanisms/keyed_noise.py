@@ -35,6 +35,13 @@ def draw_noise_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
+def key_state(key: bytes) -> NDArray[np.uint32]:
+    """Return the state of ChaCha20 under a key."""
+    if len(key) != KEY_BYTES:
+        raise UsageError(f"a key of noise has {KEY_BYTES} bytes, not {len(key)}")
+    return new_state(key)
+
+
 def edge_numbers(sources: Array, targets: Array, n_nodes: int) -> NDArray[np.uint64]:
     """Return a number for every edge, the same for both orders of its ends.
 
@@ -74,7 +81,7 @@ def add_keyed_noise(values: Floats, edges: NDArray[np.uint64], noise: Noise, key
     return added_on_lattice(values, steps, noise.granularity, giants)
 
 
-class _EdgeWords:
+class EdgeWords:
     """The words of one nonce, from a block on."""
 
     def __init__(self, state: Array, nonce: int, block: int) -> None:
@@ -95,13 +102,12 @@ class _Sampler:
     """Draws the noise of edges from their words."""
 
     def __init__(self, noise: Noise, key: bytes) -> None:
-        if len(key) != KEY_BYTES:
-            raise UsageError(f"a key of noise has {KEY_BYTES} bytes, not {len(key)}")
-        self._state, t = new_state(key), Fraction(noise.scale) / Fraction(2) ** noise.granularity
+        self._state = key_state(key)
+        t = Fraction(noise.scale) / Fraction(2) ** noise.granularity
         self._lattice: LatticeSampler | None = None
         if noise.distribution == "cube":
             cube = CubeSampler(noise.n_values, t)
-            self._half_width = cube.draw_half_width(_EdgeWords(self._state, _NO_EDGE, 0))
+            self._half_width = cube.draw_half_width(EdgeWords(self._state, _NO_EDGE, 0))
             return
         self._lattice = lattice_sampler(noise.distribution, t)
         if self._lattice is None:
@@ -115,7 +121,7 @@ class _Sampler:
         steps, giants = np.empty(len(edges), dtype=np.int64), dict[int, int]()
         if self._lattice is None and self._half_width >= kernel.NEAR // 2:
             for place, edge in enumerate(edges.tolist()):
-                source, one = _EdgeWords(self._state, edge, 0), steps[place : place + 1]
+                source, one = EdgeWords(self._state, edge, 0), steps[place : place + 1]
                 giants[place] = CubeSampler.draw(self._half_width, source, one)[0]
             return steps, giants
         for start in range(0, len(edges), _CHUNK):
@@ -138,7 +144,7 @@ class _Sampler:
             steps[left] = found
             for i in np.flatnonzero(outcome >= kernel.OPEN):  # none is of a cube
                 at, place = int(outcome[i]) - kernel.OPEN, int(left[i])
-                more = _EdgeWords(self._state, int(edges[place]), block)
+                more = EdgeWords(self._state, int(edges[place]), block)
                 given = words[i, at : at + kernel.WORDS].tolist()
                 value = cast("LatticeSampler", lattice).settle(given, more)
                 steps[place] = value if abs(value) < kernel.NEAR else 0

@@ -12,6 +12,14 @@ from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID
 
 
+def grid_factor(exponent: float) -> float:
+    """Return the factor that takes weights to exponents in steps of the grid.
+
+    It is rounded down: never above what was calibrated.
+    """
+    return exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
+
+
 def make_urn(
     weights: Floats, exponent: float, item_dtype: Any, window: int = 32
 ) -> tuple[kernel.Urn, float]:
@@ -20,8 +28,7 @@ def make_urn(
     ``window``, how many buckets are compared at once, is a matter of speed; up to 32 no sum of
     masses can overflow.
     """
-    # Rounded down: never above what was calibrated.
-    factor = exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
+    factor = grid_factor(exponent)
     ends = (float(weights.min()), float(weights.max())) if len(weights) else (0.0, 0.0)
     smallest, largest = (kernel.exponent_of(weight, factor) >> GRID for weight in ends)
     n_buckets = largest - smallest + 1
@@ -38,6 +45,6 @@ def make_urn(
 
 def sampler_energies(weights: Floats, exponent: float) -> Floats:
     """Return exponent * weights as the sampler has them, rounded to its grid: for the audit."""
-    factor = make_urn(weights, exponent, np.int64)[1]
+    factor = grid_factor(exponent)
     steps = [kernel.exponent_of(weight, factor) for weight in weights.tolist()]
     return np.array(steps, dtype=np.float64) * (math.log(2.0) * 2.0**-GRID)
