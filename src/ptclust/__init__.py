@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         dispersion,
         separation,
     )
+    from ptclust.engines.edges import spark_edges
     from ptclust.estimators import DBMSTClu, PTClust
     from ptclust.graph import Graph, Topology, read_graph
     from ptclust.ledger import Ledger
@@ -71,6 +72,7 @@ __all__ = [
     "read_graph",
     "release_schema",
     "separation",
+    "spark_edges",
 ]
 
 
@@ -95,6 +97,7 @@ __getattr__ = lazy(
     privacy=("Budget", "PrivacyStatement", "Sensitivity"),
     release=("Release", "release_schema"),
     trees=("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
+    **{"engines.edges": ("spark_edges",)},
 )
 
 

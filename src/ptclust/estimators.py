@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,10 +14,12 @@ from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Ints
 from ptclust.clustering import Cuts, dbmstclu
+from ptclust.engines.edges import SparkEdges
 from ptclust.ledger import Payment
 from ptclust.pipeline import (
     ReleaseRequest,
     as_graph,
+    as_private_graph,
     as_tree,
     is_graph_like,
     nodes_of,
@@ -28,7 +31,6 @@ from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.trees import Tree
 
 if TYPE_CHECKING:
-    import os
     from fractions import Fraction
     from typing import Self
 
@@ -188,6 +190,9 @@ class PTClust(_Estimator):
         not cover it.
     dataset : str, optional
         The dataset of that ledger whose weights these are.
+    noisy : str or path, optional
+        Of edges in Spark: a new folder, to which the noisy weights of all of them are written, for
+        beyond 50 million edges the release has those of their spanning tree alone.
 
     Attributes
     ----------
@@ -249,6 +254,7 @@ class PTClust(_Estimator):
         random_state: int | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
+        noisy: str | os.PathLike[str] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -267,11 +273,16 @@ class PTClust(_Estimator):
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
+        self.noisy = noisy
 
     @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
-        """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends."""
-        graph = as_graph(X)
+        """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends.
+
+        A DataFrame of Spark, a row an edge, or what `ptclust.spark_edges` made of one, is worked on
+        where it is (docs/howto/spark.md).
+        """
+        graph = as_private_graph(X)
         request = self._request(graph)
         plan = make_plan(graph.topology, request.plan)
         # At once: it is paid for, whatever becomes of the clustering.
@@ -292,7 +303,7 @@ class PTClust(_Estimator):
         self.labels_, self.n_clusters_ = release.labels[node_of], release.n_clusters
         self.dbcvi_ = release.dbcvi
 
-    def _request(self, graph: Graph) -> ReleaseRequest:
+    def _request(self, graph: Graph | SparkEdges) -> ReleaseRequest:
         return ReleaseRequest(
             plan=PlanRequest(
                 epsilon=self.epsilon,
@@ -304,6 +315,7 @@ class PTClust(_Estimator):
                 calibration=self.calibration,
                 clip=self.clip,
                 sampler=self.sampler,
+                engine="spark" if isinstance(graph, SparkEdges) else "local",
             ),
             min_cluster_size=self.min_cluster_size,
             shift=self.shift,
@@ -312,6 +324,7 @@ class PTClust(_Estimator):
             topology=self.topology,
             random_state=self.random_state,
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
+            noisy=None if self.noisy is None else os.fspath(self.noisy),
         )
 
     def __sklearn_tags__(self) -> Any:

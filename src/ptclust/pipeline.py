@@ -16,7 +16,8 @@ import numpy as np
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.engines.edges import SparkEdges
+from ptclust.engines.edges import SparkEdges, spark_edges
+from ptclust.engines.spark import is_frame
 from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
 from ptclust.graph.readers import read_kind, read_provenance
@@ -68,10 +69,10 @@ class ReleaseRequest:
         by_spark = self.plan.engine == "spark"
         if by_spark and self.random_state is not None:
             raise UsageError("random_state= is for experiments on one machine, not for Spark")
-        if by_spark != (self.noisy is not None):
+        if self.noisy is not None and not by_spark:
             raise UsageError(
-                "noisy= says where Spark writes the noisy weights of all edges, a folder of "
-                "Parquet: give it with engine='spark', and only there"
+                "noisy= says where Spark writes the noisy weights of all edges; this graph is not "
+                "in Spark, and its release has all of them: leave it out"
             )
         if self.topology not in (None, "public"):
             raise UsageError(f"topology must be 'public' or left out, not {self.topology!r}")
@@ -111,6 +112,11 @@ def publish(
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
     # All that can be wrong with what was asked for is found before anything is spent.
     _check_plan(graph, plan)
+    if request.noisy is not None and plan.mechanism.publishes == "tree":
+        raise UsageError(
+            f"{plan.mechanism.name!r} puts noise on the weights of a tree, and the release has all "
+            "of them: leave noisy= out, or name a mechanism that puts it on all weights"
+        )
     sensitivity_of(graph, plan.request.sensitivity)
     unit = graph.unit if request.privacy_unit is None else request.privacy_unit
     if graph.topology_of_data:
@@ -143,13 +149,12 @@ def _drawn(
 ) -> Published:
     """Draw noise on weights moved within public bounds, which moves no two further apart."""
     if isinstance(graph, SparkEdges):
-        chosen, whole = plan.chosen, request.plan.at_hand(plan.n_edges) is None
         return graph.publish(
-            chosen.mechanism,
-            chosen.weights,
+            plan.mechanism,
+            plan.chosen,
             request.plan.bounds,
-            str(request.noisy),
-            whole=whole,
+            request.noisy,
+            whole=request.plan.at_hand(plan.n_edges) is None,
             progress=progress,
         )
     with RandomStream.of(request.random_state) as stream:
@@ -276,7 +281,7 @@ def _warnings(plan: Plan, request: ReleaseRequest, unit: str | None) -> Iterator
 
 @leaves_no_trace
 def private_spanning_tree(
-    graph: Graph,
+    graph: Graph | SparkEdges,
     *,
     mechanism: str = "kruskal",
     epsilon: float | Fraction,
@@ -293,7 +298,7 @@ def private_spanning_tree(
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or edges of Spark: a DataFrame or what `spark_edges` made of it
         A disconnected graph gets a tree for every component; components are public.
     mechanism : str
         ``pamst`` is the paper's Algorithm 2, ``kruskal`` its sibling with less error, ``gaussian``,
@@ -331,7 +336,9 @@ def private_spanning_tree(
     >>> private_spanning_tree(graph, epsilon=1, sensitivity=Sensitivity(linf=0.01))
     Tree(n_nodes=3, n_edges=2)
     """
-    if not isinstance(graph, Graph):
+    if is_frame(graph):
+        graph = spark_edges(graph)
+    if not isinstance(graph, (Graph, SparkEdges)):
         raise InputError(
             f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, "
             "from_networkx, from_igraph and from_dataframe make one"
@@ -345,6 +352,7 @@ def private_spanning_tree(
         mechanism=mechanism,
         calibration=calibration,
         clip=clip,
+        engine="spark" if isinstance(graph, SparkEdges) else "local",
     )
     payment = Payment.by(ledger, dataset, random_state)
     whole = ReleaseRequest(plan=request, topology=topology, random_state=random_state)
@@ -363,8 +371,11 @@ def private_spanning_tree(
     if graph.provenance is not None:
         payment.settle(graph.provenance.spent)
     _charge(payment, calibrated, request, charge_id, "tree alone by ")
-    with RandomStream.of(random_state) as stream:
-        tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)
+    if isinstance(graph, SparkEdges):
+        tree = graph.draw_tree(chosen, calibrated, request.bounds)
+    else:
+        with RandomStream.of(random_state) as stream:
+            tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)
     payment.confirm(charge_id)
     return tree
 
@@ -419,17 +430,23 @@ class GraphFile:
 
     def read_topology(self) -> Topology:
         """Read the topology alone, and no weight; of a graph in Spark, its numbers."""
-        if self.engine == "spark":
+        if self.engine == "spark" and self._is_parquet_of_others:
             return self._by_spark(ends_only=True).topology
         return read_topology(self._opened, **self._options())
 
     def _by_spark(self, *, ends_only: bool) -> SparkEdges:
         """Return the graph as Spark has it; it reads Parquet alone."""
-        if self.merge is not None or self.format is not None or self.separator is not None:
-            raise UsageError("Spark reads Parquet, a row an edge: leave merge, format and "
-                             "separator out")  # fmt: skip
+        if self.format is not None or self.separator is not None:
+            raise UsageError("Spark reads Parquet, a row an edge: leave format and separator out")
         asked = Columns(self.source, self.target, self.weight)
-        return SparkEdges.read(self.path, asked, self.kind, self.master, ends_only=ends_only)
+        return SparkEdges.read(
+            self.path, asked, self.kind, self.master, merge=self.merge, ends_only=ends_only
+        )
+
+    @property
+    def _is_parquet_of_others(self) -> bool:
+        """Whether it is no file that ptclust wrote, which this machine has read before."""
+        return not self.path.is_file() or read_kind(self._opened, self.format) is None
 
     @cached_property
     def provenance(self) -> Provenance | None:
@@ -529,7 +546,15 @@ def as_graph(data: Any) -> Graph:
 
 
 @leaves_no_trace
-def nodes_of(data: Any, graph: Graph | Tree) -> Array:
+def as_private_graph(data: Any) -> Graph | SparkEdges:
+    """Return a graph of any kind as one that can be published; edges of Spark stay there."""
+    if isinstance(data, SparkEdges):
+        return data
+    return spark_edges(data) if is_frame(data) else as_graph(data)
+
+
+@leaves_no_trace
+def nodes_of(data: Any, graph: Graph | SparkEdges | Tree) -> Array:
     """Return the number in ``graph`` of every node of ``data``, which it was made of."""
     if data is graph or isinstance(graph, Tree):
         return np.arange(graph.n_nodes)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from ptclust.building import flows, visits
 from ptclust.engines import edges
 from tests.engines.test_build import BUILDS, KEY, hostile
-from tests.engines.test_edges import BOUNDS, COLUMNS, noise_of, table_of
+from tests.engines.test_edges import BOUNDS, COLUMNS, drawn, table_of
 from tests.engines.test_edges import KEY as NOISE_KEY
 
 
@@ -80,11 +80,11 @@ def main(master: str, folder: str) -> None:
         found[name] = make(frame_of(table), **options, _key=KEY).weights.tolist()
     table, noisy = table_of(4, "numbers"), edges._noisy
     here = edges.SparkEdges(frame_of(table), COLUMNS, "distance", "the table")
-    noise = noise_of("laplace", here.n_edges)
     for name, fresh in (("once", False), ("fresh", True)):
         edges._noisy = losing(noisy, f"{folder}/{name}", fresh=fresh)
         place = f"{folder}/{name}-noisy"
-        tree = here.publish("laplace", noise, BOUNDS, place, whole=False, key=NOISE_KEY).tree
+        what = drawn("laplace", here.n_edges)
+        tree = here.publish(*what, BOUNDS, place, key=NOISE_KEY).tree
         found[name] = tree.weights.tolist()
     Path(folder, "found.json").write_text(json.dumps(found))
     spark.stop()

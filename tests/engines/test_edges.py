@@ -16,7 +16,9 @@ from ptclust.engines import key_service
 from ptclust.engines.edges import SparkEdges
 from ptclust.engines.key_service import KeyService, Ticket
 from ptclust.errors import GraphError, WeightError
+from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, edge_numbers
+from ptclust.privacy import Budget
 from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 from ptclust.trees.mst import minimum_spanning_edges
 
@@ -48,6 +50,12 @@ def noise_of(distribution: str, n_edges: int):
     }[distribution]()
 
 
+def drawn(distribution: str, n_edges: int) -> tuple[Mechanism, Calibration]:
+    """Return a mechanism that puts noise on all weights, and its calibration."""
+    noise = noise_of(distribution, n_edges)
+    return MECHANISMS[distribution], Calibration(distribution, None, noise, Budget.pure(1), None)
+
+
 @pytest.mark.parametrize(
     ("distribution", "names", "n_parts", "kind"),
     [
@@ -73,22 +81,27 @@ def test_noise_and_tree_are_those_of_one_machine(
     assert edges.names.tolist() == graph.names.tolist()
     counts = edges.topology
     assert (counts.n_edges, counts.n_components) == (graph.n_edges, graph.topology.n_components)
-    place = tmp_path / "noisy"
-    alone = edges.publish(distribution, noise, BOUNDS, str(place), whole=False, key=KEY)
+    place, what = tmp_path / "noisy", drawn(distribution, graph.n_edges)
+    alone = edges.publish(*what, BOUNDS, str(place), key=KEY)
     assert alone.tree.sources.tolist() == graph.sources[tree].tolist()
     assert alone.tree.targets.tolist() == graph.targets[tree].tolist()
     assert alone.tree.weights.tolist() == noisy[tree].tolist()
     assert alone.tree.names.tolist() == graph.names.tolist()
     written = pl.read_parquet(place / "*.parquet").sort("low", "high")
     assert written["weight"].to_list() == noisy.tolist()
-    whole = edges.publish(distribution, noise, BOUNDS, f"{place}2", whole=True, key=KEY)
+    whole = edges.publish(*what, BOUNDS, f"{place}2", whole=True, key=KEY)
     assert whole.noisy_weights.tolist() == noisy.tolist()
     assert whole.tree.edge_ids.tolist() == tree.tolist()
+    # With nothing written it is the same, in one pass over the table.
+    for all_of_it in (False, True):
+        at_once = edges.publish(*what, BOUNDS, whole=all_of_it, key=KEY)
+        assert at_once.tree.weights.tolist() == noisy[tree].tolist()
+        assert at_once.whole_graph == all_of_it
     if n_parts == 1:
         return
     # Files are in the order of edges, whatever the order of rows was.
     again = SparkEdges(frame.orderBy("target"), COLUMNS, kind, "the table")
-    again.publish(distribution, noise, BOUNDS, f"{place}3", whole=False, key=KEY)
+    again.publish(*what, BOUNDS, f"{place}3", key=KEY)
     files = [sorted(p.glob("*.parquet")) for p in (place, tmp_path / "noisy3")]
     rows = [[pl.read_parquet(file).rows() for file in each] for each in files]
     assert rows[0] == rows[1]
@@ -189,8 +202,7 @@ def test_the_key_is_found_on_no_disk_and_in_no_plan(spark, tmp_path):
     key = bytes(np.random.default_rng(8).integers(0, 256, 32, dtype=np.uint8))
     table = table_of(9, "numbers", n_edges=3000)
     edges = SparkEdges(spark.createDataFrame(table.to_arrow()), COLUMNS, "distance", "the table")
-    noise = noise_of("laplace", 3000)
-    edges.publish("laplace", noise, BOUNDS, str(tmp_path / "noisy"), whole=False, key=key)
+    edges.publish(*drawn("laplace", 3000), BOUNDS, str(tmp_path / "noisy"), key=key)
     texts = [path.read_bytes() for path in files_of(spark, tmp_path)]
     assert any(b"physicalPlanDescription" in text and b"MapInArrow" in text for text in texts)
     assert not [form for form in forms(key) for text in texts if form in text]

@@ -1,17 +1,17 @@
 """Graphs whose edges stay where they are: a table of Spark, of which this machine sees numbers.
 
-Names of nodes fit on this machine, edges need not. Noise is drawn where the edges are, and once: as
-a function of a key and the edge (``mechanisms.keyed_noise``). All that follows works on the noisy
-weights, which are published.
+Names of nodes fit on this machine, edges need not. Noise and clocks are drawn where the edges are,
+and once: as a function of a key and the edge (``mechanisms.keyed_noise``, ``keyed_trees``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -20,11 +20,20 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.engines import spark
 from ptclust.engines.key_service import KeyService, Ticket
 from ptclust.errors import GraphError, UsageError, WeightError
-from ptclust.graph.readers import read_kind
+from ptclust.graph.graph import MERGES, How
+from ptclust.graph.readers import read_graph, read_kind
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
 from ptclust.graph.readers.tables import check_types
-from ptclust.graph.topology import Kind, Topology, as_distances, index_dtype
+from ptclust.graph.topology import Counts, Kind, Topology, as_distances, index_dtype
+from ptclust.mechanisms._clock_kernel import DROPPED, SHORTER
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, draw_noise_key, edge_numbers
+from ptclust.mechanisms.keyed_trees import (
+    Clocks,
+    Pruning,
+    ShortestPaths,
+    bounding_edges,
+    kruskal_edges,
+)
 from ptclust.published import Published
 from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree
@@ -32,53 +41,71 @@ from ptclust.trees.tree import Tree
 if TYPE_CHECKING:
     import polars as pl
 
+    from ptclust.mechanisms import Calibration, Mechanism
     from ptclust.privacy.noise import Noise
+    from ptclust.privacy.provenance import Provenance
+
+Bounds = tuple[float, float]
 
 _PER_NODE = 8  # edges that a task reduces to a forest at a time, per node
 _MERGED = 8  # forests that one task merges
-_NODES = ("low", "high")
+_NOISY = "low bigint, high bigint, weight double"
+_MERGED_ROWS = "source bigint, target bigint, weight double"
+_TOO_MANY = -1  # in place of an edge: there are more like these
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The numbers of a topology that a plan takes; its edges are elsewhere."""
+def spark_edges(
+    frame: Any,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    *,
+    merge: How = None,
+    kind: Kind | None = None,
+) -> SparkEdges:
+    """Return the graph of a DataFrame of Spark, a row an edge; its weights stay where they are.
 
-    names: Array
-    n_edges: int
-    n_components: int
+    What it returns goes where a Graph goes in `ptclust.PTClust` and
+    `ptclust.private_spanning_tree`, and its ``topology`` in `ptclust.plan`.
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.names)
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame, or the path of a Parquet file or folder
+        A path is read by the session that is active, or a new one on this machine.
+    source, target, weight : str, optional
+        Columns, by default those that are called so, or have another name that `ptclust.read_graph`
+        knows. Ids are integers or texts.
+    merge : {"min", "max", "sum"}, optional
+        How to merge the weights of rows of the same two nodes, which are an error otherwise.
+    kind : {"distance", "similarity"}, optional
+        It must be said unless the column of the weights is called by it.
 
-    @property
-    def n_tree_edges(self) -> int:
-        """Number of edges of a spanning forest."""
-        return self.n_nodes - self.n_components
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all pairs of nodes are joined."""
-        return self.n_edges == self.n_nodes * (self.n_nodes - 1) // 2
+    Notes
+    -----
+    *Privacy.* No row is read by this function.
+    """
+    asked = Columns(source, target, weight)
+    if isinstance(frame, (str, os.PathLike)):
+        return SparkEdges.read(Path(frame), asked, kind, merge=merge)
+    if not spark.is_frame(frame):
+        raise UsageError(f"a DataFrame of Spark is needed, not {type(frame).__name__}")
+    return SparkEdges.of(frame, asked, kind, "the data frame", merge=merge)
 
 
 @leaves_no_trace
 class SparkEdges:
     """An undirected simple graph in a DataFrame of Spark: a row an edge.
 
-    Nodes are numbered by their names, as in every graph. Parallel edges, loops, missing ids and
-    weights that are no finite numbers are refused, as soon as `topology` is asked for.
+    Nodes are numbered by their names, as in every graph. Loops, missing ids, weights that are no
+    finite numbers and, unless they are merged, parallel edges are refused, as soon as `topology` is
+    asked for.
 
     Notes
     -----
-    *Privacy.* The weights are read by tasks of Spark, and leave them with noise alone. Every file
-    that is written has its rows in an order that follows from the topology.
+    *Privacy.* The weights are read by tasks of Spark. They leave them with noise, or as those of
+    the few edges that a tree can have, to get their noise on this machine. Every file that is
+    written has its rows in an order that follows from the topology.
     """
-
-    # It was not built by ptclust, and says nothing of itself.
-    merge = provenance = unit = None
-    topology_of_data = False
 
     def __init__(
         self,
@@ -86,11 +113,22 @@ class SparkEdges:
         columns: dict[str, str],
         kind: Kind,
         where: str,
+        merge: How = None,
     ) -> None:
-        self.kind, self.where = kind, where
+        if merge is not None and merge not in MERGES:
+            raise UsageError(f"merge must be 'min', 'max' or 'sum', not {merge!r}")
+        self.kind, self.where, self._merging = kind, where, merge
+        self.merge: How | Literal["mean"] = merge
         self.columns = tuple(columns.values())
+        self.provenance: Provenance | None = None  # unless ptclust built it
+        self.topology_of_data = False
         self._has_weights = "weight" in columns
         self._table = spark.SparkTable(frame, columns)
+
+    @property
+    def unit(self) -> str | None:
+        """The privacy unit, if ptclust built the graph from records."""
+        return None if self.provenance is None else self.provenance.unit
 
     @cached_property
     def names(self) -> Array:
@@ -109,10 +147,15 @@ class SparkEdges:
 
     @cached_property
     def _coded(self) -> spark.SparkTable:
-        """The table with numbers of nodes, ``low`` and ``high``, in place of their ids."""
-        if np.array_equal(self.names, np.arange(len(self.names))):
-            return self._table
-        return self._table.coded(("source", "target"), self.names)
+        """The table with numbers of nodes, ``source`` and ``target``, and a row an edge."""
+        n, coded = len(self.names), self._table
+        if not np.array_equal(self.names, np.arange(n)):
+            coded = coded.coded(("source", "target"), self.names)
+        if self._merging is None:
+            return coded
+        merged = partial(_merged, n, self._merging)
+        first = partial(_edges, n, "weight" if self._has_weights else None)
+        return coded.exchanged(first, "edge", merged, _MERGED_ROWS)
 
     @cached_property
     def topology(self) -> Topology:
@@ -125,8 +168,8 @@ class SparkEdges:
             raise GraphError(f"{self.where} joins nodes to themselves; remove such rows")
         if n_twice:
             raise GraphError(
-                f"{self.where} has two rows for some pairs of nodes: merge them first, as by "
-                "groupBy, and let the sensitivity bound the merged weights"
+                f"{self.where} has two rows for some pairs of nodes: say how to merge them, "
+                "merge='sum', and let the sensitivity bound the merged weights"
             )
         if n_bad:
             raise WeightError(f"weights of {self.where} are missing or no finite numbers")
@@ -134,28 +177,55 @@ class SparkEdges:
         return cast("Topology", Counts(self.names, n_edges, n - len(ends)))
 
     @classmethod
-    def read(
-        cls, path: Path, asked: Columns, kind: Kind | None, master: str | None, *, ends_only: bool
+    def of(
+        cls,
+        frame: Any,
+        asked: Columns,
+        kind: Kind | None,
+        where: str,
+        *,
+        merge: How = None,
+        ends_only: bool = False,
     ) -> SparkEdges:
-        """Return the graph of a Parquet file, or of a folder of them; no row is read.
+        """Return the graph of a DataFrame, its columns found by name; no row is read.
 
         With ``ends_only`` there are no weights.
         """
-        if path.is_file() and read_kind(path) is not None:
-            # What such a file says of its graph holds for these rows alone: all must be read.
-            raise UsageError(
-                f"{path} is a graph that ptclust wrote on one machine, and fits there: leave "
-                "--engine spark out"
-            )
-        frame = spark.read_parquet(path, master)
         roles = ENDS if ends_only else ROLES
         there = list(frame.columns)
-        chosen = [there[i] for i in choose_columns(there, asked, path, roles)]
+        chosen = [there[i] for i in choose_columns(there, asked, where, roles)]
         named = dict(zip(roles, chosen, strict=True))
         if not ends_only:
-            kind = settled_kind(kind, named["weight"], path)
-        edges = cls(frame, named, kind or "distance", str(path))
-        check_types(dict(edges._table.empty.schema), str(path))
+            kind = settled_kind(kind, named["weight"], where)
+        edges = cls(frame, named, kind or "distance", where, merge)
+        check_types(dict(edges._table.empty.schema), where)
+        return edges
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        asked: Columns,
+        kind: Kind | None,
+        master: str | None = None,
+        *,
+        merge: How = None,
+        ends_only: bool = False,
+    ) -> SparkEdges:
+        """Return the graph of a Parquet file, or of a folder of them.
+
+        No row is read, but of a file that `Graph.save` wrote: what that says of its graph holds for
+        these rows alone, so this machine reads all of them, as it did when it wrote them.
+        """
+        if not (path.is_file() and read_kind(path) is not None):
+            frame = spark.read_parquet(path, master)
+            return cls.of(frame, asked, kind, str(path), merge=merge, ends_only=ends_only)
+        graph = read_graph(path, **asked._asdict(), merge=merge, kind=kind)
+        edges = cls.of(spark.read_parquet(path, master), asked, graph.kind, str(path))
+        edges.merge, edges.provenance = graph.merge, graph.provenance
+        edges.topology_of_data = graph.topology_of_data
+        counts = Counts(graph.names, graph.n_edges, graph.topology.n_components)
+        edges.__dict__ |= {"names": graph.names, "topology": counts}
         return edges
 
     @property
@@ -168,61 +238,189 @@ class SparkEdges:
         """Number of edges."""
         return self.topology.n_edges
 
+    @property
+    def node_of(self) -> Array:
+        """The numbers of the nodes: those of their names."""
+        return np.arange(self.n_nodes)
+
     def publish(
         self,
-        mechanism: str,
-        noise: Noise,
-        bounds: tuple[float, float],
-        place: str,
+        mechanism: Mechanism,
+        calibration: Calibration,
+        bounds: Bounds,
+        place: str | None = None,
         *,
-        whole: bool,
+        whole: bool = False,
         key: bytes | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
-        """Write the noisy weights of all edges to a folder of Parquet, and return what follows.
+        """Draw what a mechanism publishes.
 
-        With ``whole`` that is all of them, and else their spanning tree. ``key`` is for tests.
+        Where that is noise on the weights of all edges, they may be written to a new folder of
+        Parquet. With ``whole`` all of them are returned, and else those of their spanning tree.
+        ``key`` is for tests.
 
         Notes
         -----
-        *Privacy.* As `add_keyed_noise`: every edge is there once, has one weight, and its noise is
-        the same however often a task runs.
+        *Privacy.* As `add_keyed_noise` and `kruskal_edges`: every edge is there once, has one
+        weight, and its noise and its clock are the same however often a task runs.
         """
-        progress(f"Noise on {self.n_edges:,} weights, by Spark")
-        self.write_noisy(noise, bounds, place, key)
-        progress("Spanning tree of the noisy weights")
-        if whole:
-            return self._whole(mechanism, noise, self._table.beside(place).all_rows())
-        return self.tree_of_noisy(mechanism, noise, place)
-
-    def write_noisy(
-        self, noise: Noise, bounds: tuple[float, float], place: str, key: bytes | None = None
-    ) -> None:
-        """Write the noisy weights of all edges to a folder of Parquet; see `publish`."""
-        n = len(self.names)
-        if noise.n_values != self.n_edges:
-            raise UsageError(f"this noise is for {noise.n_values} values, not {self.n_edges}")
+        noise = calibration.weights
+        n_values = self.n_edges if calibration.tree is None else self.topology.n_tree_edges
+        if noise.n_values != n_values:
+            raise UsageError(f"this noise is for {noise.n_values} values, not {n_values}")
         host, bind = self._table.driver_addresses()
         with KeyService(draw_noise_key() if key is None else key, host, bind) as ticket:
-            last = partial(_noisy, n, noise, bounds, ticket)
-            first = partial(_edges, n, "weight")
-            self._coded.exchange_to_parquet(first, "edge", last, place, self.n_edges)
+            if calibration.tree is None:
+                progress(f"Noise on {self.n_edges:,} weights, by Spark")
+                return self._publish_graph(mechanism, noise, bounds, place, ticket, whole=whole)
+            progress(f"Private spanning tree of {self.n_edges:,} edges, by Spark")
+            clocked = self._clocked(calibration.tree.exponent, bounds, ticket)
+            rows = self._draw(mechanism, clocked)
+            return Published(mechanism.name, noise, self._noisy_tree(rows, noise, clocked))
 
-    def tree_of_noisy(self, mechanism: str, noise: Noise, place: str) -> Published:
-        """Return the spanning tree of the noisy weights in a folder."""
+    def draw_tree(
+        self,
+        mechanism: Mechanism,
+        calibration: Calibration,
+        bounds: Bounds,
+        key: bytes | None = None,
+    ) -> Tree:
+        """Draw the topology of a tree alone; see `publish`."""
+        if calibration.tree is None:
+            tree = self.publish(mechanism, calibration, bounds, key=key).tree
+            return Tree(tree.topology, edge_ids=tree.edge_ids, kind=tree.kind)
+        host, bind = self._table.driver_addresses()
+        with KeyService(draw_noise_key() if key is None else key, host, bind) as ticket:
+            clocked = self._clocked(calibration.tree.exponent, bounds, ticket)
+            edge = self._draw(mechanism, clocked)["edge"].to_numpy()
+        n = len(self.names)
+        return Tree(Topology(edge // n, edge % n, n, self.names), kind=self.kind)
+
+    def _publish_graph(
+        self,
+        mechanism: Mechanism,
+        noise: Noise,
+        bounds: Bounds,
+        place: str | None,
+        ticket: Ticket,
+        *,
+        whole: bool,
+    ) -> Published:
+        """Put noise on all weights: in one pass, or in the order of edges if they are written."""
         n, sign = len(self.names), 1.0 if self.kind == "distance" else -1.0
-        ends, weights = _forest(self._table.beside(place), partial(_of_noisy, n), n, sign)
-        topology = Topology(ends // n, ends % n, n, self.names)
-        return Published(mechanism, noise, Tree(topology, weights, kind=self.kind))
-
-    def _whole(self, mechanism: str, noise: Noise, rows: pl.DataFrame) -> Published:
-        rows = rows.sort(_NODES)
-        low, high, weights = (rows[name].to_numpy() for name in (*_NODES, "weight"))
-        topology = Topology(low, high, len(self.names), self.names)
+        add = partial(_noisy, n, noise, bounds, ticket)
+        if place is not None:
+            first, n_rows = partial(_edges, n, "weight"), self.n_edges
+            self._coded.exchanged(first, "edge", add, _NOISY, n_rows).write(place)
+            table, rows = self._table.beside(place), partial(_of_noisy, n)
+        else:
+            table, rows = self._coded, partial(_noisy_edges, n, add)
+        if not whole:
+            ends, weights = _forest(table, rows, n, sign)
+            topology = Topology(ends // n, ends % n, n, self.names)
+            return Published(mechanism.name, noise, Tree(topology, weights, kind=self.kind))
+        found = table.mapped(rows, "edge bigint, weight double").all_rows().sort("edge")
+        edge, weights = found["edge"].to_numpy(), found["weight"].to_numpy()
+        topology = Topology(edge // n, edge % n, n, self.names)
         distances = as_distances(weights, self.kind)
-        ids = minimum_spanning_edges(topology.sources, topology.targets, distances, len(self.names))
+        ids = minimum_spanning_edges(topology.sources, topology.targets, distances, n)
         tree = Tree(topology.restricted_to(ids), weights[ids], ids, kind=self.kind)
-        return Published(mechanism, noise, tree, topology, weights)
+        return Published(mechanism.name, noise, tree, topology, weights)
+
+    def _clocked(self, exponent: float, bounds: Bounds, ticket: Ticket) -> _Clocked:
+        return _Clocked(len(self.names), self.kind, exponent, bounds, ticket)
+
+    def _draw(self, mechanism: Mechanism, clocked: _Clocked) -> pl.DataFrame:
+        """Return the edges of the tree that a mechanism draws, ascending, with private weights."""
+        draw = {"spanning tree": _spanning_tree, "shortest paths": _shortest_paths}
+        if mechanism.keyed not in draw:
+            raise UsageError(f"{mechanism.name!r} has no draw by key, which Spark needs")
+        return draw[mechanism.keyed](self._coded, clocked).sort("edge")
+
+    def _noisy_tree(self, rows: pl.DataFrame, noise: Noise, clocked: _Clocked) -> Tree:
+        n = len(self.names)
+        noisy = _noisy(n, noise, clocked.bounds, clocked.ticket, rows)
+        low, high, weights = (noisy[name].to_numpy() for name in ("low", "high", "weight"))
+        return Tree(Topology(low, high, n, self.names), weights, kind=self.kind)
+
+
+@leaves_no_trace
+@dataclass(frozen=True)
+class _Clocked:
+    """How the clocks of edges follow from their weights; a task has one."""
+
+    n_nodes: int
+    kind: Kind
+    exponent: float
+    bounds: Bounds
+    ticket: Ticket
+
+    @property
+    def size(self) -> int:
+        """How many edges a task reduces at a time."""
+        return _PER_NODE * self.n_nodes
+
+    def __call__(self, rows: pl.DataFrame) -> tuple[Array, Array, Clocks]:
+        """Return sources and targets of rows, and their clocks."""
+        edge, dtype = rows["edge"].to_numpy(), index_dtype(self.n_nodes)
+        low, high = edge // self.n_nodes, edge % self.n_nodes
+        weights = np.clip(rows["weight"].to_numpy(), *self.bounds)
+        distances, numbers = as_distances(weights, self.kind), edge_numbers(low, high, self.n_nodes)
+        clocks = Clocks.of(distances, numbers, self.exponent, self.ticket.key())
+        return low.astype(dtype), high.astype(dtype), clocks
+
+    def reduced(self, reduce: Callable[..., Array], rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows that a function of ends, clocks and number of nodes keeps."""
+        return rows[reduce(*self(rows), self.n_nodes)]
+
+
+def _spanning_tree(table: spark.SparkTable, clocked: _Clocked) -> pl.DataFrame:
+    """Return the edges of the spanning forest of least clocks: forests of parts are merged."""
+    first = partial(_edges, clocked.n_nodes, "weight")
+    reduce = partial(clocked.reduced, kruskal_edges)
+    return reduce(table.reduced(first, reduce, clocked.size, _MERGED))
+
+
+def _shortest_paths(table: spark.SparkTable, clocked: _Clocked) -> pl.DataFrame:
+    """Return the edges of the shortest paths by the clocks.
+
+    Forests and lightest edges bound how long these are; a second pass finds all edges that are
+    short enough. Where these are too many, it finds those alone that make a path shorter (a round
+    of Bellman and Ford), and passes follow until there are none.
+    """
+    import polars as pl
+
+    n = clocked.n_nodes
+    first, reduce = partial(_edges, n, "weight"), partial(clocked.reduced, bounding_edges)
+    held = reduce(table.reduced(first, reduce, clocked.size, _MERGED))
+    while True:
+        some = partial(_possible, clocked, Pruning.of(*clocked(held), n))
+        found = table.reduced(first, some, clocked.size, _MERGED)
+        is_complete = not (found["edge"] == _TOO_MANY).any()
+        n_before = len(held)
+        held = pl.concat([held, found.filter(pl.col("edge") != _TOO_MANY)]).unique("edge")
+        if is_complete or len(held) == n_before:
+            return held[ShortestPaths(*clocked(held), n).edges]
+
+
+def _possible(clocked: _Clocked, pruning: Pruning, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of edges that can be on a shortest path, or that make one shorter."""
+    import polars as pl
+
+    edges = rows.filter(pl.col("edge") != _TOO_MANY)
+    sources, targets, clocks = clocked(edges)
+    verdicts = pruning.verdicts(sources, targets, clocks)
+    kept = edges.filter(verdicts != DROPPED)
+    if len(edges) == len(rows) and len(kept) <= clocked.size:
+        return kept
+    return pl.concat([edges.filter(verdicts == SHORTER), _mark(rows)])
+
+
+def _mark(like: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({"edge": [_TOO_MANY], "weight": [0.0]}, like.schema)
 
 
 def _edges(n_nodes: int, what: str | None, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -254,7 +452,7 @@ def _counts(n_nodes: int, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _noisy(
-    n_nodes: int, noise: Noise, bounds: tuple[float, float], ticket: Ticket, rows: pl.DataFrame
+    n_nodes: int, noise: Noise, bounds: Bounds, ticket: Ticket, rows: pl.DataFrame
 ) -> pl.DataFrame:
     """Return edges with noisy weights, in the order of edges."""
     import polars as pl
@@ -265,8 +463,29 @@ def _noisy(
         raise GraphError("an edge is there twice")
     low, high = edge // n_nodes, edge % n_nodes
     clipped = np.clip(rows["weight"].to_numpy(), *bounds)
-    noisy = add_keyed_noise(clipped, edge_numbers(low, high, n_nodes), noise, ticket.key())
-    return pl.DataFrame({"low": low, "high": high, "weight": noisy})
+    if len(edge):  # of none there may be no noise at all
+        clipped = add_keyed_noise(clipped, edge_numbers(low, high, n_nodes), noise, ticket.key())
+    return pl.DataFrame({"low": low, "high": high, "weight": clipped})
+
+
+def _noisy_edges(n_nodes: int, add: spark.Rows, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of every edge, and its noisy weight."""
+    return _of_noisy(n_nodes, add(_edges(n_nodes, "weight", rows).collect()).lazy())
+
+
+def _merged(n_nodes: int, merge: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return edges with the weights of all their rows merged; a loop stays one."""
+    import polars as pl
+
+    rows = rows.sort("edge")
+    edge, weight = rows["edge"].to_numpy(), rows["weight"].fill_null(np.nan).to_numpy()
+    starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]]) if len(edge) else edge
+    is_bad = ~np.isfinite(weight)
+    weights = MERGES[merge](np.where(is_bad, 0.0, weight), starts) if len(edge) else weight
+    weights = np.where(np.logical_or.reduceat(is_bad, starts) if len(edge) else is_bad, np.nan,
+                       weights)  # fmt: skip
+    source, target = edge[starts] // n_nodes, edge[starts] % n_nodes
+    return pl.DataFrame({"source": source, "target": target, "weight": weights})
 
 
 def _of_noisy(n_nodes: int, rows: pl.LazyFrame) -> pl.LazyFrame:

@@ -23,7 +23,7 @@ from types import TracebackType
 
 _SIZE = 32  # bytes of keys, tokens, nonces and tags
 _SECONDS = 20.0
-_keys: dict[bytes, bytes] = {}  # of this worker, by token
+_keys: dict[bytes, bytes] = {}  # of this process, by token
 
 
 def _mac(token: bytes, *parts: bytes) -> bytes:
@@ -62,7 +62,7 @@ class KeyService:
     """
 
     def __init__(self, key: bytes, host: str, bind: str | None = None) -> None:
-        token = os.urandom(_SIZE)
+        token, self._key = os.urandom(_SIZE), key
 
         class Answer(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -85,6 +85,7 @@ class KeyService:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def __enter__(self) -> Ticket:
+        _keys[self.ticket.token] = self._key  # this process need not ask itself
         return self.ticket
 
     def __exit__(
@@ -93,6 +94,7 @@ class KeyService:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        _keys.pop(self.ticket.token, None)
         self._server.shutdown()
         self._server.server_close()
 

@@ -196,19 +196,30 @@ class SparkTable:
         packed = self._packed(first, group, self._most_parts).repartition(_PART)
         return self._summed(packed, partial(_finished, last, merge=merge), like, by)
 
-    def exchange_to_parquet(
-        self, first: Step, group: str, last: Rows, place: str, n_rows: int
-    ) -> None:
-        """Write what ``last`` makes of the rows of groups, as `exchanged_sums` does, to a folder.
+    def exchanged(
+        self, first: Step, group: str, last: Rows, schema: str, n_rows: int | None = None
+    ) -> SparkTable:
+        """Return what ``last`` makes of the rows of groups, as `exchanged_sums` does, as a table.
 
-        *Privacy.* Which rows are in which file, and their order, follow from ``group``, ``last``
+        *Privacy.* Which rows are in which part, and their order, follow from ``group``, ``last``
         and ``n_rows`` alone. Spark would join parts by their sizes, which may follow from weights,
         were it not told their number.
         """
-        n_parts = max(1, min(self._most_parts, n_rows // _ROWS_OF_FILE))
+        n_parts = self._most_parts
+        if n_rows is not None:
+            n_parts = max(1, min(n_parts, n_rows // _ROWS_OF_FILE))
         packed = self._packed(first, group, n_parts).repartition(n_parts, _PART)
-        found = _mapped(packed, partial(_finished, last), "low bigint, high bigint, weight double")
-        _run(partial(found.write.parquet, address(place)))
+        found = _mapped(packed, partial(_finished, last), schema)
+        return SparkTable(found, {name: name for name in found.columns})
+
+    def write(self, place: str) -> None:
+        """Write the table to a new folder of Parquet, a file a part."""
+        _run(partial(self._frame.write.parquet, address(place)))
+
+    def mapped(self, first: Step, schema: str) -> SparkTable:
+        """Return what ``first`` makes of any part of the table, as a table."""
+        found = _mapped(self._frame, partial(_rows_of_chunks, first), schema)
+        return SparkTable(found, {name: name for name in found.columns})
 
     def reduced(self, first: Step, reduce: Rows, size: int, n_merged: int) -> pl.DataFrame:
         """Return what is left of the rows of ``first`` after parts of them were reduced.

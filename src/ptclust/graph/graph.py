@@ -145,7 +145,7 @@ class Graph(WeightedGraph):
 
     def _build(self, edges: Edges, merge: How, kind: Kind) -> None:
         check_kind(kind)
-        if merge is not None and merge not in _MERGES:
+        if merge is not None and merge not in MERGES:
             raise UsageError(f"merge must be 'min', 'max' or 'sum', not {merge!r}")
         say = edges.say
         values = as_weights(edges.weights, say)
@@ -165,7 +165,7 @@ class Graph(WeightedGraph):
                 topology._check_single(order, say)
             else:
                 starts = np.flatnonzero(~repeated)
-                topology, values = topology.restricted_to(starts), _MERGES[merge](values, starts)
+                topology, values = topology.restricted_to(starts), MERGES[merge](values, starts)
         WeightedGraph.__init__(self, topology)
         self.weights, self.kind = frozen(values.astype(np.float64, copy=False)), kind
         self.merge = merge or edges.merged
@@ -451,7 +451,8 @@ def _sum(values: list[float]) -> float:
         return float(max(min(exact, _LARGEST_FLOAT), -_LARGEST_FLOAT))
 
 
-_MERGES: dict[str, Callable[[Array, Ints], Array]] = {
+#: Ways to merge runs of weights, given with where the runs start.
+MERGES: dict[str, Callable[[Array, Ints], Array]] = {
     "min": np.minimum.reduceat,
     "max": np.maximum.reduceat,
     "sum": _sums,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
@@ -298,6 +299,31 @@ class HasTopology:
     def names(self) -> Array:
         """The names of the nodes, in node order."""
         return self.topology.names
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The numbers of a topology that a plan takes; its edges are elsewhere."""
+
+    names: Array
+    n_edges: int
+    n_components: int
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.names)
+
+    @property
+    def n_tree_edges(self) -> int:
+        """Number of edges of a spanning forest."""
+        return self.n_nodes - self.n_components
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all pairs of nodes are joined."""
+        return self.n_edges == self.n_nodes * (self.n_nodes - 1) // 2
+
 
 
 class WeightedGraph(HasTopology):

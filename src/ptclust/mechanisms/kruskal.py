@@ -23,6 +23,7 @@ class Kruskal(SpanningTreeMechanism):
     name = "kruskal"
     title = "Exponential mechanism in Kruskal's order"
     reference = "Pagh, Retschmeier, Wu and Zhang 2024; bounded range: Cesar and Rogers 2021"
+    keyed = "spanning tree"
 
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a spanning forest drawn in Kruskal's order."""

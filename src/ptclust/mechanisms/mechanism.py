@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Publishes = Literal["tree", "graph"]
 Variant = Literal["pure", "approximate"]
+#: What is drawn as a function of a key and the edge: noise on all weights, or clocks, whose least
+#: spanning tree or tree of shortest paths is published (docs/proofs/keyed-trees.md).
+Keyed = Literal["weights", "spanning tree", "shortest paths"]
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,12 @@ class Mechanism(ABC):
     variants: ClassVar[tuple[Variant, ...]]  # guarantees; a pure one is an approximate one, too
     norm: ClassVar[Literal["l1", "l2", "linf"]]  # of the neighbours that suit it best
     clusterer: ClassVar[str | None] = None  # what ``auto`` means after it, if it is special
+    keyed: ClassVar[Keyed | None] = None  # how many machines draw it, if that has the same law
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if {"draw", "draw_edges"} & vars(cls).keys() and "keyed" not in vars(cls):
+            cls.keyed = None  # what a class says of its draws does not hold for those of another
         leaves_no_trace(cls)
 
     @abstractmethod

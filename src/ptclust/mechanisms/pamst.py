@@ -38,6 +38,7 @@ class Pamst(SpanningTreeMechanism):
     title = "PAMST: Exponential mechanism in Prim's order"
     reference = "Pinot et al. 2018, Algorithm 2; bounded range: Cesar and Rogers 2021"
     clusterer = "dbmstclu"
+    keyed = "shortest paths"
 
     def calibrate_published(
         self,

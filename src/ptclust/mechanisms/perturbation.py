@@ -23,6 +23,7 @@ class PerturbationMechanism(Mechanism):
     """Noise on all weights; a subclass says which, and what is spent on it."""
 
     publishes = "graph"
+    keyed = "weights"
     proof = "docs/proofs/private-trees.md"
 
     @abstractmethod

@@ -13,7 +13,7 @@ from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
-from ptclust.graph.topology import Kind, Topology
+from ptclust.graph.topology import Counts, Kind, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.lattice import sampler_of
 from ptclust.mechanisms.mechanism import Publishes
@@ -38,7 +38,7 @@ _COMPUTATIONAL = (
     "the noise of every edge is a function of the edge and of a secret key of 256 bits: the "
     "guarantee is computational, against whoever cannot break ChaCha20"
 )
-_TREE_ALONE = "noisy weights of all edges are published; those of their spanning tree are here"
+_TREE_ALONE = "noise was drawn for the weights of all edges; those of their spanning tree are here"
 
 
 @shown_half_built
@@ -108,21 +108,19 @@ class PlanRequest:
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanisms that come into question."""
-        by_edges = tuple(each for each in MECHANISMS if each.publishes == "graph")
+        there = tuple(each for each in MECHANISMS if each.keyed or self.engine == "local")
         if self.mechanism != AUTO:
             chosen = MECHANISMS[self.mechanism]
-            if self.engine == "spark" and chosen not in by_edges:
+            if chosen not in there:
                 raise UsageError(
-                    f"{chosen.name!r} draws a tree edge by edge, which Spark does not do; with "
-                    f"engine='spark' use {' or '.join(each.name for each in by_edges)}"
+                    f"{chosen.name!r} has no draw by key, which Spark needs; with engine='spark' "
+                    f"use {' or '.join(each.name for each in there)}"
                 )
             return (chosen,)
-        if self.engine == "spark":
-            return by_edges
         if self.clusterer == AUTO:
-            return tuple(MECHANISMS)
+            return there
         needs = CLUSTERERS[self.clusterer].needs
-        return tuple(each for each in MECHANISMS if needs in ("tree", each.publishes))
+        return tuple(each for each in there if needs in ("tree", each.publishes))
 
     def at_hand(self, n_edges: int) -> Publishes | None:
         """Return "tree" if the tree alone of so many edges is clustered, None as published."""
@@ -156,6 +154,11 @@ class Plan:
         wanted, at_hand = request or self.request.clustering, self.request.at_hand(self.n_edges)
         n_tree = self.n_nodes - self.n_components
         return wanted.choose(self.mechanism, self.n_edges, n_tree, at_hand)
+
+    @property
+    def _tree_alone(self) -> bool:
+        """Whether a release has the tree of noisy weights, and not all of them."""
+        return self.mechanism.publishes == "graph" and bool(self.request.at_hand(self.n_edges))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -199,7 +202,7 @@ class Plan:
             bound = f"beyond {request.bounds[1]:.3g} in size were moved to that bound first"
             caveats.append(f"weights {bound}, where floats lie too far apart for the sensitivity")
         caveats += [_COMPUTATIONAL] * (request.engine == "spark")
-        caveats += [_TREE_ALONE] * (request.at_hand(self.n_edges) is not None)
+        caveats += [_TREE_ALONE] * self._tree_alone
         return PrivacyStatement.of(
             chosen.spent,
             request.sensitivity,
@@ -255,8 +258,9 @@ class Plan:
             bound = f"{self.chosen.tree.largest_weight:.3g}"
             lines.append(f"To the tree, weights beyond {bound} in size look like that bound.")
         if self.request.engine == "spark":
-            from_all = "from its tree" if self.request.at_hand(self.n_edges) else "from all weights"
-            lines.append(f"Spark draws the noise; this machine clusters the release {from_all}.")
+            all_there = self.mechanism.publishes == "graph" and not self._tree_alone
+            what = "from all weights" if all_there else "from its tree"
+            lines.append(f"Spark draws the noise; this machine clusters the release {what}.")
         if self.chosen.spent != self.budget:
             lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
@@ -328,6 +332,7 @@ def plan(
     Parameters
     ----------
     topology : Topology
+        That of a graph, also of `spark_edges`.
     epsilon, delta : float
         The budget. With delta = 0 all is pure; with delta > 0 noise is far less.
     sensitivity : Sensitivity
@@ -360,7 +365,7 @@ def plan(
     >>> plan(path, epsilon=1, sensitivity=Sensitivity(l1=0.001)).chosen.mechanism
     'laplace'
     """
-    if not isinstance(topology, Topology):
+    if not isinstance(topology, (Topology, Counts)):
         raise InputError(f"a plan needs a Topology, no {type(topology).__name__}: graph.topology")
     request = PlanRequest(
         epsilon=epsilon,
@@ -372,6 +377,7 @@ def plan(
         calibration=calibration,
         clip=clip,
         sampler=sampler,
+        engine="spark" if isinstance(topology, Counts) else "local",
     )
     return make_plan(topology, request)
 
