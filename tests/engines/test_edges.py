@@ -9,15 +9,30 @@ import sys
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from ptclust import Release, Sensitivity, read_graph
+from ptclust import (
+    Graph,
+    PTClust,
+    Release,
+    Sensitivity,
+    graph_from_flows,
+    plan,
+    private_spanning_tree,
+    read_graph,
+    spark_edges,
+)
+from ptclust.engines import edges as engine
 from ptclust.engines import key_service
 from ptclust.engines.edges import SparkEdges
 from ptclust.engines.key_service import KeyService, Ticket
-from ptclust.errors import GraphError, WeightError
+from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
+from ptclust.mechanisms.exponential import TreeCalibration
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, edge_numbers
+from ptclust.mechanisms.keyed_trees import Clocks, Pruning, kruskal_edges, pamst_edges
 from ptclust.privacy import Budget
 from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 from ptclust.trees.mst import minimum_spanning_edges
@@ -89,15 +104,13 @@ def test_noise_and_tree_are_those_of_one_machine(
     assert alone.tree.names.tolist() == graph.names.tolist()
     written = pl.read_parquet(place / "*.parquet").sort("low", "high")
     assert written["weight"].to_list() == noisy.tolist()
-    whole = edges.publish(*what, BOUNDS, f"{place}2", whole=True, key=KEY)
+    # With nothing written it is the same, in one pass over the table.
+    whole = edges.publish(*what, BOUNDS, whole=True, key=KEY)
     assert whole.noisy_weights.tolist() == noisy.tolist()
     assert whole.tree.edge_ids.tolist() == tree.tolist()
-    # With nothing written it is the same, in one pass over the table.
-    for all_of_it in (False, True):
-        at_once = edges.publish(*what, BOUNDS, whole=all_of_it, key=KEY)
-        assert at_once.tree.weights.tolist() == noisy[tree].tolist()
-        assert at_once.whole_graph == all_of_it
     if n_parts == 1:
+        at_once = edges.draw_tree(*what, BOUNDS, key=KEY)
+        assert at_once.sources.tolist() == graph.sources[tree].tolist()
         return
     # Files are in the order of edges, whatever the order of rows was.
     again = SparkEdges(frame.orderBy("target"), COLUMNS, kind, "the table")
@@ -105,6 +118,64 @@ def test_noise_and_tree_are_those_of_one_machine(
     files = [sorted(p.glob("*.parquet")) for p in (place, tmp_path / "noisy3")]
     rows = [[pl.read_parquet(file).rows() for file in each] for each in files]
     assert rows[0] == rows[1]
+
+
+def tree_calibration(mechanism: str, graph, kind: str, exponent: float) -> Calibration:
+    tree = TreeCalibration(exponent, graph.topology.n_tree_edges, Budget.pure(1), 0.0)
+    noise = laplace_noise(Sensitivity(l1=1), graph.topology.n_tree_edges, 1)
+    return Calibration(mechanism, tree, noise, Budget.pure(1), Budget.pure(1))
+
+
+def local_tree(mechanism: str, graph, calibration: Calibration):
+    """Return the edges and noisy weights that one machine draws under KEY."""
+    draw = {"kruskal": kruskal_edges, "pamst": pamst_edges}[mechanism]
+    numbers, weights = edge_numbers(graph.sources, graph.targets, graph.n_nodes), graph.weights
+    clipped = np.clip(weights, *BOUNDS)
+    distances = clipped if graph.kind == "distance" else -clipped
+    clocks = Clocks.of(distances, numbers, calibration.tree.exponent, KEY)
+    tree = draw(graph.sources, graph.targets, clocks, graph.n_nodes)
+    return tree, add_keyed_noise(clipped[tree], numbers[tree], calibration.weights, KEY)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "names", "n_parts", "kind", "exponent", "n_edges"),
+    [
+        ("kruskal", "texts", 5, "similarity", 0.05, 4000),
+        ("kruskal", "numbers", 1, "distance", 3.0, 320),
+        ("pamst", "gaps", 4, "distance", 0.02, 4000),
+        ("pamst", "numbers", 6, "similarity", 9.0, 4000),
+    ],
+)
+def test_private_trees_are_those_of_one_machine(
+    spark, tmp_path, monkeypatch, mechanism, names, n_parts, kind, exponent, n_edges
+):
+    """Also of graphs in several pieces, and where pruning is not allowed to keep much."""
+    table = table_of(n_parts, names, n_edges=n_edges)
+    table.write_parquet(tmp_path / "edges.parquet")
+    graph = read_graph(tmp_path / "edges.parquet", kind=kind)
+    calibration = tree_calibration(mechanism, graph, kind, exponent)
+    tree, noisy = local_tree(mechanism, graph, calibration)
+    frame = spark.createDataFrame(table.to_arrow()).repartition(n_parts)
+    edges = SparkEdges(frame, COLUMNS, kind, "the table")
+    published = edges.publish(MECHANISMS[mechanism], calibration, BOUNDS, key=KEY)
+    assert published.tree.sources.tolist() == graph.sources[tree].tolist()
+    assert published.tree.targets.tolist() == graph.targets[tree].tolist()
+    assert published.tree.weights.tolist() == noisy.tolist()
+    assert published.tree.names.tolist() == graph.names.tolist()
+    if names == "gaps":
+        rounds = []
+
+        class Counted:
+            @staticmethod
+            def of(*given):
+                rounds.append(given)
+                return Pruning.of(*given)
+
+        monkeypatch.setattr(engine, "Pruning", Counted)
+        monkeypatch.setattr(engine, "_PER_NODE", 0.1)
+        again = edges.draw_tree(MECHANISMS[mechanism], calibration, BOUNDS, key=KEY)
+        assert again.sources.tolist() == graph.sources[tree].tolist()
+        assert len(rounds) > 1
 
 
 @pytest.mark.parametrize(
@@ -140,7 +211,7 @@ def test_the_commands_plan_and_cluster(spark, tmp_path, run, monkeypatch):
     code, out, err = run("plan", place, *PUBLIC)
     assert code == 0, err
     assert "Spark draws the noise; this machine clusters the release from all weights" in out
-    assert "kruskal" not in out
+    assert "kruskal" in out
     code, _, err = run(
         "cluster", place, *SAID, "--noisy", "noisy", "-o", "whole.json", "--labels", "l.parquet"
     )
@@ -153,6 +224,14 @@ def test_the_commands_plan_and_cluster(spark, tmp_path, run, monkeypatch):
     labels = pl.read_parquet(tmp_path / "l.parquet")
     assert labels["node"].to_list() == whole.names.tolist()
     assert labels["label"].to_list() == whole.labels.tolist()
+
+    code, _, err = run("cluster", place, *SAID, "--mechanism", "pamst", "-o", "pamst.json")
+    assert code == 0, err
+    pamst = Release.load(tmp_path / "pamst.json")
+    assert not pamst.published.tree_alone
+    assert pamst.tree.n_edges == 299
+    assert pamst.statement.mechanisms[0].name.startswith("PAMST")
+    assert "by key and edge" in pamst.statement.mechanisms[1].reference
 
     monkeypatch.setattr(sys.modules["ptclust.planning.plan"], "LARGEST_WHOLE", 100)
     code, out, err = run("plan", place, *PUBLIC)
@@ -176,11 +255,10 @@ def test_the_commands_plan_and_cluster(spark, tmp_path, run, monkeypatch):
 def test_what_spark_does_not_do_is_said_before_anything_is_spent(spark, tmp_path, run):
     place = saved(spark, tmp_path, "numbers")
     wrong: dict[str, list] = {
-        "draws a tree edge by edge": ["--noisy", "n", "--mechanism", "kruskal"],
-        "--noisy says where": [],
+        "the release has all of them": ["--noisy", "n", "--mechanism", "kruskal"],
         "not for Spark": ["--noisy", "n", "--random-state", 1],
         "by key, which OpenDP": ["--noisy", "n", "--sampler", "opendp"],
-        "leave merge": ["--noisy", "n", "--merge", "sum"],
+        "leave format": ["--format", "parquet"],
     }
     for words, options in wrong.items():
         code, _, err = run("cluster", place, *SAID, "-o", "r.json", *options)
@@ -191,10 +269,80 @@ def test_what_spark_does_not_do_is_said_before_anything_is_spent(spark, tmp_path
     assert run("plan", place, *PUBLIC, "--predict")[0] == 2
     pl.DataFrame({"source": [0], "target": [1], "weight": [1.0]}).write_parquet("one.parquet")
     assert run("cluster", "one.parquet", *local, "--noisy", "n")[0] == 2
-    read_graph("one.parquet", kind="similarity").save("ours.parquet")
-    code, _, err = run("plan", "ours.parquet", *PUBLIC)
-    assert "that ptclust wrote" in err
-    assert code == 2
+
+
+def test_rows_of_the_same_two_nodes_are_merged_exactly(spark, tmp_path):
+    """In any order: a sum of floats depends on it, and this one does not."""
+    table = table_of(6, "texts", n_edges=600).with_columns(weight=pl.col("weight") / 7)
+    swapped = table.select(source="target", target="source", weight=pl.col("weight") * 1e15 + 0.1)
+    table = pl.concat([table, swapped, table]).sample(fraction=1, shuffle=True, seed=1)
+    table.write_parquet(tmp_path / "edges.parquet")
+    graph = read_graph(tmp_path / "edges.parquet", kind="distance", merge="sum")
+    frame = spark.createDataFrame(table.to_arrow()).repartition(4)
+    edges = spark_edges(frame, kind="distance", merge="sum")
+    assert edges.n_edges == 600
+    rows = edges._coded.all_rows().sort("source", "target")
+    assert rows["weight"].to_list() == graph.weights.tolist()
+    bad = pl.DataFrame({"source": ["a", "b"], "target": ["b", "a"], "weight": [1.0, np.nan]})
+    with pytest.raises(WeightError, match="no finite"):
+        spark_edges(spark.createDataFrame(bad.to_arrow()), kind="distance", merge="min").topology  # noqa: B018
+    with pytest.raises(UsageError, match="'min', 'max' or 'sum'"):
+        spark_edges(frame, kind="distance", merge="mean")
+
+
+def test_a_graph_that_ptclust_built_says_the_same_to_spark(spark, tmp_path, run):
+    """Its kind, sensitivity and unit hold, nodes without a neighbour included, or it is refused."""
+    rides = pl.DataFrame({"origin": list("abcabcaad"), "destination": list("bcabcabca")})
+    graph = graph_from_flows(rides, nodes=list("abcd"))
+    graph.save(tmp_path / "graph.parquet")
+    code, out, err = run("plan", "graph.parquet", "--engine", "spark", "--epsilon", 1)
+    assert code == 0, err
+    assert "4 nodes, 6 edges" in out
+    asked = ["--engine", "spark", "--epsilon", 1, "-o", "r.json"]
+    code, _, err = run("cluster", "graph.parquet", *asked)
+    assert code == 0, err
+    release = Release.load(tmp_path / "r.json")
+    assert release.names.tolist() == list("abcd")
+    assert release.statement.provenance == graph.provenance
+    assert release.statement.sensitivity["l1"] == graph.provenance.sensitivity.l1
+    assert release.statement.kind == "similarity"
+    assert run("cluster", "graph.parquet", *asked[:-1], "s.json", "--l1", 0.5)[0] == 2
+    assert run("cluster", "graph.parquet", *asked[:-1], "s.json", "--merge", "sum")[0] == 2
+    written = pq.read_table("graph.parquet")
+    changed = written.set_column(2, "weight", pa.array([7.0] * 6))
+    said = pq.read_metadata("graph.parquet").metadata
+    pq.write_table(changed.replace_schema_metadata(said), "graph.parquet")
+    code, _, err = run("cluster", "graph.parquet", *asked[:-1], "s.json")
+    assert code == 3
+    assert "was changed after" in err
+    lone = Graph([0, 1], [1, 2], [0.5, 0.25], names=list("bcda"), n_nodes=4)
+    lone.save(tmp_path / "lone.parquet")
+    edges = spark_edges(tmp_path / "lone.parquet")
+    tree = private_spanning_tree(edges, epsilon=1, sensitivity=Sensitivity(linf=1))
+    assert tree.names.tolist() == list("abcd")
+    assert tree.n_edges == 2
+
+
+def test_a_dataframe_goes_where_a_graph_goes(spark):
+    table = table_of(2, "texts").rename({"weight": "trips"})
+    frame = spark.createDataFrame(table.to_arrow())
+    sensitivity = Sensitivity(l1=1)
+    model = PTClust(epsilon=1, sensitivity=sensitivity, privacy_unit="one ride").fit(frame)
+    graph = Graph.from_dataframe(table, weight="trips")
+    local = PTClust(epsilon=1, sensitivity=sensitivity, privacy_unit="one ride").fit(graph)
+    assert model.release_.names.tolist() == graph.names.tolist()
+    assert len(model.labels_) == graph.n_nodes
+    assert model.release_.kind == "similarity"
+    assert model.plan_.chosen.spent == local.plan_.chosen.spent
+    assert model.release_.statement.to_dict().keys() == local.release_.statement.to_dict().keys()
+    edges = spark_edges(frame, weight="trips", kind="distance")
+    tree = private_spanning_tree(edges, epsilon=1, sensitivity=sensitivity)
+    assert tree.n_edges == 299
+    assert plan(edges.topology, epsilon=1, sensitivity=sensitivity).request.engine == "spark"
+    with pytest.raises(UsageError, match="not for Spark"):
+        private_spanning_tree(edges, epsilon=1, sensitivity=sensitivity, random_state=3)
+    with pytest.raises(UsageError, match="mean is not known"):
+        PTClust(epsilon=1, sensitivity=sensitivity).fit(frame.withColumnRenamed("trips", "weight"))
 
 
 def test_the_key_is_found_on_no_disk_and_in_no_plan(spark, tmp_path):

@@ -329,7 +329,8 @@ class SparkEdges:
         return Published(mechanism.name, noise, tree, topology, weights)
 
     def _clocked(self, exponent: float, bounds: Bounds, ticket: Ticket) -> _Clocked:
-        return _Clocked(len(self.names), self.kind, exponent, bounds, ticket)
+        n = len(self.names)
+        return _Clocked(n, self.kind, exponent, bounds, ticket, _PER_NODE * n)
 
     def _draw(self, mechanism: Mechanism, clocked: _Clocked) -> pl.DataFrame:
         """Return the edges of the tree that a mechanism draws, ascending, with private weights."""
@@ -355,11 +356,7 @@ class _Clocked:
     exponent: float
     bounds: Bounds
     ticket: Ticket
-
-    @property
-    def size(self) -> int:
-        """How many edges a task reduces at a time."""
-        return _PER_NODE * self.n_nodes
+    size: int  # how many edges a task reduces at a time
 
     def __call__(self, rows: pl.DataFrame) -> tuple[Array, Array, Clocks]:
         """Return sources and targets of rows, and their clocks."""

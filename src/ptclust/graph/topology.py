@@ -325,7 +325,6 @@ class Counts:
         return self.n_edges == self.n_nodes * (self.n_nodes - 1) // 2
 
 
-
 class WeightedGraph(HasTopology):
     """A topology with a weight on every edge: private in a Graph, made up in a simulation."""
 

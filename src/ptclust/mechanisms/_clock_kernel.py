@@ -170,14 +170,17 @@ def find_shorter(
     n_close = 0
     best[:] = -1
     for edge in range(len(sources)):
-        u, v = np.int64(sources[edge]), np.int64(targets[edge])
+        u, v = int(sources[edge]), int(targets[edge])
         if paths.parent[u] == v or paths.parent[v] == u:
             continue
         a, a_power, b, b_power = meet(paths, u, v)
         clock, power = of_log(logs[edge])
         by_u, by_u_power = plus(a, a_power, clock, power)
         by_v, by_v_power = plus(b, b_power, clock, power)
-        to_v, to_u = order(by_u, by_u_power, b, b_power, margin), order(by_v, by_v_power, a, a_power, margin)
+        to_v, to_u = (
+            order(by_u, by_u_power, b, b_power, margin),
+            order(by_v, by_v_power, a, a_power, margin),
+        )
         if to_v == 0 or to_u == 0:
             close[n_close] = edge
             n_close += 1
@@ -189,7 +192,10 @@ def find_shorter(
             saved, saved_power = old - new * 2.0 ** max(new_power - old_power, -100), old_power
             while saved < 1.0:
                 saved, saved_power = 2.0 * saved, saved_power - 1
-            if best[node] < 0 or order(saved, saved_power, gain[node], gain_power[node], margin) > 0:
+            if (
+                best[node] < 0
+                or order(saved, saved_power, gain[node], gain_power[node], margin) > 0
+            ):
                 best[node], gain[node], gain_power[node] = edge, saved, saved_power
     return n_close
 
@@ -213,7 +219,7 @@ def judge(
     """
     margin = paths.margin
     for edge in range(len(sources)):
-        u, v = np.int64(sources[edge]), np.int64(targets[edge])
+        u, v = int(sources[edge]), int(targets[edge])
         clock, power = of_log(logs[edge])
         verdicts[edge] = DROPPED
         light, light_power = of_log(least[u])
@@ -236,7 +242,8 @@ def judge(
         by_u, by_u_power = plus(a, a_power, clock, power)
         by_v, by_v_power = plus(b, b_power, clock, power)
         is_shorter = (
-            order(by_u, by_u_power, b, b_power, margin) <= 0 or order(by_v, by_v_power, a, a_power, margin) <= 0
+            order(by_u, by_u_power, b, b_power, margin) <= 0
+            or order(by_v, by_v_power, a, a_power, margin) <= 0
         )
         verdicts[edge] = SHORTER if is_shorter else POSSIBLE
 
@@ -253,9 +260,7 @@ def measure(paths: Paths, reach: Floats, reach_power: Ints) -> None:
 
 
 @kernel
-def keep_lightest(
-    sources: Array, targets: Array, logs: Ints, kept: Bools, lightest: Array
-) -> None:
+def keep_lightest(sources: Array, targets: Array, logs: Ints, kept: Bools, lightest: Array) -> None:
     """Mark the lightest edges of every node, as many as ``lightest`` has columns; it is all -1."""
     n_columns = lightest.shape[1]
     for edge in range(len(sources)):

@@ -13,7 +13,6 @@ the edges may be spread over many machines.
 
 from __future__ import annotations
 
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
@@ -25,7 +24,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from ptclust._components import label_components
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Array, Bools, Floats, Ints
+from ptclust._types import Array, Floats, Ints
 from ptclust.graph.topology import index_dtype
 from ptclust.mechanisms import _clock_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID, fill_exponents
@@ -45,7 +44,7 @@ _SIGN = np.int64(-(2**63))
 
 
 @leaves_no_trace
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Clocks:
     """The clocks of some edges under a key; ``numbers`` are those of `edge_numbers`.
 
@@ -69,6 +68,9 @@ class Clocks:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __repr__(self) -> str:
+        return f"Clocks(<private>, of {len(self)} edges)"
 
     def part(self, places: Array) -> Clocks:
         """Return the clocks of some of the edges."""
@@ -138,6 +140,14 @@ class Clocks:
         shift = Fraction(int(self.exponents[place]), 2**GRID)
         return low + shift, high + shift
 
+    def _sorted(self, places: Array) -> list[int]:
+        """Return places in the order of their clocks, by exact arithmetic."""
+
+        def compare(a: int, b: int) -> int:
+            return self.compare([a], [b])
+
+        return sorted(places.tolist(), key=cmp_to_key(compare))
+
     def ordered_logs(self) -> Ints:
         """Return the logarithms with those that are too close to call put in the right order."""
         logs = self.logs.copy()
@@ -151,7 +161,7 @@ class Clocks:
         places = np.flatnonzero((group >= 0) & (logs <= last[group]))
         for members in np.split(places[np.argsort(group[places], kind="stable")],
                                 np.cumsum(np.bincount(group[places]))[:-1]):  # fmt: skip
-            order = sorted(members.tolist(), key=cmp_to_key(lambda a, b: self.compare([a], [b])))
+            order = self._sorted(members)
             if len(order) > kernel.NEAR:  # so many that the next ones may not be beyond them
                 return _ranks(self.logs, self)
             # What comes next is farther away than that.
@@ -165,8 +175,7 @@ def _ranks(logs: Ints, clocks: Clocks) -> Ints:
     starts = np.flatnonzero(np.diff(logs[order]) > kernel.NEAR) + 1
     ranks, done = np.empty(len(logs), dtype=np.int64), 0
     for group in np.split(order, starts):
-        members = group.tolist()
-        members.sort(key=cmp_to_key(lambda a, b: clocks.compare([a], [b])))
+        members = clocks._sorted(group)
         ranks[members] = done + np.arange(len(members))
         done += len(members)
     return ranks
@@ -270,7 +279,7 @@ class ShortestPaths:
 
 
 @leaves_no_trace
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pruning:
     """What some shortest paths say of all other edges: which of them can be on a shortest path."""
 
@@ -319,12 +328,10 @@ def bounding_edges(sources: Array, targets: Array, clocks: Clocks, n_nodes: int)
 
 
 def _hung(parent: Ints, logs: Ints) -> kernel.Paths:
-    n = len(parent)
-    whole, floats = (lambda: np.empty(n, dtype=np.int64)), (lambda: np.empty(n))
-    paths = kernel.Paths(
-        *(parent.astype(np.int64), whole(), whole(), floats(), whole(), floats(), whole()),
-        kernel.MARGIN,
-    )
+    depth, jump, step_power, total_power = np.empty((4, len(parent)), dtype=np.int64)
+    step, total = np.empty((2, len(parent)))
+    up = parent.astype(np.int64)
+    paths = kernel.Paths(up, depth, jump, step, step_power, total, total_power, kernel.MARGIN)
     kernel.hang(paths, logs)
     return paths
 
