@@ -60,7 +60,7 @@ def estimates(measured: dict[str, Any]) -> list[Estimate]:
     for m in (1e9, 1e10):
         for n in (1e7, 1e8):
             n_forests = max(1.0, m / (_PER_NODE * n)) / 8
-            cost = sum(per_row[f"spark_{part}"] for part in ("topology", "noise", "tree"))
+            cost = sum(per_row[f"spark_{part}"] for part in ("topology", "tree", "written"))
             found.append(
                 Estimate(
                     f"edges: m = {m:.0e}, n = {n:.0e}",

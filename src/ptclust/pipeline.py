@@ -117,6 +117,8 @@ def publish(
             f"{plan.mechanism.name!r} puts noise on the weights of a tree, and the release has all "
             "of them: leave noisy= out, or name a mechanism that puts it on all weights"
         )
+    if isinstance(graph, SparkEdges):
+        graph.check_driver()
     sensitivity_of(graph, plan.request.sensitivity)
     unit = graph.unit if request.privacy_unit is None else request.privacy_unit
     if graph.topology_of_data:
@@ -338,6 +340,8 @@ def private_spanning_tree(
     """
     if is_frame(graph):
         graph = spark_edges(graph)
+    if isinstance(graph, SparkEdges):
+        graph.check_driver()
     if not isinstance(graph, (Graph, SparkEdges)):
         raise InputError(
             f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, "

@@ -17,7 +17,9 @@ def spark(tmp_path_factory):
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     local = tmp_path_factory.mktemp("spark")
     settings = {
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": "true",  # whose pages a test reads
+        "spark.ui.port": "0",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "3",
         "spark.default.parallelism": "2",
         "spark.driver.host": "127.0.0.1",

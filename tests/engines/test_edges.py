@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 import socket
 import sys
+import urllib.request
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -15,6 +18,7 @@ import pytest
 
 from ptclust import (
     Graph,
+    Ledger,
     PTClust,
     Release,
     Sensitivity,
@@ -29,6 +33,7 @@ from ptclust.engines import key_service
 from ptclust.engines.edges import SparkEdges
 from ptclust.engines.key_service import KeyService, Ticket
 from ptclust.errors import GraphError, UsageError, WeightError
+from ptclust.graph import Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.exponential import TreeCalibration
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, edge_numbers
@@ -172,7 +177,7 @@ def test_private_trees_are_those_of_one_machine(
                 return Pruning.of(*given)
 
         monkeypatch.setattr(engine, "Pruning", Counted)
-        monkeypatch.setattr(engine, "_PER_NODE", 0.1)
+        monkeypatch.setattr(engine, "_PER_NODE", 0.02)
         again = edges.draw_tree(MECHANISMS[mechanism], calibration, BOUNDS, key=KEY)
         assert again.sources.tolist() == graph.sources[tree].tolist()
         assert len(rounds) > 1
@@ -323,7 +328,7 @@ def test_a_graph_that_ptclust_built_says_the_same_to_spark(spark, tmp_path, run)
     assert tree.n_edges == 2
 
 
-def test_a_dataframe_goes_where_a_graph_goes(spark):
+def test_a_dataframe_goes_where_a_graph_goes(spark, tmp_path, monkeypatch):
     table = table_of(2, "texts").rename({"weight": "trips"})
     frame = spark.createDataFrame(table.to_arrow())
     sensitivity = Sensitivity(l1=1)
@@ -336,6 +341,16 @@ def test_a_dataframe_goes_where_a_graph_goes(spark):
     assert model.plan_.chosen.spent == local.plan_.chosen.spent
     assert model.release_.statement.to_dict().keys() == local.release_.statement.to_dict().keys()
     edges = spark_edges(frame, weight="trips", kind="distance")
+    # A session of Spark Connect, which has no driver here, is refused before a ledger is charged.
+    ledger = Ledger.create(tmp_path / "ledger.jsonl")
+    ledger.add_dataset("rides", Budget.pure(5))
+    account = {"epsilon": 1, "sensitivity": sensitivity, "ledger": ledger, "dataset": "rides"}
+    with monkeypatch.context() as patch:
+        patch.setattr(type(frame), "__module__", "pyspark.sql.connect.dataframe")
+        for call in (PTClust(**account).fit, lambda e: private_spanning_tree(e, **account)):
+            with pytest.raises(UsageError, match="not by Spark Connect"):
+                call(edges)
+    assert ledger.history() == ()
     tree = private_spanning_tree(edges, epsilon=1, sensitivity=sensitivity)
     assert tree.n_edges == 299
     assert plan(edges.topology, epsilon=1, sensitivity=sensitivity).request.engine == "spark"
@@ -346,20 +361,46 @@ def test_a_dataframe_goes_where_a_graph_goes(spark):
 
 
 def test_the_key_is_found_on_no_disk_and_in_no_plan(spark, tmp_path):
-    """Not in Spark's own folders, nor in its event log, which has what the web pages show."""
+    """Not in Spark's folders, its event log, the pages of its web UI, nor in what its API says."""
     key = bytes(np.random.default_rng(8).integers(0, 256, 32, dtype=np.uint8))
     table = table_of(9, "numbers", n_edges=3000)
     edges = SparkEdges(spark.createDataFrame(table.to_arrow()), COLUMNS, "distance", "the table")
     edges.publish(*drawn("laplace", 3000), BOUNDS, str(tmp_path / "noisy"), key=key)
-    texts = [path.read_bytes() for path in files_of(spark, tmp_path)]
-    assert any(b"physicalPlanDescription" in text and b"MapInArrow" in text for text in texts)
-    assert not [form for form in forms(key) for text in texts if form in text]
-    # The search is good enough to find what is there: a broadcast lies on the disk.
-    planted = bytes(range(64, 96))
+    graph = Topology(range(299), range(1, 300))
+    calibration = tree_calibration("kruskal", SimpleNamespace(topology=graph), "distance", 1.0)
+    edges.publish(MECHANISMS["kruskal"], calibration, BOUNDS, key=key)
+    # What is planted must be found: a broadcast lies on a disk, a number of a plan is shown.
+    planted, shown = bytes(range(64, 96)), "314159265358979"
     broadcast = spark.sparkContext.broadcast(planted)
+    spark.range(2).filter(f"id < {shown}").selectExpr("sum(id)").collect()
     texts = [path.read_bytes() for path in files_of(spark, tmp_path)]
-    assert [form for form in forms(planted) for text in texts if form in text]
+    pages = list(pages_of(spark))
     broadcast.destroy()
+    assert any(b"physicalPlanDescription" in text and b"MapInArrow" in text for text in texts)
+    assert [form for form in forms(planted) for text in texts if form in text]
+    assert any(b"MapInArrow" in page for page in pages)
+    assert any(shown.encode() in page for page in pages)
+    assert not [form for form in forms(key) for text in (*texts, *pages) if form in text]
+
+
+def pages_of(spark):
+    """Yield the pages of Spark's web UI, and all that its REST API tells."""
+    context = spark.sparkContext
+    root = f"http://127.0.0.1:{context.uiWebUrl.rpartition(':')[2]}"
+    api = f"/api/v1/applications/{context.applicationId}"
+    n_queries = len(json.loads(page_at(f"{root}{api}/sql?length=1000")))
+    places = ["/jobs/", "/stages/", "/storage/", "/environment/", "/executors/", "/SQL/"]
+    places += [f"/SQL/execution/?id={i}" for i in range(n_queries)]
+    places += [f"{api}/{what}" for what in ("jobs", "stages?details=true", "allexecutors")]
+    places += [f"{api}/{what}" for what in ("storage/rdd", "environment", "logs")]
+    places += [f"{api}/sql?details=true&planDescription=true&length=1000"]
+    for place in places:
+        yield page_at(root + place)
+
+
+def page_at(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        return answer.read()
 
 
 def forms(secret: bytes) -> list[bytes]:

@@ -49,6 +49,7 @@ Bounds = tuple[float, float]
 
 _PER_NODE = 8  # edges that a task reduces to a forest at a time, per node
 _MERGED = 8  # forests that one task merges
+_KEPT = 4  # times as many edges may be left of those that it merges
 _NOISY = "low bigint, high bigint, weight double"
 _MERGED_ROWS = "source bigint, target bigint, weight double"
 _TOO_MANY = -1  # in place of an edge: there are more like these
@@ -238,6 +239,10 @@ class SparkEdges:
         """Number of edges."""
         return self.topology.n_edges
 
+    def check_driver(self) -> None:
+        """Refuse a session whose workers cannot ask this machine for a key."""
+        self._table.driver_addresses()
+
     @property
     def node_of(self) -> Array:
         """The numbers of the nodes: those of their names."""
@@ -312,7 +317,8 @@ class SparkEdges:
         add = partial(_noisy, n, noise, bounds, ticket)
         if place is not None:
             first, n_rows = partial(_edges, n, "weight"), self.n_edges
-            self._coded.exchanged(first, "edge", add, _NOISY, n_rows).write(place)
+            last = partial(_noisy_in_order, add)
+            self._coded.exchanged(first, "edge", last, _NOISY, n_rows).write(place)
             table, rows = self._table.beside(place), partial(_of_noisy, n)
         else:
             table, rows = self._coded, partial(_noisy_edges, n, add)
@@ -392,8 +398,9 @@ def _shortest_paths(table: spark.SparkTable, clocked: _Clocked) -> pl.DataFrame:
     first, reduce = partial(_edges, n, "weight"), partial(clocked.reduced, bounding_edges)
     held = reduce(table.reduced(first, reduce, clocked.size, _MERGED))
     while True:
-        some = partial(_possible, clocked, Pruning.of(*clocked(held), n))
-        found = table.reduced(first, some, clocked.size, _MERGED)
+        pruning = Pruning.of(*clocked(held), n)
+        some, limit = partial(_possible, clocked, pruning), partial(_limited, clocked, pruning)
+        found = table.reduced(some, limit, clocked.size, _MERGED)
         is_complete = not (found["edge"] == _TOO_MANY).any()
         n_before = len(held)
         held = pl.concat([held, found.filter(pl.col("edge") != _TOO_MANY)]).unique("edge")
@@ -401,17 +408,21 @@ def _shortest_paths(table: spark.SparkTable, clocked: _Clocked) -> pl.DataFrame:
             return held[ShortestPaths(*clocked(held), n).edges]
 
 
-def _possible(clocked: _Clocked, pruning: Pruning, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of edges that can be on a shortest path, or that make one shorter."""
+def _possible(clocked: _Clocked, pruning: Pruning, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the edges that can be on a shortest path."""
+    edges = _edges(clocked.n_nodes, "weight", rows).collect()
+    return edges.filter(pruning.verdicts(*clocked(edges)) != DROPPED).lazy()
+
+
+def _limited(clocked: _Clocked, pruning: Pruning, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `_possible`; if they are too many, those alone that make a path shorter."""
     import polars as pl
 
     edges = rows.filter(pl.col("edge") != _TOO_MANY)
-    sources, targets, clocks = clocked(edges)
-    verdicts = pruning.verdicts(sources, targets, clocks)
-    kept = edges.filter(verdicts != DROPPED)
-    if len(edges) == len(rows) and len(kept) <= clocked.size:
-        return kept
-    return pl.concat([edges.filter(verdicts == SHORTER), _mark(rows)])
+    if len(edges) == len(rows) <= _KEPT * clocked.size:
+        return rows
+    shorter = pruning.verdicts(*clocked(edges)) == SHORTER
+    return pl.concat([edges.filter(shorter), _mark(rows)])
 
 
 def _mark(like: pl.DataFrame) -> pl.DataFrame:
@@ -451,18 +462,24 @@ def _counts(n_nodes: int, rows: pl.DataFrame) -> pl.DataFrame:
 def _noisy(
     n_nodes: int, noise: Noise, bounds: Bounds, ticket: Ticket, rows: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return edges with noisy weights, in the order of edges."""
+    """Return edges with noisy weights."""
     import polars as pl
 
-    rows = rows.sort("edge")
     edge = rows["edge"].to_numpy()
-    if (edge[1:] == edge[:-1]).any():  # was refused before; with two weights it must not go on
-        raise GraphError("an edge is there twice")
     low, high = edge // n_nodes, edge % n_nodes
     clipped = np.clip(rows["weight"].to_numpy(), *bounds)
     if len(edge):  # of none there may be no noise at all
         clipped = add_keyed_noise(clipped, edge_numbers(low, high, n_nodes), noise, ticket.key())
     return pl.DataFrame({"low": low, "high": high, "weight": clipped})
+
+
+def _noisy_in_order(add: spark.Rows, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return edges with noisy weights, in the order of edges."""
+    rows = rows.sort("edge")
+    edge = rows["edge"].to_numpy()
+    if (edge[1:] == edge[:-1]).any():  # was refused before; with two weights it must not go on
+        raise GraphError("an edge is there twice")
+    return add(rows)
 
 
 def _noisy_edges(n_nodes: int, add: spark.Rows, rows: pl.LazyFrame) -> pl.LazyFrame:

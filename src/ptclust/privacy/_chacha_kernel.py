@@ -44,7 +44,7 @@ def new_state(key: bytes) -> NDArray[np.uint32]:
     return state
 
 
-@kernel
+@merged
 def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
     """Mix four words (RFC 8439, section 2.1)."""
     a = np.uint32(a + b)
@@ -62,7 +62,7 @@ def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a, b, c, d
 
 
-@kernel
+@merged
 def _double_round(x: Any) -> Any:
     """One column and one diagonal round (RFC 8439, section 2.3)."""
     x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10, x11, x12, x13, x14, x15 = x
@@ -77,7 +77,7 @@ def _double_round(x: Any) -> Any:
     return x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10, x11, x12, x13, x14, x15
 
 
-@kernel
+@merged
 def _mixed(x: Any) -> Any:
     """Return a block after its 20 rounds, written out: loops in loops become no vector code."""
     x = _double_round(_double_round(_double_round(_double_round(_double_round(x)))))
@@ -176,13 +176,15 @@ def fill_blocks(
     a08, a09, a10, a11 = key[8], key[9], key[10], key[11]
     low = np.uint32(np.uint64(block) & _LOW_32)
     high = np.uint32(np.uint64(block) >> _BITS_32)
-    lanes = np.empty(16 * _LANES, dtype=np.uint32)
-    count = np.uint64(len(nonces))
+    lanes = np.empty(18 * _LANES, dtype=np.uint32)  # the last two words are the nonces
+    count, first = np.uint64(len(nonces)), np.uint64(16 * _LANES)
     for begin in range(np.uint64(0), count, np.uint64(_LANES)):
-        for j in range(np.uint64(_LANES)):
+        for j in range(np.uint64(_LANES)):  # apart from what follows, which becomes vector code
             at: Any = min(begin + j, count - _ONE)  # lanes beyond the last nonce repeat it
-            nonce = nonces[at]
-            a14, a15 = np.uint32(nonce & _LOW_32), np.uint32(nonce >> _BITS_32)
+            lanes[first + j] = np.uint32(nonces[at] & _LOW_32)
+            lanes[first + np.uint64(_LANES) + j] = np.uint32(nonces[at] >> _BITS_32)
+        for j in range(np.uint64(_LANES)):
+            a14, a15 = lanes[first + j], lanes[first + np.uint64(_LANES) + j]
             x = _mixed(
                 (a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, low, high, a14, a15)
             )
