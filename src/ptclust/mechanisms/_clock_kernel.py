@@ -126,24 +126,26 @@ def hang(paths: Paths, logs: Ints) -> None:
 
 
 @kernel
+def climb(paths: Paths, node: int, to: int) -> Any:
+    """Return the ancestor of a node at a depth, and the sum of the clocks from there to it."""
+    parent, depth, jump, step, step_power, total, total_power, _ = paths
+    a, power = 0.0, _NOTHING
+    while depth[node] > to:
+        if depth[jump[node]] >= to:
+            a, power = plus(a, power, total[node], total_power[node])
+            node = jump[node]
+        else:
+            a, power = plus(a, power, step[node], step_power[node])
+            node = parent[node]
+    return node, a, power
+
+
+@kernel
 def meet(paths: Paths, u: int, v: int) -> Any:
     """Return the sums of the clocks from the last common ancestor to two nodes of one tree."""
     parent, depth, jump, step, step_power, total, total_power, _ = paths
-    a, a_power, b, b_power = 0.0, _NOTHING, 0.0, _NOTHING
-    while depth[u] > depth[v]:
-        if depth[jump[u]] >= depth[v]:
-            a, a_power = plus(a, a_power, total[u], total_power[u])
-            u = jump[u]
-        else:
-            a, a_power = plus(a, a_power, step[u], step_power[u])
-            u = parent[u]
-    while depth[v] > depth[u]:
-        if depth[jump[v]] >= depth[u]:
-            b, b_power = plus(b, b_power, total[v], total_power[v])
-            v = jump[v]
-        else:
-            b, b_power = plus(b, b_power, step[v], step_power[v])
-            v = parent[v]
+    u, a, a_power = climb(paths, u, depth[v])
+    v, b, b_power = climb(paths, v, depth[u])
     while u != v:
         if jump[u] != jump[v]:
             a, a_power = plus(a, a_power, total[u], total_power[u])

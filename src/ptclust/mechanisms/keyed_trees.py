@@ -192,10 +192,7 @@ def kruskal_edges(sources: Array, targets: Array, clocks: Clocks, n_nodes: int) 
     *Privacy.* With a key from `draw_noise_key` that is used for one graph, as
     `SpanningTreeMechanism.draw_edges`: docs/proofs/keyed-trees.md.
     """
-    logs = clocks.ordered_logs()
-    # Floats whose bits are a number and its sign are in the order of these numbers.
-    as_floats = np.where(logs < 0, -logs | _SIGN, logs).view(np.float64)
-    return minimum_spanning_edges(sources, targets, as_floats, n_nodes)
+    return minimum_spanning_edges(sources, targets, _as_floats(clocks.ordered_logs()), n_nodes)
 
 
 @leaves_no_trace
@@ -320,11 +317,15 @@ def bounding_edges(sources: Array, targets: Array, clocks: Clocks, n_nodes: int)
     Those of all edges are among those of every part of them that they are in.
     """
     logs = clocks.logs
-    as_floats = np.where(logs < 0, -logs | _SIGN, logs).view(np.float64)
     kept = np.zeros(len(logs), dtype=np.bool_)
-    kept[minimum_spanning_edges(sources, targets, as_floats, n_nodes)] = True
+    kept[minimum_spanning_edges(sources, targets, _as_floats(logs), n_nodes)] = True
     kernel.keep_lightest(sources, targets, logs, kept, np.full((n_nodes, _LIGHTEST), -1))
     return np.flatnonzero(kept)
+
+
+def _as_floats(logs: Ints) -> Floats:
+    """Return floats in the order of integers: their bits are a number and its sign."""
+    return np.where(logs < 0, -logs | _SIGN, logs).view(np.float64)
 
 
 def _hung(parent: Ints, logs: Ints) -> kernel.Paths:

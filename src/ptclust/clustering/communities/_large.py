@@ -218,8 +218,7 @@ class LargeTrial(Trial):
 
     def _is_same(self, found: Found) -> bool:
         """Return whether all candidates are much like a partition, and at two resolutions."""
-        is_known = bool(self.known)
-        return is_known and all(found.agreement(each) >= _SAME for each in self.known)
+        return bool(self.known) and all(found.agreement(e) >= _SAME for e in self.known)
 
     def contracted(self, best: Found | None) -> Found | None:
         """Return the partition of two levels if weights support it more, found with all edges."""
@@ -258,21 +257,10 @@ class LargeTrial(Trial):
 
 
 def _view(number: int, edges: Edges, random: np.random.Generator) -> View:
-    near, order = (
-        adjacency(edges.sources, edges.targets, edges.n_nodes),
-        _order(edges.n_nodes, random),
-    )
-    return View(
-        number,
-        edges,
-        np.empty(0, np.int64),
-        near,
-        order,
-        {},
-        {},
-        fit=quick_sizes,
-        precision=np.float32,
-    )
+    near = adjacency(edges.sources, edges.targets, edges.n_nodes)
+    order, kept = _order(edges.n_nodes, random), np.empty(0, np.int64)
+    view = View(number, edges, kept, near, order, weights={}, sizes={})
+    return view._replace(fit=quick_sizes, precision=np.float32)
 
 
 def _order(n_nodes: int, random: np.random.Generator) -> Ints:
