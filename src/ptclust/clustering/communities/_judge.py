@@ -140,6 +140,21 @@ class Judge:
         nats: Floats = np.logaddexp.reduce(values) - np.log(len(values))
         return nats
 
+    def blocks_tell(self, labels: Ints, held: Ints) -> Floats:
+        """Return by how many nats the weights of these edges support distributions of their own.
+
+        Those are of edges within clusters and across, of every cluster and across, and of every
+        pair of clusters; each against one for all.
+        """
+        a, b = labels[self._edges.sources[held]], labels[self._edges.targets[held]]
+        low, high, n_clusters = np.minimum(a, b), np.maximum(a, b), int(labels.max()) + 1
+        pair = low * n_clusters + high
+        own = np.where(low == high, low, n_clusters)
+        one = np.zeros(len(held), np.int64)
+        bins = self._tables[0].cell[held] % BINS
+        kinds = low == high, own, pair
+        return np.array([_evidence_of(each, bins) for each in kinds]) - _evidence_of(one, bins)
+
     def _excess(self, weights: Floats) -> Floats:
         """Return weights beyond what nodes make of them."""
         return self._beyond_nodes(weights - self._expected)
@@ -198,6 +213,13 @@ def _with_halves(inside: Floats, outside: Floats) -> list[tuple[Floats, Floats]]
 def _log_factors(inside: Floats, outside: Floats) -> Floats:
     """Return the log Bayes factors of two distributions a row against one."""
     return _log_evidence(inside) + _log_evidence(outside) - _log_evidence(inside + outside)
+
+
+def _evidence_of(kinds: Array, bins: Ints) -> float:
+    """Return the log-probability of bins if every kind of edge has a distribution over them."""
+    numbers, kind = np.unique(kinds, return_inverse=True)
+    counts = np.bincount(kind * BINS + bins, minlength=len(numbers) * BINS)
+    return float(_log_evidence(counts.reshape(-1, BINS).astype(np.float64)).sum())
 
 
 def _log_evidence(counts: Floats) -> Floats:

@@ -33,6 +33,12 @@ _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 # neighbouring resolutions, from which on they do not depend on these; and beyond which more of it
 # is no gain.
 STABLE, _STABLER = 0.85, 0.9
+# Of so many nodes over the resolution, patches of the topology have some sixty nodes, or thirty:
+# enough to tell where they belong in much noise, and few enough to lie in one cluster.
+_PATCHES = 2000, 800
+# Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. Of
+# more it joins patches, of so many sizes at most, and is judged by edges that it has not seen.
+_FEW_TO_CONTRACT, _SIZES = 20_000, 4
 # A partition with less than this part of the standard errors of another follows sizes of nodes.
 _HALF = 0.5
 # Two levels of weights are taken if they say this part of what the best partition says.
@@ -422,9 +428,26 @@ class Trial:
         In one, nodes are; in others, clusters of the topology are joined: where noise is large,
         single nodes cannot tell where they belong, and many edges between clusters can.
         """
-        tries = [self.tried(self.by_two_levels)]
-        tries += [self.joined(self.by_two_levels, each) for each in self.known if each.of_topology]
-        return max(tries, key=lambda each: each.weights)
+        tries = [self.tried(self.by_two_levels), *self._joined_patches]
+        found = max(tries, key=lambda each: each.weights)
+        return self._moved(found) if self._has_many else found
+
+    @property
+    def _has_many(self) -> bool:
+        """Whether there are so many edges that some can be held back from every search."""
+        return len(self.edges.sources) > _FEW_TO_CONTRACT
+
+    @cached_property
+    def _joined_patches(self) -> list[Found]:
+        return [self.joined(self.by_two_levels, each) for each in self.patches]
+
+    @cached_property
+    def patches(self) -> list[Found]:
+        """Partitions of the topology whose clusters may be joined by weights, coarsest first."""
+        found = [each for each in self.known if each.of_topology]
+        finer = [self.edges.n_nodes / each for each in _PATCHES] if found else []
+        searches = (self.by_modularity(None, each) for each in finer if each > _GAMMAS[-1])
+        return [*found, *map(self.tried, searches)]
 
     def joined(self, search: Callable[[View], Ints], start: Found) -> Found:
         """Return the partition that a search makes of the clusters of another one."""
@@ -445,6 +468,8 @@ class Trial:
         It is sought on all edges alone, and has seen them: so has the short search, if its nodes
         are moved until none gains.
         """
+        if self._has_many:
+            return self._contracted_patches(short)
         found = short._replace(labels=self._contract(self.whole), by_fold=())
         is_finer = found.labels.max() > short.labels.max()
         is_finer = is_finer and self.explained(found, within=short) > 0
@@ -454,10 +479,43 @@ class Trial:
         others = short, short._replace(labels=moved)
         return found if self.explained(found) >= max(map(self.explained, others)) else short
 
-    def _contract(self, view: View) -> Ints:
+    def _contracted_patches(self, short: Found) -> Found:
+        """Return the best of what contraction makes of patches, and nodes moved from there.
+
+        Patches that weights join to nothing that is worth half the short search lie across
+        clusters.
+        """
+        pairs = zip(self.patches, self._joined_patches, strict=True)
+        telling = [each for each, joined in pairs if joined.weights >= _HALF * short.weights]
+        searches = (partial(self.by_contraction, of=each) for each in telling[-_SIZES:])
+        return self._moved(max([short, *map(self.tried, searches)], key=self.blocks_tell))
+
+    def _moved(self, found: Found) -> Found:
+        """Move nodes by weights and topology together, as long as unseen weights agree."""
+        while True:
+            better = self.tried(partial(self.by_ratios, of=found, anew=False))
+            if self.blocks_tell(better) <= self.blocks_tell(found):
+                return found
+            found = better
+
+    def blocks_tell(self, found: Found) -> float:
+        """Return by how many nats unseen weights support clusters that may differ in their levels.
+
+        Edges within and across are told apart, or clusters as well, or all pairs of clusters: of
+        nested levels, those across some are as large as those within others.
+        """
+        folds = zip(self.folds, found.by_fold, strict=True)
+        nats = np.sum([self.judge.blocks_tell(labels, held) for held, labels in folds], axis=0)
+        return float(np.logaddexp.reduce(nats) - np.log(len(nats)))
+
+    def by_contraction(self, view: View, *, of: Found) -> Ints:
+        """Return what contraction makes of the clusters of another partition."""
+        return self._contract(view, (of.labels, *of.by_fold)[view.number])
+
+    def _contract(self, view: View, groups: Ints | None = None) -> Ints:
         some = view.edges
         a, b = (ends.astype(np.int64) for ends in (some.sources, some.targets))
-        return contract(a, b, some.distance, some.n_nodes, some.noise)
+        return contract(a, b, some.distance, some.n_nodes, some.noise, groups=groups)
 
 
 def ratios_of_two_levels(edges: Edges) -> Floats:
