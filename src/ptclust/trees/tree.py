@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._components import find, union
+from ptclust._components import find, join
 from ptclust._kernel import kernel
 from ptclust._lazy import package
 from ptclust._tables import data_frame
@@ -219,10 +219,8 @@ def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> Array:
 def _first_edge_closing_cycle(sources: Array, targets: Array, parent: Array) -> int:
     """Return the first edge that joins what is connected, or -1; ``parent`` is an ``arange``."""
     for edge in range(len(sources)):
-        a, b = find(parent, sources[edge]), find(parent, targets[edge])
-        if a == b:
+        if not join(parent, sources[edge], targets[edge]):
             return edge
-        union(parent, a, b)
     return -1
 
 
