@@ -362,6 +362,8 @@ class Graph(WeightedGraph):
 
         A sensitivity that the graph carries stays: clipping moves no two weights further apart.
         """
+        if not self.n_edges or (low <= self.weights.min() and self.weights.max() <= high):
+            return self
         graph = self._with(np.clip(self.weights, low, high), self.kind)
         graph.provenance = self.provenance
         return graph

@@ -204,6 +204,11 @@ class Topology:
         """Number of edges of a spanning tree, or forest where there are several components."""
         return self.n_nodes - self.n_components
 
+    @property
+    def is_forest(self) -> bool:
+        """Whether no edges close a cycle: it is its own spanning forest, and has no other."""
+        return self.n_edges == self.n_tree_edges
+
     def name(self, node: int) -> Any:
         """Return the name of one node."""
         return int(node) if self._names is None else self._names.item(node)
@@ -214,7 +219,9 @@ class Topology:
         return f"{say([edge])} ({ends})"
 
     def restricted_to(self, edges: Array) -> Topology:
-        """Return the topology of the same nodes with only the edges of these ids, in this order."""
+        """Return the topology of the same nodes with only the edges of these ids, which ascend."""
+        if len(edges) == self.n_edges:
+            return self
         part = object.__new__(Topology)
         part.n_nodes, part._names = self.n_nodes, self._names
         part.sources = frozen(self.sources[edges])
@@ -446,7 +453,7 @@ def _in_order(
         return sources.copy(), targets.copy(), values.copy()
     words, n_edges = frozen(words_of(values)), len(sources)
     low, high, ordered = (np.empty_like(array) for array in (sources, targets, words))
-    if given == kernel.BY_HIGHER:  # as a list of parents, or a matrix by columns
+    if given == kernel.BY_HIGHER and n_nodes <= 2 * n_edges:  # as a list of parents
         ends = np.zeros(n_nodes, dtype=index_dtype(n_edges))
         kernel.sort_by_lower(sources, targets, words, ends, low, high, ordered)
         return low, high, numbers_of(ordered, values.dtype)

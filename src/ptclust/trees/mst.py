@@ -44,9 +44,8 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     array([0, 2], dtype=int32)
     """
     edges = minimum_spanning_edges(graph.sources, graph.targets, graph.distances, graph.n_nodes)
-    part, weights = graph.topology, graph.weights
-    if len(edges) < graph.n_edges:
-        part, weights = part.restricted_to(edges), weights[edges]
+    weights = graph.weights if len(edges) == graph.n_edges else graph.weights[edges]
+    part = graph.topology.restricted_to(edges)
     return Tree.of_checked(part, weights, edges, private=True, kind=graph.kind)
 
 

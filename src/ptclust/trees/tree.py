@@ -75,9 +75,9 @@ class Tree(HasTopology):
         self.private, self.kind = private, kind
         self._weights = None if weights is None else _as_weights(weights, topology)
         self.edge_ids = _as_edge_ids(edge_ids, topology)
-        parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
-        edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
-        if edge >= 0:
+        if not topology.is_forest:
+            parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
+            edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
             bad = topology.describe_edge(edge)
             raise GraphError(f"{bad} closes a cycle: no tree; use minimum_spanning_tree of a graph")
 
