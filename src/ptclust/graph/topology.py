@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -221,7 +222,7 @@ class Topology:
     def restricted_to(self, edges: Array) -> Topology:
         """Return the topology of the same nodes with only the edges of these ids, which ascend."""
         if len(edges) == self.n_edges:
-            return self
+            return copy(self)
         part = object.__new__(Topology)
         part.n_nodes, part._names = self.n_nodes, self._names
         part.sources = frozen(self.sources[edges])
