@@ -39,7 +39,7 @@ def join(parent: Array, a: int, b: int) -> bool:
     Most edges join what is connected below one parent, or hang up a node that has been its own root
     so far. No root need be found for them: the root of a node is never above it.
     """
-    joins = parent[np.uint64(a)] != parent[np.uint64(b)]
+    joins: bool = parent[np.uint64(a)] != parent[np.uint64(b)]
     if joins:
         if a < b and parent[b] == b:
             parent[b] = parent[a]

@@ -18,9 +18,9 @@ BY_LOWER, BY_HIGHER, OTHERWISE = range(3)
 def order_of(sources: Array, targets: Array) -> int:
     """Return how the edges come; in canonical order they begin with their lower node, too."""
     by_lower, by_higher = True, True
-    low, high = np.int64(-1), np.int64(-1)
+    low, high = -1, -1
     for i in range(len(sources)):
-        a, b = np.int64(sources[i]), np.int64(targets[i])
+        a, b = int(sources[i]), int(targets[i])
         by_higher &= max(a, b) >= high
         by_lower &= a < b and (a > low or (a == low and b >= high))
         if not (by_lower or by_higher):
@@ -41,22 +41,28 @@ def any_repeated(sources: Array, targets: Array) -> bool:
 
 @kernel
 def sort_by_lower(
-    sources: Array, targets: Array, words: Array, ends: Array, low: Array, high: Array, out: Array
+    sources: Array,
+    targets: Array,
+    words: Array,
+    places: Array,
+    low: Array,
+    high: Array,
+    ordered: Array,
 ) -> None:
     """Sort edges that come by their higher node, and their words, by one count of the lower nodes.
 
-    ``ends``, of the edges at every lower node, is zero on entry.
+    ``places``, one for every node, are zero on entry.
     """
     for i in range(len(sources)):
-        ends[min(sources[i], targets[i])] += 1
+        places[min(sources[i], targets[i])] += 1
     place = 0
-    for node in range(len(ends)):
-        place, ends[node] = place + ends[node], place
+    for node in range(len(places)):
+        place, places[node] = place + places[node], place
     for i in range(len(sources)):
         a, b = min(sources[i], targets[i]), max(sources[i], targets[i])
-        place = ends[a]
-        low[place], high[place], out[place] = a, b, words[i]
-        ends[a] = place + 1
+        place = places[a]
+        low[place], high[place], ordered[place] = a, b, words[i]
+        places[a] = place + 1
 
 
 @inlined

@@ -245,8 +245,8 @@ class Topology:
         """Return the topology with nodes by name, and edges by their nodes, the smaller one first.
 
         Also returned are the number there of every node, None if it is the same, and ``values``,
-        one of every edge, in the order of the edges there. The order in which a graph came in may follow its weights, and
-        what is published must not.
+        one of every edge, in the order of the edges there. The order in which a graph came in may
+        follow its weights, and what is published must not.
         """
         number, names = _number_by_name(self._names, self.n_nodes)
         a, b = self.sources, self.targets
@@ -455,8 +455,8 @@ def _in_order(
     words, n_edges = frozen(words_of(values)), len(sources)
     low, high, ordered = (np.empty_like(array) for array in (sources, targets, words))
     if given == kernel.BY_HIGHER and n_nodes <= 2 * n_edges:  # as a list of parents
-        ends = np.zeros(n_nodes, dtype=index_dtype(n_edges))
-        kernel.sort_by_lower(sources, targets, words, ends, low, high, ordered)
+        places = np.zeros(n_nodes, dtype=index_dtype(n_edges))
+        kernel.sort_by_lower(sources, targets, words, places, low, high, ordered)
         return low, high, numbers_of(ordered, values.dtype)
     # Parts by the first bits of the lower node; each is then sorted in the processor's caches.
     part_bits = min(max(n_edges.bit_length() - _PART_BITS, 0), _MOST_PART_BITS, node_bits)
