@@ -30,6 +30,7 @@ Data = dict[str, Array]  # edges: sources, targets, weights, n_nodes; maybe trut
 _Edges = tuple[Array, Array, Floats]
 Answer = float | Array  # the weight of a tree, the number of its edges, or labels
 _WARM_UP = 300_000  # the size of the graph to warm up on: large enough to reach every kernel
+_TINY = 3000  # some kernels are for some kinds of graphs alone
 
 
 # The graphs: each of about so many edges.
@@ -330,6 +331,7 @@ class Task:
     prepare: Callable[[Data], Callable[[], Answer]]
     most: int = 10**8
     baseline: bool = False  # the peer that is 1 in its family
+    kind: str = ""  # tasks of one kind are peers, where a family has several
 
     @property
     def is_ours(self) -> bool:
@@ -337,17 +339,28 @@ class Task:
         return self.title.startswith("ptclust")
 
 
+_minimum_tree = partial(Task, family="tree", kind="minimum spanning tree")
+_private_tree = partial(Task, family="tree", kind="private tree")
+_cut_tree = partial(Task, family="tree", kind="clusters of the minimum tree")
 TASKS = {
-    "scipy_mst": Task("scipy: minimum_spanning_tree", "tree", _scipy_mst, baseline=True),
-    "mst": Task("ptclust: minimum_spanning_tree", "tree", _mst),
-    "kruskal": Task("ptclust: private tree, kruskal", "tree", partial(_private, by="kruskal")),
-    "pamst": Task("ptclust: private tree, pamst", "tree", partial(_private, by="pamst")),
-    "dbmstclu": Task("ptclust: DBMSTClu on the tree", "tree", _dbmstclu),
-    "igraph_mst": Task("igraph: spanning_tree", "tree", _igraph_mst),
-    "networkit_mst": Task("networkit: PrimMSF", "tree", _networkit_mst),
-    "rustworkx_mst": Task("rustworkx: minimum_spanning_edges", "tree", _rustworkx_mst, 2 * 10**6),
-    "networkx_mst": Task("networkx: minimum_spanning_tree", "tree", _networkx_mst, 10**5),
-    "pamst_by_steps": Task("Algorithm 2 step by step (numpy)", "tree", _pamst_by_steps, 3 * 10**4),
+    "scipy_mst": _minimum_tree("scipy: minimum_spanning_tree", prepare=_scipy_mst, baseline=True),
+    "mst": _minimum_tree("ptclust: minimum_spanning_tree", prepare=_mst),
+    "igraph_mst": _minimum_tree("igraph: spanning_tree", prepare=_igraph_mst),
+    "networkit_mst": _minimum_tree("networkit: PrimMSF", prepare=_networkit_mst),
+    "rustworkx_mst": _minimum_tree(
+        "rustworkx: minimum_spanning_edges", prepare=_rustworkx_mst, most=2 * 10**6
+    ),
+    "networkx_mst": _minimum_tree(
+        "networkx: minimum_spanning_tree", prepare=_networkx_mst, most=10**5
+    ),
+    "kruskal": _private_tree(
+        "ptclust: private tree, kruskal", prepare=partial(_private, by="kruskal")
+    ),
+    "pamst": _private_tree("ptclust: private tree, pamst", prepare=partial(_private, by="pamst")),
+    "pamst_by_steps": _private_tree(
+        "Algorithm 2 step by step (numpy)", prepare=_pamst_by_steps, most=3 * 10**4
+    ),
+    "dbmstclu": _cut_tree("ptclust: DBMSTClu on the tree", prepare=_dbmstclu),
     "leiden": Task("igraph: community_leiden", "clusters", _igraph_leiden, baseline=True),
     "ptclust_l1": Task("ptclust: PTClust, l1", "clusters", partial(_ptclust, norm="l1")),
     "ptclust_linf": Task("ptclust: PTClust, linf", "clusters", partial(_ptclust, norm="linf")),
@@ -403,7 +416,7 @@ def full_cases(largest: int) -> list[Case]:
 
 def quick_cases() -> list[Case]:
     """Return all graphs, tiny: so that every task runs."""
-    return [Case(name, 3000) for name in GRAPHS]
+    return [Case(name, _TINY) for name in GRAPHS]
 
 
 def run_benchmark(
@@ -419,7 +432,7 @@ def run_benchmark(
             for turn in range(rounds):
                 for name in case.tasks:
                     progress(f"{case.graph}, {case.size:,}: {name}, round {turn + 1} of {rounds}")
-                    runs[name].append(run_module(__name__, name, folder))
+                    runs[name].append(run_module(__name__, name, folder, case.graph))
         for name, each in runs.items():
             seconds = median(run["cpu_seconds"] for run in each)
             peak = int(median(run["peak_bytes"] for run in each))
@@ -435,11 +448,12 @@ def _check_agreement(measured: list[Measurement]) -> None:
         raise AssertionError(f"minimum spanning trees differ on {measured[0].graph}: {weights}")
 
 
-def measure(task: str, folder: Path) -> dict[str, float]:
-    """Run a task once, after a warm-up on a small graph."""
+def measure(task: str, folder: Path, graph: str) -> dict[str, float]:
+    """Run a task once, after a warm-up on a small graph, and on a tiny one of the same kind."""
     prepare = TASKS[task].prepare
     small = {"points": "points", "clusters": "planted"}.get(TASKS[task].family, "random")
     prepare(GRAPHS[small](min(_WARM_UP, TASKS[task].most // 30)))()
+    prepare(GRAPHS[graph](_TINY))()
     with np.load(folder / "data.npz") as file:
         data = dict(file)
     run = prepare(data)
@@ -455,4 +469,4 @@ def measure(task: str, folder: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(measure(sys.argv[1], Path(sys.argv[2]))))
+    sys.stdout.write(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3])))

@@ -23,8 +23,10 @@ of {rounds} round(s). A graph is made of the arrays within the time, and its inp
 clusterers start from a graph in memory. All minimum spanning trees have the same weight, or the run
 stops.
 
-Time and memory are multiples of the first of every table. A growth of 1 is linear in the edges, or
-points: it is the slope of log time over log size, over three sizes.
+Tasks of one kind are peers: minimum spanning trees of each other, private trees of Algorithm 2 step
+by step. Time and memory are multiples of the first of every table, of whatever kind: what privacy
+and clusters cost beside a minimum spanning tree is for information. A growth of 1 is linear in the
+edges, or points: it is the slope of log time over log size, over three sizes.
 """
 _END = """\
 `make bench-building` does the same for building a graph from records:
@@ -96,9 +98,13 @@ class BenchmarkReport:
             f"| task | time | memory | growth | {_SHOWN[TASKS[own[0].task].family]} |",
             "|---|---|---|---|---|",
         ]  # fmt: skip
+        kind = ""
         for task in dict.fromkeys(m.task for m in own):
             last = max((m for m in own if m.task == task), key=lambda m: m.size)
             time, memory = (self._ratio(last, name) for name in ("cpu_seconds", "peak_bytes"))
+            if TASKS[task].kind != kind:
+                kind = TASKS[task].kind
+                lines.append(f"| **{kind}** | | | | |")
             at = "" if last.size == size else f" (at {last.size:,})"
             growth = self._growth(graph, task)
             cells = [

@@ -32,15 +32,31 @@ def union(parent: Array, a: int, b: int) -> None:
         parent[a] = b
 
 
+@inlined
+def join(parent: Array, a: int, b: int) -> bool:
+    """Join the components of two nodes; return whether they were two.
+
+    Most edges join what is connected below one parent, or hang up a node that has been its own root
+    so far. No root need be found for them: the root of a node is never above it.
+    """
+    joins: bool = parent[np.uint64(a)] != parent[np.uint64(b)]
+    if joins:
+        if a < b and parent[b] == b:
+            parent[b] = parent[a]
+        else:
+            root, other = find(parent, a), find(parent, b)
+            joins = root != other
+            if joins:
+                union(parent, root, other)
+    return joins
+
+
 @kernel
 def label_components(sources: Array, targets: Array, parent: Array) -> int:
     """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
     n_components = len(parent)
     for edge in range(len(sources)):
-        a = find(parent, sources[edge])
-        b = find(parent, targets[edge])
-        if a != b:
-            union(parent, a, b)
+        if join(parent, sources[edge], targets[edge]):
             n_components -= 1
             if n_components == 1:
                 break

@@ -49,6 +49,19 @@ def test_bench_measures_ratios(run_experiment, monkeypatch):
     assert found["growth"].keys() == {"random: scipy_mst", "random: mst"}
 
 
+def test_the_report_shows_which_tasks_are_peers():
+    """Every kind has its heading once, before its own tasks alone."""
+    tree = [name for name, task in benchmark.TASKS.items() if task.family == "tree"]
+    measured = [benchmark.Measurement("random", 100, name, 1.0, 1, 1.0) for name in tree]
+    rows = BenchmarkReport(measured, None, 1, "make bench")._table("random")[4:-1]
+    kind, found = "", []
+    for row in (row.split(" | ")[0].removeprefix("| ") for row in rows):
+        kind, is_kind = (row.strip("*"), True) if row.startswith("**") else (kind, False)
+        found += [] if is_kind else [(row, kind)]
+    assert found == [(benchmark.TASKS[name].title, benchmark.TASKS[name].kind) for name in tree]
+    assert len(rows) == len(tree) + len({benchmark.TASKS[name].kind for name in tree})
+
+
 def test_growth_is_the_slope_of_the_logarithms():
     sizes = (100, 1000, 10_000)
     measured = [
@@ -86,7 +99,7 @@ def test_every_task_of_the_benchmark_runs(task, tmp_path):
     graph = FAMILIES[benchmark.TASKS[task].family]
     assert task in benchmark.Case(graph, 2000).tasks
     np.savez(tmp_path / "data.npz", **benchmark.GRAPHS[graph](2000))
-    measured = benchmark.measure(task, tmp_path)
+    measured = benchmark.measure(task, tmp_path, graph)
     assert measured["cpu_seconds"] > 0
     assert measured["peak_bytes"] > 0
     assert measured["answer"] > 0

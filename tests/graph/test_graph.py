@@ -9,12 +9,16 @@ import sys
 from importlib import import_module
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from ptclust._components import adjacency
+from ptclust._components import adjacency, label_components
 from ptclust.errors import GraphError, PtclustError, UsageError, WeightError
-from ptclust.graph import Graph, Topology, index_dtype, topology
+from ptclust.graph import Graph, Topology, _order_kernel, index_dtype, topology
 
 SECRET = 0.123456789
 
@@ -26,6 +30,11 @@ def everything_said(error: BaseException | None) -> str:
         said += f"{error} {error.args}"
         error = error.__cause__ or error.__context__
     return said
+
+
+def ends_below(n_nodes):
+    node = st.integers(0, n_nodes - 1)
+    return st.lists(st.tuples(node, node), max_size=60)
 
 
 @pytest.fixture
@@ -71,6 +80,26 @@ class TestState:
         topology = Topology([1, 3], [2, 4], n_nodes=6)
         assert topology.n_components == 4
         assert topology.components.tolist() == [0, 1, 1, 2, 2, 3]
+        assert topology.is_forest
+
+    @hypothesis.settings(max_examples=300)
+    @hypothesis.given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), ends_below(n))))
+    def test_components_are_those_of_scipy_in_any_order_of_the_edges(self, drawn):
+        n_nodes, ends = drawn
+        a, b = np.array(ends, dtype=np.int32).reshape(-1, 2).T.copy()
+        component = np.arange(n_nodes, dtype=np.int32)
+        count = label_components(a, b, component)
+        matrix = coo_array((np.ones(len(a)), (a, b)), shape=(n_nodes, n_nodes))
+        n_expected, expected = connected_components(matrix, directed=False)
+        assert count == n_expected
+        assert component.tolist() == expected.tolist()  # both number them by first appearance
+
+    def test_a_topology_of_all_edges_is_equal_and_another(self):
+        """Published tells by the object whether only a tree was published."""
+        topology = Topology([0, 1], [1, 2])
+        assert topology.restricted_to(np.arange(2)) == topology
+        assert topology.restricted_to(np.arange(2)) is not topology
+        assert topology.restricted_to(np.arange(1)) == Topology([0], [1], n_nodes=3)
 
 
 class TestSizes:
@@ -127,6 +156,29 @@ class TestSizes:
         for array, given in zip(found, (low, high, values)):
             assert array.tolist() == given[order].tolist()
             assert array.dtype.kind == given.dtype.kind
+
+    @pytest.mark.parametrize("n_nodes", [40, 2**31])  # in a count, or more than edges: in a sort
+    @pytest.mark.parametrize("come", range(3))
+    def test_the_order_in_which_edges_come_is_used_and_makes_no_difference(self, come, n_nodes):
+        random = np.random.default_rng(come)
+        low, high = np.sort(random.integers(0, 40, size=(2, 300)), axis=0)
+        low, high = low[low < high], high[low < high]
+        orders = {
+            _order_kernel.BY_LOWER: np.lexsort((high, low)),
+            _order_kernel.BY_HIGHER: np.lexsort((random.random(len(low)), high)),
+            _order_kernel.OTHERWISE: random.permutation(len(low)),
+        }
+        mixed = orders[come]
+        a, b = low[mixed], high[mixed]
+        if come != _order_kernel.BY_LOWER:
+            swapped = random.random(len(a)) < 0.5
+            a, b = np.where(swapped, b, a), np.where(swapped, a, b)
+        assert _order_kernel.order_of(a, b) == come
+        values = random.random(len(a))
+        order = np.lexsort((np.maximum(a, b), np.minimum(a, b)))
+        found = topology._in_order(a, b, values, n_nodes)
+        for array, wanted in zip(found, (np.minimum(a, b), np.maximum(a, b), values)):
+            assert array.tolist() == wanted[order].tolist()
 
     @pytest.mark.parametrize("ordered", [True, False])
     def test_what_was_given_stays_as_it_is_and_apart(self, ordered):

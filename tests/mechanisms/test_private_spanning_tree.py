@@ -17,7 +17,7 @@ from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exponential import calibrate_tree
-from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy import Budget, RandomStream, Sensitivity
 from ptclust.privacy.noise import cube_noise, gaussian_noise_alone, laplace_noise
 from ptclust.trees import Tree, minimum_spanning_tree
 from tests.mechanisms import paper
@@ -286,6 +286,34 @@ def test_what_must_be_known_has_no_default():
             )
 
 
+@pytest.mark.parametrize("mechanism", DISTRIBUTION)
+def test_of_a_forest_nothing_is_drawn_and_all_is_released(mechanism, monkeypatch):
+    """Its topology is public and has no other spanning forest."""
+    drawn = []
+
+    def spy(_self, graph, _exponent, _stream):
+        drawn.append(graph.n_edges)
+        return minimum_spanning_tree(graph).edge_ids
+
+    chosen = MECHANISMS[mechanism]
+    monkeypatch.setattr(type(chosen), "draw_edges", spy)
+    forest = Graph([4, 0, 2], [2, 1, 3], [0.3, 0.1, 0.2], n_nodes=6)
+    options = {"epsilon": 1, "sensitivity": Sensitivity(linf=MU)}
+    tree = private_spanning_tree(forest, mechanism=mechanism, **options)
+    assert drawn == []
+    assert_spans(tree, forest)
+    assert tree.edge_ids.tolist() == [0, 1, 2]
+    calibration = chosen.calibrate(forest.topology, options["sensitivity"], Budget.pure(1))
+    assert calibration.tree.n_steps == 3  # what is charged does not change
+    published = chosen.draw(forest, calibration, RandomStream.secure())
+    assert drawn == []
+    assert_spans(published.tree, forest)
+    assert (published.tree.weights != forest.weights).all()
+    with_a_cycle = Graph([0, 0, 1], [1, 2, 2], [0.3, 0.1, 0.2], n_nodes=6)
+    private_spanning_tree(with_a_cycle, mechanism=mechanism, **options)
+    assert drawn == [3]
+
+
 def test_the_published_exponent_comes_from_delta_u_of_two_mu(monkeypatch):
     used = []
 
@@ -335,9 +363,9 @@ class TestBeforeItIsDrawn:
 
         def drawn(_self, graph, _exponent, _stream):
             seen.append(graph.weights)
-            return np.arange(3)
+            return np.arange(2)
 
         monkeypatch.setattr(type(MECHANISMS["kruskal"]), "draw_edges", drawn)
-        path = Graph(range(3), range(1, 4), [-5.0, 0.5, 7.0], kind="similarity")
-        private_spanning_tree(path, **GOOD, clip=(0.0, 1.0))
+        triangle = Graph([0, 0, 1], [1, 2, 2], [-5.0, 0.5, 7.0], kind="similarity")
+        private_spanning_tree(triangle, **GOOD, clip=(0.0, 1.0))
         assert seen[0].tolist() == [0.0, 0.5, 1.0]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import cophenet, is_valid_linkage, linkage
 from scipy.spatial.distance import pdist
 
+from experiments.benchmark import GRAPHS
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Graph, Topology
 from ptclust.trees import Tree, minimum_spanning_tree
@@ -69,6 +70,18 @@ def test_edges_equal_textbook_kruskal_at_any_chunk_size(graph, smallest_chunk):
         patch.setattr(kernel, "CHUNK_PER_NODE", 0.1)
         patch.setattr(kernel, "_SAMPLE", 4)
         assert minimum_spanning_tree(graph).edge_ids.tolist() == textbook_kruskal(graph)
+
+
+@pytest.mark.parametrize("name", sorted(GRAPHS.keys() - {"points"}))
+@pytest.mark.parametrize("mixed", [False, True])
+def test_edges_equal_textbook_kruskal_on_every_graph_of_the_benchmark(name, mixed):
+    """In order of weights or of nodes, forests, equal weights: each has its own short way."""
+    data = GRAPHS[name](400)
+    order = np.arange(len(data["weights"]))
+    if mixed:
+        order = np.random.default_rng(0).permutation(order)
+    graph = Graph(*(data[column][order] for column in ("sources", "targets", "weights")))
+    assert minimum_spanning_tree(graph).edge_ids.tolist() == textbook_kruskal(graph)
 
 
 def test_a_dense_graph_is_filtered_and_still_right():

@@ -90,8 +90,6 @@ class Graph(WeightedGraph):
 
     Attributes
     ----------
-    node_of : array of int
-        The number here of every node as it was given.
     columns : tuple of str, optional
         The columns of a table that were taken for source, target and weight.
     topology_of_data : bool
@@ -117,8 +115,8 @@ class Graph(WeightedGraph):
 
     weights: Floats
     kind: Kind
+    _number: Array | None  # here of every node as it was given, if it is another
     merge: How | Literal["mean"]
-    node_of: Array
     columns: tuple[str, ...] | None = None
     topology_of_data: bool = False
     provenance: Provenance | None = None
@@ -153,18 +151,17 @@ class Graph(WeightedGraph):
         given._build(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
         if len(values) != given.n_edges:
             raise GraphError(f"{len(values)} weights were given for {given.n_edges} edges")
-        bad = ~np.isfinite(values)
-        if bad.any():
-            edge = given.describe_edge(int(bad.argmax()), say)
+        finite = np.isfinite(values)
+        if not finite.all():
+            edge = given.describe_edge(int(finite.argmin()), say)
             raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
-        topology, self.node_of, values = given.in_canonical_order(values)
-        repeated = topology._is_repeated()
-        if repeated.any():
+        topology, self._number, values = given.in_canonical_order(values)
+        if not topology._is_simple:
             if merge is None:
                 order = given.in_canonical_order(np.arange(given.n_edges))[2]
                 topology._check_single(order, say)
             else:
-                starts = np.flatnonzero(~repeated)
+                starts = np.flatnonzero(~topology._is_repeated())
                 topology, values = topology.restricted_to(starts), MERGES[merge](values, starts)
         WeightedGraph.__init__(self, topology)
         self.weights, self.kind = frozen(values.astype(np.float64, copy=False)), kind
@@ -346,6 +343,11 @@ class Graph(WeightedGraph):
             table.write_parquet(temporary, metadata=metadata)
 
     @property
+    def node_of(self) -> Array:
+        """The number here of every node as it was given."""
+        return np.arange(self.n_nodes) if self._number is None else self._number
+
+    @property
     def sensitivity(self) -> Sensitivity | None:
         """By how much one unit can move the weights, if the graph was built from records."""
         return None if self.provenance is None else self.provenance.sensitivity
@@ -360,6 +362,8 @@ class Graph(WeightedGraph):
 
         A sensitivity that the graph carries stays: clipping moves no two weights further apart.
         """
+        if not self.n_edges or (low <= self.weights.min() and self.weights.max() <= high):
+            return self
         graph = self._with(np.clip(self.weights, low, high), self.kind)
         graph.provenance = self.provenance
         return graph
@@ -384,7 +388,7 @@ class Graph(WeightedGraph):
         graph = object.__new__(Graph)
         WeightedGraph.__init__(graph, self.topology)
         graph.weights, graph.kind, graph.merge = frozen(weights), kind, self.merge
-        graph.node_of, graph.columns = self.node_of, self.columns
+        graph._number, graph.columns = self._number, self.columns
         graph.topology_of_data = self.topology_of_data
         return graph
 

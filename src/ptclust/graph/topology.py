@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -17,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
-from ptclust._kernel import inlined, kernel
-from ptclust._sorting import PAIR, digit_counts, numbers_of, sort_pairs, words_of
+from ptclust._sorting import PAIR, digit_counts, numbers_of, words_of
 from ptclust._traces import shown_half_built
-from ptclust._types import Array, Bools, Floats, Ints
+from ptclust._types import Array, Bools, Floats
 from ptclust.errors import GraphError, UsageError, WeightError
+from ptclust.graph import _order_kernel as kernel
 
 Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
 
@@ -189,7 +190,7 @@ class Topology:
         label_components(self.sources, self.targets, component)
         return frozen(component)
 
-    @property
+    @cached_property
     def n_components(self) -> int:
         """Number of connected components."""
         return int(self.components.max(initial=-1)) + 1
@@ -204,6 +205,11 @@ class Topology:
         """Number of edges of a spanning tree, or forest where there are several components."""
         return self.n_nodes - self.n_components
 
+    @property
+    def is_forest(self) -> bool:
+        """Whether no edges close a cycle: it is its own spanning forest, and has no other."""
+        return self.n_edges == self.n_tree_edges
+
     def name(self, node: int) -> Any:
         """Return the name of one node."""
         return int(node) if self._names is None else self._names.item(node)
@@ -214,7 +220,9 @@ class Topology:
         return f"{say([edge])} ({ends})"
 
     def restricted_to(self, edges: Array) -> Topology:
-        """Return the topology of the same nodes with only the edges of these ids, in this order."""
+        """Return the topology of the same nodes with only the edges of these ids, which ascend."""
+        if len(edges) == self.n_edges:
+            return copy(self)
         part = object.__new__(Topology)
         part.n_nodes, part._names = self.n_nodes, self._names
         part.sources = frozen(self.sources[edges])
@@ -233,16 +241,16 @@ class Topology:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def in_canonical_order(self, values: Array) -> tuple[Topology, Array, Array]:
+    def in_canonical_order(self, values: Array) -> tuple[Topology, Array | None, Array]:
         """Return the topology with nodes by name, and edges by their nodes, the smaller one first.
 
-        Also returned are the number there of every node, and ``values``, one of every edge, in the
-        order of the edges there. The order in which a graph came in may follow its weights, and
-        what is published must not.
+        Also returned are the number there of every node, None if it is the same, and ``values``,
+        one of every edge, in the order of the edges there. The order in which a graph came in may
+        follow its weights, and what is published must not.
         """
         number, names = _number_by_name(self._names, self.n_nodes)
         a, b = self.sources, self.targets
-        if names is not self._names:
+        if number is not None:
             a, b = (frozen(number[ends].astype(ends.dtype, copy=False)) for ends in (a, b))
         found, values = self._ordered(a, b, names, values)
         return found, number, values
@@ -265,13 +273,17 @@ class Topology:
 
         ``order`` has the edges as they were given, for ``say``.
         """
-        repeated = self._is_repeated()
-        if repeated.any():
-            edge = int(repeated.argmax())
+        if not self._is_simple:
+            edge = int(self._is_repeated().argmax())
             both = say(sorted(order[edge - 1 : edge + 1].tolist()))
             ends = (shown(self.name(end[edge])) for end in (self.sources, self.targets))
             merge = "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
             raise GraphError(f"{both} both join {' and '.join(ends)}; {merge}")
+
+    @property
+    def _is_simple(self) -> bool:
+        """Whether no two edges, in canonical order, join the same two nodes."""
+        return not kernel.any_repeated(self.sources, self.targets)
 
     def _is_repeated(self) -> Bools:
         """Tell of every edge, in canonical order, whether the one before joins the same nodes."""
@@ -369,10 +381,13 @@ def _ascend(names: Array) -> bool:
     return names.dtype.kind in "iu" and bool(np.all(names[1:] > names[:-1]))
 
 
-def _number_by_name(names: Array | None, n_nodes: int) -> tuple[Array, Array | None]:
-    """Return the place of every node in the order of names, and the names in that order."""
+def _number_by_name(names: Array | None, n_nodes: int) -> tuple[Array | None, Array | None]:
+    """Return the place of every node in the order of names, and the names in that order.
+
+    None stands for the places of nodes that are in order.
+    """
     if names is None or _ascend(names):
-        return np.arange(n_nodes), names
+        return None, names
     order = np.argsort(names) if names.dtype.kind in "iu" else _order_of_objects(names.tolist())
     number = np.empty(n_nodes, dtype=np.int64)
     number[order] = np.arange(n_nodes)
@@ -434,78 +449,24 @@ def _in_order(
         low, high = np.minimum(sources, targets), np.maximum(sources, targets)
         order = np.lexsort((high, low))
         return low[order], high[order], values[order]
-    if _are_ordered(sources, targets):  # as in every file that ptclust wrote
+    given = kernel.order_of(sources, targets)
+    if given == kernel.BY_LOWER:  # as in every file that ptclust wrote
         return sources.copy(), targets.copy(), values.copy()
     words, n_edges = frozen(words_of(values)), len(sources)
+    low, high, ordered = (np.empty_like(array) for array in (sources, targets, words))
+    if given == kernel.BY_HIGHER and n_nodes <= 2 * n_edges:  # as a list of parents
+        places = np.zeros(n_nodes, dtype=index_dtype(n_edges))
+        kernel.sort_by_lower(sources, targets, words, places, low, high, ordered)
+        return low, high, numbers_of(ordered, values.dtype)
     # Parts by the first bits of the lower node; each is then sorted in the processor's caches.
     part_bits = min(max(n_edges.bit_length() - _PART_BITS, 0), _MOST_PART_BITS, node_bits)
     ends = np.zeros(1 << part_bits, dtype=np.int64)
     pairs = np.empty(n_edges, dtype=PAIR)
-    _split(sources, targets, words, node_bits, ends, pairs)
+    kernel.split(sources, targets, words, node_bits, ends, pairs)
     buffer = np.empty(int(np.diff(ends, prepend=0).max()), dtype=PAIR)
-    low, high, ordered = (np.empty_like(array) for array in (sources, targets, words))
     counts = digit_counts(2 * node_bits - part_bits)
-    _sort_parts(pairs, ends, buffer, counts, node_bits, low, high, ordered)
+    kernel.sort_parts(pairs, ends, buffer, counts, node_bits, low, high, ordered)
     return low, high, numbers_of(ordered, values.dtype)
-
-
-@kernel
-def _are_ordered(sources: Array, targets: Array) -> bool:
-    """Whether all edges begin with their lower node, and come in the order of their nodes."""
-    for i in range(len(sources)):
-        if sources[i] >= targets[i] or (i > 0 and sources[i] < sources[i - 1]):
-            return False
-        if i > 0 and sources[i] == sources[i - 1] and targets[i] < targets[i - 1]:
-            return False
-    return True
-
-
-@inlined
-def _key(a: int, b: int, node_bits: int) -> Any:
-    """Return the number that orders edges: its lower node, then its higher one."""
-    return np.uint64(min(a, b)) << np.uint64(node_bits) | np.uint64(max(a, b))
-
-
-@kernel
-def _split(
-    sources: Array, targets: Array, words: Array, node_bits: int, ends: Ints, pairs: Array
-) -> None:
-    """Pair the keys of edges with their words, part by part; ``ends``, of the parts, is zero."""
-    shift = np.uint64(2 * node_bits) - np.uint64(np.log2(len(ends)))
-    for i in range(len(sources)):
-        ends[_key(sources[i], targets[i], node_bits) >> shift] += 1
-    place = 0
-    for part in range(len(ends)):
-        place, ends[part] = place + ends[part], place
-    for i in range(len(sources)):
-        key = _key(sources[i], targets[i], node_bits)
-        place = ends[key >> shift]
-        pairs[place].key, pairs[place].value = key, words[i]
-        ends[key >> shift] = place + 1
-
-
-@kernel
-def _sort_parts(
-    pairs: Array,
-    ends: Ints,
-    buffer: Array,
-    counts: Ints,
-    node_bits: int,
-    low: Array,
-    high: Array,
-    words: Array,
-) -> None:
-    """Sort every part, and take its pairs apart again."""
-    shift, mask = np.uint64(node_bits), (np.uint64(1) << np.uint64(node_bits)) - np.uint64(1)
-    first = 0
-    for end in ends:
-        part = pairs[first:end]
-        if sort_pairs(part, buffer[: end - first], counts):
-            part = buffer[: end - first]
-        for i in range(end - first):
-            low[first + i], high[first + i] = part[i].key >> shift, part[i].key & mask
-            words[first + i] = part[i].value
-        first = end
 
 
 def as_objects(names: Iterable[Any]) -> Array:

@@ -222,7 +222,8 @@ def draw_kruskal(
     An edge that was chosen is no candidate any more, like all whose ends are connected, so an urn
     that still holds it draws as well. Hence draws need not wait for each other: they are made a
     batch at a time, which hides the latency of memory, and what turns out to be no candidate is
-    taken out after the batch.
+    taken out after the batch. Items carry the ends of their edge, so that neither a draw nor a
+    sweep has to look for them elsewhere in memory.
     """
     start, filled, items, block_count, totals = urn
     put_joining(urn, weights, factor, sources, targets, parent[:0])
@@ -233,10 +234,11 @@ def draw_kruskal(
             places[i] = draw(start, filled, block_count, totals, stream, 0)[0]
         # No branch waits for memory here, so that all of the batch is read at once.
         for i in range(n_batch):
-            edges[i] = items[places[i]]
+            item = items[places[i]]
+            edges[i], a[i], b[i] = item.edge, item.source, item.target
         for i in range(n_batch):
             exponent[i] = exponent_of(weights[edges[i]], factor)
-            a[i], b[i] = parent[sources[edges[i]]], parent[targets[edges[i]]]
+            a[i], b[i] = parent[a[i]], parent[b[i]]
         n_accepted = 0
         for i in range(n_batch):
             is_taken = is_accepted(exponent[i], stream)
@@ -261,7 +263,7 @@ def draw_kruskal(
             if 4 * totals[N_ITEMS] > len(weights):  # reading all edges in order is faster
                 put_joining(urn, weights, factor, sources, targets, parent)
             else:
-                sweep_connected(urn, sources, targets, parent)
+                sweep_connected(urn, parent)
 
 
 @kernel
@@ -276,7 +278,8 @@ def put_joining(
     for edge in range(len(weights)):
         if len(component) == 0 or component[sources[edge]] != component[targets[edge]]:
             j = (exponent_of(weights[edge], factor) >> GRID) - smallest
-            items[start[j] + filled[j]] = edge
+            item = items[start[j] + filled[j]]
+            item.edge, item.source, item.target = edge, sources[edge], targets[edge]
             filled[j] += 1
             count += 1
     block_count[:] = 0
@@ -312,22 +315,23 @@ def take_all(
                 block_count,
                 totals,
                 places[i],
-                (exponent_of(weights[items[places[i]]], factor) >> GRID) - totals[SMALLEST],
+                (exponent_of(weights[items[places[i]].edge], factor) >> GRID) - totals[SMALLEST],
             )
     return n_repeated
 
 
 @kernel
-def sweep_connected(urn: Urn, sources: Array, targets: Array, parent: Array) -> None:
+def sweep_connected(urn: Urn, parent: Array) -> None:
     """Take all edges out of the urn whose ends have one parent."""
     start, filled, items, block_count, totals = urn
     j = next_filled(filled, block_count, 0)
     while j < len(filled):
         first, kept = start[j], 0
         for slot in range(filled[j]):
-            edge = items[first + slot]
-            items[first + kept] = edge
-            kept += parent[sources[edge]] != parent[targets[edge]]
+            item = items[first + slot]
+            joins = parent[item.source] != parent[item.target]
+            items[first + kept] = item
+            kept += joins
         keep_first(filled, block_count, totals, j, kept)
         j = next_filled(filled, block_count, j + 1)
     totals[WASTED] = 0

@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from ptclust._types import Array
 from ptclust.errors import InputError, UsageError
-from ptclust.graph.topology import Topology, WeightedGraph
+from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
 from ptclust.mechanisms._urn_kernel import GRID
 from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
@@ -213,7 +215,7 @@ class SpanningTreeMechanism(Mechanism):
     ) -> Published:
         """Draw the tree, then release its weights."""
         progress(f"Private spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
-        edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
+        edges = self._tree_edges(graph, calibration, stream)
         report, noise = counting(len(edges), progress), calibration.weights
         asked = calibration.sampler
         noisy_weights = add_noise(
@@ -224,8 +226,14 @@ class SpanningTreeMechanism(Mechanism):
 
     def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Draw the tree alone."""
-        edges = self.draw_edges(graph, _tree_of(calibration).exponent, stream)
+        edges = self._tree_edges(graph, calibration, stream)
         return Tree(graph.topology.restricted_to(edges), edge_ids=edges, kind=graph.kind)
+
+    def _tree_edges(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Array:
+        """Return the edges of the tree: drawn, unless the public topology leaves no choice."""
+        if graph.topology.is_forest:
+            return np.arange(graph.n_edges, dtype=index_dtype(graph.n_edges))
+        return self.draw_edges(graph, _tree_of(calibration).exponent, stream)
 
     def recalibrate(
         self, published: Published, sensitivity: Sensitivity, stated: tuple[MechanismUse, ...]

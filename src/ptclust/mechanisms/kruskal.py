@@ -27,9 +27,10 @@ class Kruskal(SpanningTreeMechanism):
 
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a spanning forest drawn in Kruskal's order."""
-        distances = graph.distances
-        urn, factor = make_urn(distances, exponent, index_dtype(graph.n_edges))
-        forest = np.empty(graph.topology.n_tree_edges, dtype=urn.items.dtype)
+        distances, node, edge = graph.distances, graph.sources.dtype, index_dtype(graph.n_edges)
+        item = np.dtype([("edge", edge), ("source", node), ("target", node)])
+        urn, factor = make_urn(distances, exponent, item)
+        forest = np.empty(graph.topology.n_tree_edges, dtype=edge)
         parent = np.arange(graph.n_nodes, dtype=graph.sources.dtype)
         kernel.draw_kruskal(
             urn, distances, factor, graph.sources, graph.targets, parent, stream.state, forest

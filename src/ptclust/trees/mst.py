@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ptclust._components import find, union
+from ptclust._components import find, join, union
 from ptclust._kernel import inlined, kernel
 from ptclust._sorting import PAIR, ascending, sorted_by_key, words_of
 from ptclust._traces import leaves_no_trace
@@ -44,9 +44,8 @@ def minimum_spanning_tree(graph: WeightedGraph) -> Tree:
     array([0, 2], dtype=int32)
     """
     edges = minimum_spanning_edges(graph.sources, graph.targets, graph.distances, graph.n_nodes)
-    part, weights = graph.topology, graph.weights
-    if len(edges) < graph.n_edges:
-        part, weights = part.restricted_to(edges), weights[edges]
+    weights = graph.weights if len(edges) == graph.n_edges else graph.weights[edges]
+    part = graph.topology.restricted_to(edges)
     return Tree.of_checked(part, weights, edges, private=True, kind=graph.kind)
 
 
@@ -60,15 +59,15 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
     forest already, nothing is sorted.
     """
     n_edges = len(weights)
-    remaining = np.arange(n_edges, dtype=index_dtype(n_edges))
     parent = np.arange(n_nodes, dtype=sources.dtype)
-    forest = np.empty(min(max(n_nodes - 1, 0), n_edges), dtype=remaining.dtype)
+    forest = np.empty(min(max(n_nodes - 1, 0), n_edges), dtype=index_dtype(n_edges))
     in_order = _ascend(weights)
     if in_order or n_edges < n_nodes:
-        n_forest = _kruskal(remaining, sources, targets, parent, forest, 0)
+        n_forest = _join_in_order(sources, targets, parent, forest)
         if in_order or n_forest == n_edges:
             return forest[:n_forest]
         parent = np.arange(n_nodes, dtype=sources.dtype)
+    remaining = np.arange(n_edges, dtype=forest.dtype)
     words, n_forest = frozen(words_of(weights)), 0
     chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
     random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
@@ -97,6 +96,17 @@ def _ascend(weights: Floats) -> bool:
     while edge < len(weights) and weights[edge - 1] <= weights[edge]:
         edge += 1
     return edge >= len(weights)
+
+
+@kernel
+def _join_in_order(sources: Array, targets: Array, parent: Array, forest: Array) -> int:
+    """Fill ``forest`` with the edges that join two components, in their order; return how many."""
+    n_forest = 0
+    for edge in range(len(sources)):
+        if n_forest < len(forest) and join(parent, sources[edge], targets[edge]):
+            forest[n_forest] = edge
+            n_forest += 1
+    return n_forest
 
 
 @inlined

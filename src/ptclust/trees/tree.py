@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._components import find, union
+from ptclust._components import find, join
 from ptclust._kernel import kernel
 from ptclust._lazy import package
 from ptclust._tables import data_frame
@@ -75,9 +75,9 @@ class Tree(HasTopology):
         self.private, self.kind = private, kind
         self._weights = None if weights is None else _as_weights(weights, topology)
         self.edge_ids = _as_edge_ids(edge_ids, topology)
-        parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
-        edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
-        if edge >= 0:
+        if not topology.is_forest:
+            parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
+            edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
             bad = topology.describe_edge(edge)
             raise GraphError(f"{bad} closes a cycle: no tree; use minimum_spanning_tree of a graph")
 
@@ -219,10 +219,8 @@ def _as_edge_ids(edge_ids: ArrayLike | None, topology: Topology) -> Array:
 def _first_edge_closing_cycle(sources: Array, targets: Array, parent: Array) -> int:
     """Return the first edge that joins what is connected, or -1; ``parent`` is an ``arange``."""
     for edge in range(len(sources)):
-        a, b = find(parent, sources[edge]), find(parent, targets[edge])
-        if a == b:
+        if not join(parent, sources[edge], targets[edge]):
             return edge
-        union(parent, a, b)
     return -1
 
 
