@@ -114,7 +114,7 @@ def background(values: Floats, deviation: float, noise: Noise) -> float:
     error = _SURE * np.sqrt(shares * (1 - shares) / len(values))
     below = standard_quantiles(noise, np.maximum(shares - error, shares / 4))
     ranks = np.minimum((shares * len(values)).astype(np.int64), len(values) - 1)
-    return float(np.min(np.sort(values)[ranks] - deviation * below))
+    return float(np.min(np.partition(values, ranks)[ranks] - deviation * below))
 
 
 def standard_quantiles(noise: Noise, shares: Floats) -> Floats:
