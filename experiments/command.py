@@ -1,4 +1,4 @@
-"""CPU time and memory of the whole command, beside reading the same file and a tree without privacy.
+"""CPU time and memory of the whole command, beside reading the same file and scipy's tree.
 
 ``ptclust cluster`` goes from a Parquet file of edges to the files of a release and of labels. The
 plain task reads the file with polars and takes scipy's minimum spanning tree. Both are commands of
