@@ -73,7 +73,6 @@ _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
 _SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
 _LEVEL = ("labels", "support")
 _PLACE = re.compile(rb'"data": ?"(\d+)"')
-_PART = 3 << 14  # bytes; base64 takes three at a time
 
 
 class BrokenError(Exception):
@@ -94,7 +93,7 @@ def write(release: Release, path: Path) -> None:
 
 def _encoded(release: Release) -> Iterator[bytes]:
     """Return the parts of the file of a release with arrays as base64."""
-    arrays: list[memoryview] = []
+    arrays: list[bytes] = []
     document = _without_data(_document(release), arrays)
     document["digest"] = _hash(_with_data(_canonical(document), arrays))
     return _with_data(_lines(document), arrays)
@@ -125,34 +124,29 @@ def _document(release: Release) -> dict[str, Any]:
     }
 
 
-def _without_data(document: Any, arrays: list[memoryview]) -> Any:
-    """Return the document with the numbers of its arrays instead of their data."""
+def _without_data(document: Any, arrays: list[bytes]) -> Any:
+    """Return the document with numbers instead of its arrays, and append these as base64."""
     if isinstance(document, dict):
         return {key: _without_data(value, arrays) for key, value in document.items()}
     if isinstance(document, (list, tuple)):
         return [_without_data(value, arrays) for value in document]
     if not isinstance(document, memoryview):
         return document
-    arrays.append(document)
+    arrays.append(base64.b64encode(document))
     return str(len(arrays) - 1)
 
 
-def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes]:
-    """Yield JSON with the base64 of arrays at the places of their numbers, in small parts.
+def _with_data(text: bytes, arrays: list[bytes]) -> Iterator[bytes]:
+    """Yield JSON, in parts, with arrays at the places of their numbers.
 
     A quote within a text has a backslash before it: none is taken for a place.
     """
     end = 0
     for place in _PLACE.finditer(text):
         yield text[end : place.start(1)]
-        yield from _base64(arrays[int(place[1])])
+        yield arrays[int(place[1])]
         end = place.end(1)
     yield text[end:]
-
-
-def _base64(data: memoryview) -> Iterator[bytes]:
-    """Yield the base64 of an array in parts that caches hold."""
-    return (base64.b64encode(data[at : at + _PART]) for at in range(0, len(data), _PART))
 
 
 def _lines(document: dict[str, Any]) -> bytes:

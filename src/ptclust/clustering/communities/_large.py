@@ -400,7 +400,9 @@ def fit_node_terms(
     several times.
     """
     n_nodes = len(indptr) - 1
-    terms = np.zeros((n_nodes, 2), np.float32)  # the constant and the slope of a node are read together
+    terms = np.zeros(
+        (n_nodes, 2), np.float32
+    )  # the constant and the slope of a node are read together
     n_counted, mean, square = 0, 0.0, 0.0
     for place in range(len(indices)):
         if counts[place]:
