@@ -331,7 +331,9 @@ class Seen(NamedTuple):
         mean, constant, slope = fit_node_terms(
             near.indptr, near.neighbours, seen, self.expected, self.counts, order
         )
-        return values - mean - constant[a] - constant[b] - expected * (slope[a] + slope[b])
+        of_nodes = constant[a] + constant[b] + expected * (slope[a] + slope[b])
+        beyond: Floats = values - mean - of_nodes
+        return beyond
 
 
 class SampleJudge(Judge):
