@@ -284,6 +284,29 @@ def bench_building(
     typer.echo(report.to_json() if as_json else report.to_table())
 
 
+@app.command("bench-command")
+def bench_command(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
+    ] = Path("build/bench-command.json"),
+    largest: Annotated[
+        int,
+        typer.Option(
+            min=10_000, help="Edges of the largest file; others have 10 and 100 times fewer."
+        ),
+    ] = 10_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Compare `ptclust cluster`, from file to files, with reading that file and scipy's tree."""
+    from experiments.command import run_commands
+
+    with progress_display() as progress:
+        report = run_commands([largest // 100, largest // 10, largest], rounds, progress)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_markdown())
+
+
 @app.command("bench-spark")
 def bench_spark(
     output: Annotated[

@@ -29,6 +29,7 @@ and clusters cost beside a minimum spanning tree is for information. A growth of
 edges, or points: it is the slope of log time over log size, over three sizes.
 """
 _END = """\
+`make bench-command` measures the whole command, from a file of edges to the files of a release.
 `make bench-building` does the same for building a graph from records:
 [Build a graph from records](building.md). How much *epsilon* clusters cost, and where the defaults
 fail, is in [How much epsilon clusters cost](utility.md), made by `make utility`.

@@ -99,14 +99,16 @@ class Adjacency(NamedTuple):
 
     indptr: Ints
     neighbours: Array
-    edges: Ints
+    edges: Array
 
 
 def adjacency(sources: Array, targets: Array, n_nodes: int) -> Adjacency:
     """Return the neighbours of every node and the edges to them, in the order of the edges."""
     size = 2 * len(sources)
     near = Adjacency(
-        np.zeros(n_nodes + 1, np.int64), np.empty(size, sources.dtype), np.empty(size, np.int64)
+        np.zeros(n_nodes + 1, np.int64),
+        np.empty(size, sources.dtype),
+        np.empty(size, np.int32 if size <= np.iinfo(np.int32).max else np.int64),
     )
     fill_adjacency(sources, targets, *near)
     return near

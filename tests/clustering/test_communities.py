@@ -16,7 +16,7 @@ from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
 from ptclust.clustering.communities import _levels
 from ptclust.clustering.communities._judge import Judge, topology_tells
-from ptclust.clustering.communities._large import LargeTrial, fit_node_terms
+from ptclust.clustering.communities._large import LargeTrial, fit_node_terms, sums_at_nodes
 from ptclust.clustering.communities._search_kernel import search_communities
 from ptclust.clustering.communities._trial import CLEAR, View
 from ptclust.clustering.communities._weights import (
@@ -26,6 +26,7 @@ from ptclust.clustering.communities._weights import (
     node_sizes,
     quick_sizes,
     standard_quantiles,
+    sums_at,
 )
 from ptclust.datasets import planted_graph
 from ptclust.graph import Graph
@@ -413,13 +414,13 @@ class TestLargeGraphs:
     def searches(self, monkeypatch):
         """Return the searches as they are made: whether from single nodes, with all edges."""
         made = []
-        search = View.search
+        search = View.search_at
 
-        def counted(view, affinity, mass, start, price):
+        def counted(view, data, mass, start=None, price=0.0):
             made.append((view.start is None and start is None, view.number == 0))
-            return search(view, affinity, mass, start, price)
+            return search(view, data, mass, start, price)
 
-        monkeypatch.setattr(View, "search", counted)
+        monkeypatch.setattr(View, "search_at", counted)
         return made
 
     def test_every_search_is_made_once(self, searches):
@@ -512,3 +513,14 @@ def test_clusters_divided_by_different_candidates_stay_apart():
     whole = SimpleNamespace(divided=lambda _: (trial, [found] * 2))
     divided, _ = _levels._divided(whole, labels)
     assert len(np.unique(divided)) == 4
+
+
+def test_sums_at_nodes_are_those_of_numpy():
+    random = np.random.default_rng(0)
+    a, b = random.integers(40, size=(2, 300)).astype(np.int32)
+    values, n_nodes = random.normal(size=300), 50
+    at_sources, at_targets = (np.bincount(ends, values, n_nodes) for ends in (a, b))
+    np.testing.assert_array_equal(sums_at(a, values, n_nodes), at_sources)
+    near = adjacency(a, b, n_nodes)
+    at_nodes = sums_at_nodes(near.indptr, values[near.edges])
+    np.testing.assert_allclose(at_nodes, at_sources + at_targets, atol=1e-12)

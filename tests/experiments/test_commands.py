@@ -62,6 +62,21 @@ def test_the_report_shows_which_tasks_are_peers():
     assert len(rows) == len(tree) + len({benchmark.TASKS[name].kind for name in tree})
 
 
+def test_bench_command_measures_ratios(run_experiment):
+    code, out, _ = run_experiment("bench-command", "--largest", 20_000, "--rounds", 1, "--json")
+    assert code == 0
+    found = json.loads(out)["measurements"]
+    assert [each["task"] for each in found] == ["plain", "l1", "linf"] * 3
+    for each in found:
+        assert each["cpu_seconds"] > 0
+        assert each["wall_seconds"] > 0
+        assert each["peak_bytes"] > 1e7
+        assert (each["time_ratio"] == 1.0) == (each["task"] == "plain")
+        assert (each["ari"] is None) == (each["task"] == "plain")
+    assert found[-1]["ari"] > 0.9
+    assert json.loads(Path("build/bench-command.json").read_text())["measurements"] == found
+
+
 def test_growth_is_the_slope_of_the_logarithms():
     sizes = (100, 1000, 10_000)
     measured = [

@@ -151,7 +151,7 @@ def test_bytes_of_no_array_are_refused(folder, content):
 
 def test_zeros_between_arrays_are_zeros():
     arrays: list[bytes] = []
-    one = {"dtype": "int32", "length": 1, "data": b"\1\0\0\0"}
+    one = {"dtype": "int32", "length": 1, "data": memoryview(b"\1\0\0\0")}
     document = container.without_arrays({"a": one, "b": [one]}, arrays)
     assert document["b"][0]["at"] == 8
     whole = b"".join(arrays)

@@ -197,6 +197,15 @@ def test_the_name_of_any_clusterer_is_kept(tmp_path):
     assert roundtrip(release, tmp_path).clusterer == "somebody's own"
 
 
+def test_names_that_look_like_arrays_are_names(tmp_path):
+    """Arrays are written into the JSON at places that no name can imitate."""
+    names = ["data", "0", '"data": "0"', '"data":"1"', 'data": "2']
+    release = path_release(names)
+    release.save(tmp_path / "release.json")
+    assert json.loads((tmp_path / "release.json").read_text())["nodes"]["names"] == names
+    assert Release.load(tmp_path / "release.json").names.tolist() == names
+
+
 def test_names_of_other_types_are_written_as_text(tmp_path):
     release = path_release([(0, 1), (2, 3), 4.5, True, "x"])  # equal names have one spelling
     again = roundtrip(release, tmp_path)

@@ -47,6 +47,7 @@ def cluster(
     """
     import json
 
+    from ptclust._memory import keep_freed_memory
     from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
     from ptclust.cli.ledger import show_account, show_dry_run
@@ -54,6 +55,7 @@ def cluster(
     from ptclust.graph.labels import written_names
     from ptclust.pipeline import publish_file
 
+    keep_freed_memory()
     file = graph.file()
     if dry_run:
         show_dry_run(file, options.release_request(file, noisy), as_json=as_json)

@@ -62,8 +62,10 @@ class NoisyWeights(NamedTuple):
             )
         deviation = noise.standard_deviation
         for _ in range(2):  # what is large at first may be a common shift
-            _, exponent = np.frexp(np.abs(values).max(initial=0.0))
-            values, deviation = np.ldexp(values, -exponent), np.ldexp(deviation, -exponent)
+            largest = max(-values.min(initial=0.0), values.max(initial=0.0))
+            _, exponent = np.frexp(largest)
+            np.ldexp(values, -exponent, out=values)
+            deviation = np.ldexp(deviation, -exponent)
             values -= values.min(initial=np.inf if len(values) else 0.0)
         deviation = min(float(deviation), _DROWNED)
         kind = noise.distribution

@@ -22,7 +22,9 @@ def advise(release: Release) -> tuple[str, ...]:
     if release.clustering is None or not tree.n_edges:
         return ()
     ends = labels[tree.sources], labels[tree.targets]
-    inner = np.unique(np.concatenate([tree.sources, tree.targets]))  # nodes that have an edge
+    has_edge = np.zeros(tree.n_nodes, bool)
+    has_edge[tree.sources] = has_edge[tree.targets] = True
+    inner = np.flatnonzero(has_edge)
     sizes = np.bincount(labels + 1)[labels[inner] + 1]
     alone = np.count_nonzero((sizes == 1) | (labels[inner] < 0))
     if np.array_equal(*ends) and not alone:

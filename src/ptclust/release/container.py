@@ -28,13 +28,13 @@ _HEAD = len(MAGIC) + _STEP
 _PLACED = {"dtype", "length", "at"}
 
 
-def without_arrays(document: Any, arrays: list[bytes]) -> Any:
+def without_arrays(document: Any, arrays: list[bytes | memoryview]) -> Any:
     """Return the document with places for arrays, and append what is to be there, zeros included.
 
-    An array in a document is ``{"dtype": ..., "length": n, "data": bytes}``.
+    An array in a document is ``{"dtype": ..., "length": n, "data": memoryview}``.
     """
     if isinstance(document, dict):
-        if isinstance(data := document.get("data"), bytes):
+        if isinstance(data := document.get("data"), memoryview):
             at = sum(map(len, arrays))
             arrays += [data, bytes(-len(data) % _STEP)]
             return {"dtype": document["dtype"], "length": document["length"], "at": at}
@@ -44,7 +44,7 @@ def without_arrays(document: Any, arrays: list[bytes]) -> Any:
     return document
 
 
-def pack(text: bytes, arrays: list[bytes]) -> list[bytes]:
+def pack(text: bytes, arrays: list[bytes | memoryview]) -> list[bytes | memoryview]:
     """Return the parts of the file that holds this JSON and these arrays."""
     text += b" " * (-len(text) % _STEP)
     return [MAGIC, len(text).to_bytes(_STEP, "little"), text, *arrays]

@@ -35,8 +35,9 @@ import binascii
 import hashlib
 import json
 import math
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
 _SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
 _LEVEL = ("labels", "support")
+_PLACE = re.compile(rb'"data": ?"(\d+)"')
 
 
 class BrokenError(Exception):
@@ -79,28 +81,34 @@ class BrokenError(Exception):
 
 def encode(release: Release) -> bytes:
     """Return the file of a release: one section a line, the statement spread out for people."""
-    document = _texts(_document(release))
-    document["digest"] = _digest(document)
-    return _lines(document)
+    return b"".join(_encoded(release))
 
 
 def write(release: Release, path: Path) -> None:
     """Write the file of a release, in the format that its name asks for."""
-    parts = encode_packed(release) if path.suffix == container.SUFFIX else [encode(release)]
+    encoded = encode_packed if path.suffix == container.SUFFIX else _encoded
     with path.open("wb") as file:
-        file.writelines(parts)
+        file.writelines(encoded(release))
 
 
-def encode_packed(release: Release) -> list[bytes]:
-    """Return the parts of the file of a release with arrays as they are in memory."""
+def _encoded(release: Release) -> Iterator[bytes]:
+    """Return the parts of the file of a release with arrays as base64."""
     arrays: list[bytes] = []
+    document = _without_data(_document(release), arrays)
+    document["digest"] = _hash(_with_data(_canonical(document), arrays))
+    return _with_data(_lines(document), arrays)
+
+
+def encode_packed(release: Release) -> list[bytes | memoryview]:
+    """Return the parts of the file of a release with arrays as they are in memory."""
+    arrays: list[bytes | memoryview] = []
     document = container.without_arrays(_document(release), arrays)
     document["digest"] = _digest(document, arrays)
     return container.pack(_lines(document), arrays)
 
 
 def _document(release: Release) -> dict[str, Any]:
-    """Return all of a release, arrays as bytes."""
+    """Return all of a release, arrays as they are in memory."""
     published, tree, whole = release.published, release.tree, release.topology
     return {
         "format": FORMAT,
@@ -116,13 +124,29 @@ def _document(release: Release) -> dict[str, Any]:
     }
 
 
-def _texts(document: Any) -> Any:
-    """Return the document with its arrays as text."""
+def _without_data(document: Any, arrays: list[bytes]) -> Any:
+    """Return the document with numbers instead of its arrays, and append these as base64."""
     if isinstance(document, dict):
-        return {key: _texts(value) for key, value in document.items()}
+        return {key: _without_data(value, arrays) for key, value in document.items()}
     if isinstance(document, (list, tuple)):
-        return [_texts(value) for value in document]
-    return base64.b64encode(document).decode("ascii") if isinstance(document, bytes) else document
+        return [_without_data(value, arrays) for value in document]
+    if not isinstance(document, memoryview):
+        return document
+    arrays.append(base64.b64encode(document))
+    return str(len(arrays) - 1)
+
+
+def _with_data(text: bytes, arrays: list[bytes]) -> Iterator[bytes]:
+    """Yield JSON, in parts, with arrays at the places of their numbers.
+
+    A quote within a text has a backslash before it: none is taken for a place.
+    """
+    end = 0
+    for place in _PLACE.finditer(text):
+        yield text[end : place.start(1)]
+        yield arrays[int(place[1])]
+        end = place.end(1)
+    yield text[end:]
 
 
 def _lines(document: dict[str, Any]) -> bytes:
@@ -290,13 +314,13 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
 
 
 def _encode_nodes(release: Release) -> dict[str, Any]:
-    names, count = release.names.tolist(), release.n_nodes
-    if release.names.dtype.kind in "iu" and np.array_equal(release.names, np.arange(count)):
+    names, count = release.names, release.n_nodes
+    if names.dtype.kind in "iu" and np.array_equal(names, np.arange(count)):
         return {"count": count, "names": None, "names_written_as_text": False}
-    plain = [_plain_name(name) for name in names]
+    plain = [_plain_name(name) for name in names.tolist()]
     as_text = any(name is None for name in plain)
     if as_text:
-        plain = [str(name) for name in names]
+        plain = [str(name) for name in names.tolist()]
         if len(set(plain)) < count:
             raise FileError("two node names are the same when written as text; rename the nodes")
     return {"count": count, "names": plain, "names_written_as_text": as_text}
@@ -330,11 +354,20 @@ def _encode_edges(edges: Topology | Tree, noisy_weights: Array, **more: Array) -
     return {name: _stored(part) for name, part in parts.items()}
 
 
-def _digest(document: dict[str, Any], arrays: Iterable[bytes | memoryview] = ()) -> str:
+def _canonical(document: dict[str, Any]) -> bytes:
+    """Return what the digest of a document is taken of."""
     content = {key: value for key, value in document.items() if key != "digest"}
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    taken = hashlib.sha256(canonical.encode("ascii"))
-    for part in arrays:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def _digest(document: dict[str, Any], arrays: Iterable[bytes | memoryview] = ()) -> str:
+    return _hash([_canonical(document), *arrays])
+
+
+def _hash(parts: Iterable[bytes | memoryview]) -> str:
+    taken = hashlib.sha256()
+    for part in parts:
         taken.update(part)
     return "sha256:" + taken.hexdigest()
 
@@ -354,8 +387,8 @@ def _finite_float(text: str) -> float:
 
 def encode_array(array: Array) -> dict[str, Any]:
     """Return an array of floats, or of whole numbers in the fewest bytes, as JSON holds it."""
-    encoded: dict[str, Any] = _texts(_stored(array))
-    return encoded
+    stored = _stored(array)
+    return {**stored, "data": base64.b64encode(stored["data"]).decode("ascii")}
 
 
 def _stored(array: Array) -> dict[str, Any]:
@@ -363,7 +396,12 @@ def _stored(array: Array) -> dict[str, Any]:
     if array.dtype.kind != "f":
         dtype = "int32" if int(array.max(initial=0)) < 2**31 else "int64"
     stored = array.astype(np.dtype(dtype).newbyteorder("<"), copy=False)
-    return {"dtype": dtype, "length": len(stored), "data": stored.tobytes()}
+    return {"dtype": dtype, "length": len(stored), "data": _bytes(stored)}
+
+
+def _bytes(array: Array) -> memoryview:
+    """Return the bytes of an array where they are."""
+    return np.ascontiguousarray(array).view(np.uint8).data
 
 
 def _array(part: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]) -> Array:

@@ -71,7 +71,7 @@ class CommunitiesClusterer(Clusterer):
         """Cluster the published graph."""
         edges = Edges.of(published)
         a, b = edges.sources, edges.targets
-        components, _ = connected_pieces(a, b, np.zeros(edges.n_nodes, np.int64))
+        components = published.topology.components.astype(np.int64)
         if len(a) < _SMALLEST:
             return Clustering(components)
         trial = LargeTrial(edges) if len(a) > MANY else Trial(edges)

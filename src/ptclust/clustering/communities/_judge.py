@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -85,7 +86,12 @@ class Judge:
             key=lambda table: table.n_groups,
             default=self._tables[0],
         )
-        self.residual = self._excess(weights)
+        self._weights = weights
+
+    @cached_property
+    def residual(self) -> Floats:
+        """Weights beyond what nodes make of them."""
+        return self._excess(self._weights)
 
     def weights_tell(self, together: Bools, held: Ints) -> float:
         """Return by how many nats the weights of these edges support that they are told apart.

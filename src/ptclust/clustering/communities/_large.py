@@ -64,16 +64,17 @@ class LargeTrial(Trial):
         random = np.random.default_rng(0)  # the same release gives the same labels
         is_kept = np.ones(n_edges, bool)
         is_kept[random.choice(n_edges, min(n_edges // 5, _JUDGES), replace=False)] = False
-        self.edges = edges.at(np.flatnonzero(~is_kept))
+        self.edges = edges.at(~is_kept)
         self.held = np.arange(len(self.edges.sources))
         self.folds = [self.held]
         self.within = np.zeros(n_nodes, np.int64)
         self._all, self._random = edges, random
-        self.views = [_view(1, edges.at(np.flatnonzero(is_kept)), random)]
+        self.views = [_view(1, edges.at(is_kept), random)]
+        self._placed: dict[tuple[int, float], Array] = {}
         size = self.views[0].size(TIMES[0])
         self._expected = expected_by_size(self.edges, size)
         self.compressed = {TIMES[0]: self.edges.compressed(TIMES[0])}
-        self._kept = Seen.of(self.views[0], size)
+        self._kept = Seen.of(self.views[0], self._at_places(self.views[0], TIMES[0]), size)
         self.judge: Judge = self._judge(self.held, self._kept)
         n_groups = self.judge.learned.n_groups
         self._limits = limits_of(self._expected, self.edges.similarity, n_groups)
@@ -177,6 +178,21 @@ class LargeTrial(Trial):
         trial = LargeTrial(self._all.exchanged(group, np.random.default_rng(1)))
         search = trial.by_modularity(self._times, _GAMMAS[0])
         return abs(trial.tried(search).deviations())
+
+    def over_pairs(self, view: View, *, times: float | None, gamma: float) -> Ints:
+        """Return the partition of highest modularity; weights are put at their places once."""
+        data = self._at_places(view, times)
+        strength = np.maximum(sums_at_nodes(view.near.indptr, data), 0.0)
+        total = max(float(strength.sum()), 1e-300)
+        return view.search_at(data, strength * np.sqrt(gamma / total))
+
+    def _at_places(self, view: View, times: float | None) -> Array:
+        """Return compressed weights at the places of a view, or ones."""
+        if times is None:
+            return np.ones(len(view.near.edges), view.precision)
+        if (view.number, times) not in self._placed:
+            self._placed[view.number, times] = view.at_places(view.compressed(times))
+        return self._placed[view.number, times]
 
     def two_levels(self, view: View) -> Floats:
         """Return the log-likelihood ratios of two levels of weights."""
@@ -287,13 +303,10 @@ class Seen(NamedTuple):
     """... and whether it is one of those that are compared."""
 
     @classmethod
-    def of(cls, view: View, size: Floats) -> Seen:
-        """Return all edges of a view."""
-        near, weights = view.near, view.compressed(TIMES[0]).astype(np.float32)
-        expected = expected_by_size(view.edges, size).astype(np.float32)
-        weights -= expected
-        everywhere = np.ones(len(near.edges), bool)
-        return cls(near, expected[near.edges], weights[near.edges], everywhere)
+    def of(cls, view: View, weights: Array, size: Floats) -> Seen:
+        """Return all edges of a view with their weights, which are at its places."""
+        expected = view.at_places(expected_by_size(view.edges, size))
+        return cls(view.near, expected, weights - expected, np.ones(len(weights), bool))
 
     def some(self, labels: Ints, *, is_within: bool) -> Seen:
         """Return the edges within clusters, or those across."""
@@ -318,7 +331,9 @@ class Seen(NamedTuple):
         mean, constant, slope = fit_node_terms(
             near.indptr, near.neighbours, seen, self.expected, self.counts, order
         )
-        return values - mean - constant[a] - constant[b] - expected * (slope[a] + slope[b])
+        of_nodes = constant[a] + constant[b] + expected * (slope[a] + slope[b])
+        beyond: Floats = values - mean - of_nodes
+        return beyond
 
 
 class SampleJudge(Judge):
@@ -357,6 +372,16 @@ def cells_of(
 
 
 @kernel
+def sums_at_nodes(indptr: Ints, data: Array) -> Floats:
+    """Return the sums of the values at the places of every node."""
+    sums = np.zeros(len(indptr) - 1)
+    for node in range(len(sums)):
+        for place in range(indptr[node], indptr[node + 1]):
+            sums[node] += data[place]
+    return sums
+
+
+@kernel
 def together_at_places(indptr: Ints, indices: Array, labels: Ints) -> Bools:
     """Return for every place of an adjacency whether both ends are in one cluster."""
     together = np.empty(len(indices), np.bool_)
@@ -369,7 +394,7 @@ def together_at_places(indptr: Ints, indices: Array, labels: Ints) -> Bools:
 @kernel
 def fit_node_terms(
     indptr: Ints, indices: Array, values: Array, expected: Array, counts: Bools, order: Ints
-) -> tuple[float, Floats, Floats]:
+) -> tuple[float, Array, Array]:
     """Return the mean of the values that count, and two terms a node that explain the rest.
 
     The value of an edge is the mean, plus the constants of its nodes, plus its expectation times
@@ -377,7 +402,9 @@ def fit_node_terms(
     several times.
     """
     n_nodes = len(indptr) - 1
-    terms = np.zeros((n_nodes, 2))  # the constant and the slope of a node are read together
+    terms = np.zeros(
+        (n_nodes, 2), np.float32
+    )  # the constant and the slope of a node are read together
     n_counted, mean, square = 0, 0.0, 0.0
     for place in range(len(indices)):
         if counts[place]:

@@ -136,9 +136,12 @@ def aggregate(
     for node in range(n_nodes):
         members[place_of[labels[node]]] = node
         place_of[labels[node]] += 1
-    sums, seen = np.zeros(n_clusters), np.full(n_clusters, -1, np.int64)
+    sums = np.full(n_clusters, NONE)
     new_indptr = np.zeros(n_clusters + 1, np.int64)
-    new_indices, new_data = np.empty(len(indices), indices.dtype), np.empty(len(indices))
+    new_indices, new_data = (
+        np.empty(len(indices), indices.dtype),
+        np.empty(len(indices), data.dtype),
+    )
     count = 0
     for label in range(n_clusters):
         begin = count
@@ -148,13 +151,13 @@ def aggregate(
                 other = labels[indices[place]]
                 if other == label:
                     continue
-                if seen[other] != label:
-                    seen[other], sums[other] = label, 0.0
-                    new_indices[count] = other
+                so_far = sums[other]
+                if so_far == NONE:
+                    new_indices[count], so_far = other, 0.0
                     count += 1
-                sums[other] += data[place]
+                sums[other] = so_far + data[place]
         for i in range(begin, count):
-            new_data[i] = sums[new_indices[i]]
+            new_data[i], sums[new_indices[i]] = sums[new_indices[i]], NONE
         new_indptr[label + 1] = count
     return new_indptr, new_indices[:count].copy(), new_data[:count].copy(), heavy
 
@@ -175,8 +178,10 @@ def search(
     Its clusters are numbered.
     """
     labels = labels.copy()
-    for _ in range(turns):
+    for turn in range(turns):
         n_moved = move(indptr, indices, data, mass, labels, order, price)
+        if turn > 0 and n_moved == 0:
+            break
         n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
         on = aggregate(indptr, indices, data, mass, labels, n_clusters)
         while True:
@@ -184,13 +189,10 @@ def search(
             n_upper = move(on[0], on[1], on[2], on[3], upper, np.arange(n_clusters), price)
             if n_upper == 0:
                 break
-            n_moved += n_upper
             n_clusters = number_by_first_appearance(upper, np.full(len(upper), -1, np.int64))
             for node in range(len(labels)):
                 labels[node] = upper[labels[node]]
             on = aggregate(on[0], on[1], on[2], on[3], upper, n_clusters)
-        if n_moved == 0:
-            break
     return labels
 
 

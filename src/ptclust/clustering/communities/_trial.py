@@ -93,8 +93,17 @@ class View(NamedTuple):
 
     def search(self, affinity: Floats, mass: Floats, start: Ints | None, price: float) -> Ints:
         """Return the partition found, its tiny clusters joined to others."""
+        return self.search_at(self.at_places(affinity), mass, start, price)
+
+    def at_places(self, values: Floats) -> Array:
+        """Return values of edges at the places of the adjacency."""
+        return values.astype(self.precision, copy=False)[self.near.edges]
+
+    def search_at(
+        self, data: Array, mass: Floats, start: Ints | None = None, price: float = 0.0
+    ) -> Ints:
+        """Do what ``search`` does with affinities at places."""
         first = start if self.start is None else self.start
-        data = affinity.astype(self.precision, copy=False)[self.near.edges]
         found = search_communities(self.near, data, mass, self.order, first, price, self.turns)
         return join_small_clusters(self.near, data, mass, found)
 

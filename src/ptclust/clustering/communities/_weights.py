@@ -10,7 +10,7 @@ from ptclust._kernel import kernel
 from ptclust.clustering.levels import NoisyWeights
 
 if TYPE_CHECKING:
-    from ptclust._types import Array, Floats, Ints
+    from ptclust._types import Array, Bools, Floats, Ints
     from ptclust.privacy.noise import Noise
     from ptclust.published import Published
 
@@ -67,14 +67,14 @@ class Edges(NamedTuple):
         """Return similarities that grow by their logarithm beyond so many units."""
         if not self.unit > 0:
             return np.zeros(len(self.similarity))
-        return np.arcsinh(self.similarity / (times * self.unit))
+        scaled = self.similarity / (times * self.unit)
+        return np.arcsinh(scaled, out=scaled)
 
     def at_nodes(self, values: Floats) -> Floats:
         """Return the sum of the values of the edges at every node."""
-        at_sources = np.bincount(self.sources, values, self.n_nodes)
-        at_targets = np.bincount(self.targets, values, self.n_nodes)
-        sums: Floats = (at_sources + at_targets).astype(np.float64, copy=False)
-        return sums
+        return sums_at(self.sources, values, self.n_nodes) + sums_at(
+            self.targets, values, self.n_nodes
+        )
 
     def exchanged(self, group: Array, random: np.random.Generator) -> Edges:
         """Return the edges with the weights of others of the same group, in random order."""
@@ -84,8 +84,8 @@ class Edges(NamedTuple):
         similarity[to], distance[to] = self.similarity[of], self.distance[of]
         return self._replace(similarity=similarity, distance=distance)
 
-    def at(self, edges: Ints) -> Edges:
-        """Return some of the edges."""
+    def at(self, edges: Ints | Bools) -> Edges:
+        """Return some of the edges, by number, or by whether each is one of them."""
         a, b = self.sources[edges], self.targets[edges]
         return self._replace(
             sources=a,
@@ -93,6 +93,15 @@ class Edges(NamedTuple):
             similarity=self.similarity[edges],
             distance=self.distance[edges],
         )
+
+
+@kernel
+def sums_at(nodes: Array, values: Array, n_nodes: int) -> Floats:
+    """Do what ``np.bincount`` does with values, which makes wide copies of narrow nodes."""
+    sums = np.zeros(n_nodes)
+    for edge in range(len(nodes)):
+        sums[nodes[edge]] += values[edge]
+    return sums
 
 
 def background(values: Floats, deviation: float, noise: Noise) -> float:
@@ -114,7 +123,7 @@ def background(values: Floats, deviation: float, noise: Noise) -> float:
     error = _SURE * np.sqrt(shares * (1 - shares) / len(values))
     below = standard_quantiles(noise, np.maximum(shares - error, shares / 4))
     ranks = np.minimum((shares * len(values)).astype(np.int64), len(values) - 1)
-    return float(np.min(np.sort(values)[ranks] - deviation * below))
+    return float(np.min(np.partition(values, ranks)[ranks] - deviation * below))
 
 
 def standard_quantiles(noise: Noise, shares: Floats) -> Floats:

@@ -57,6 +57,8 @@ def _number_dense(sources: Array, targets: Array, low: int, high: int) -> Number
     for place in places:
         number[place] = 1
     names = np.flatnonzero(number).astype(wide) + wide(low)
+    if len(names) == len(number):  # no gaps: every id is in its place
+        return Numbered(places[0], places[1], names)
     np.cumsum(number, out=number)
     number -= 1
     return Numbered(number[places[0]], number[places[1]], names)
