@@ -400,6 +400,9 @@ def calibration(
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="Only this setting, by name, and no promise; may be repeated."),
     ] = None,
+    promises_only: Annotated[
+        bool, typer.Option(help="Only what was asked for at a given epsilon; nothing is searched.")
+    ] = False,
     repetitions: Annotated[int, typer.Option(min=1, help="Graphs of every family.")] = 3,
     seed: _Seed = 1000,
     resume: _Resume = True,
@@ -410,7 +413,13 @@ def calibration(
 
     with progress_display() as progress:
         rows = run_calibration(
-            output, repetitions, only=setting, seed=seed, resume=resume, progress=progress
+            output,
+            repetitions,
+            only=setting,
+            promises_only=promises_only,
+            seed=seed,
+            resume=resume,
+            progress=progress,
         )
     report = CalibrationReport(rows, repetitions, _command(context))
     save_report(report, output, "calibration")

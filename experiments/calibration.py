@@ -68,20 +68,22 @@ def run_calibration(
     repetitions: int,
     *,
     only: Sequence[str] | None = None,
+    promises_only: bool = False,
     seed: int = SEED,
     resume: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Search the epsilon of every family, and measure every promise; return a record for each.
 
-    ``only`` some settings are searched, and no promise measured, if they are given.
+    ``only`` some settings are searched, and no promise measured, if they are given; or none is
+    searched, and promises only are measured.
     Records are kept in ``results.jsonl`` of ``directory``, as those of the utility benchmark are.
     """
     found = []
     made_with = {"seed": seed, "code": code_digest(), "repetitions": repetitions}
     key = "setting", "family", "asked", "epsilon"
     with Records.of(directory, "calibration", key, resume=resume, **made_with) as records:
-        for name in only or SEARCHED:
+        for name in () if promises_only else only or SEARCHED:
             for family in _ALL[name].shapes:
                 trial = Trial(_ALL[name], family, repetitions, seed)
                 progress(f"{family}, {trial.setting.title}: epsilon for an ARI of {GOAL}")

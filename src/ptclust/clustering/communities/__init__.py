@@ -39,6 +39,8 @@ __all__ = ["CommunitiesClusterer"]
 
 # Fewer edges hold no clusters that noise could not have made.
 _SMALLEST = 12
+# With more edges than these, a part of them may show already that all searches find the same.
+_MAY_BE_CLEAR = 20_000
 # With this many times the edges of a tree, some can be held back.
 _ENOUGH = 1.5
 # Partitions that are asked how far from clear they are, and standard errors that hint at something.
@@ -74,8 +76,7 @@ class CommunitiesClusterer(Clusterer):
         components = published.topology.components.astype(np.int64)
         if len(a) < _SMALLEST:
             return Clustering(components)
-        trial = LargeTrial(edges) if len(a) > MANY else Trial(edges)
-        candidates = trial.candidates()
+        trial, candidates = _tried(edges)
         found = trial.contracted(trial.best_of(candidates))
         if found is None:
             return Clustering(
@@ -94,6 +95,17 @@ class CommunitiesClusterer(Clusterer):
             levels=levels,
             topology_labels=None if alone is None else connected_pieces(a, b, alone)[0],
         )
+
+
+def _tried(edges: Edges) -> tuple[Trial, list[Found]]:
+    """Return what is tried on a graph: little, where that is clear, or all there is time for."""
+    if len(edges.sources) > _MAY_BE_CLEAR:
+        large = LargeTrial(edges)
+        candidates = large.candidates()
+        if len(edges.sources) > MANY or large.is_unanimous:
+            return large, candidates
+    trial = Trial(edges)
+    return trial, trial.candidates()
 
 
 def _nothing(trial: Trial, candidates: list[Found]) -> str:

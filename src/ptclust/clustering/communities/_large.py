@@ -232,6 +232,11 @@ class LargeTrial(Trial):
         found = self.tried(search, _begun(self.views[0], start.labels))
         return found._replace(search=None)
 
+    @property
+    def is_unanimous(self) -> bool:
+        """Whether all candidates are one and the same partition, and it is more than chance."""
+        return self._is_same(self.known[0]) and self.is_clear(self.known[0])
+
     def _is_same(self, found: Found) -> bool:
         """Return whether all candidates are much like a partition, and at two resolutions."""
         return bool(self.known) and all(found.agreement(e) >= _SAME for e in self.known)
@@ -252,7 +257,7 @@ class LargeTrial(Trial):
         return agreement(found.search(anew), found.labels) >= STABLE
 
     def _refined(self, short: Found) -> Found:
-        return short
+        return short if self._is_same(short) else self._contracted_patches(short)
 
     def judge_across(self, found: Found, edges: Ints) -> Judge:
         """Return a judge that compares edges across clusters of a partition among each other."""

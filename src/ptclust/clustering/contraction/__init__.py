@@ -150,9 +150,9 @@ def contract(
     >>> contract(a, b, true + random.normal(0, 0.3, len(a)), 40, noise)[:6]
     array([0, 1, 0, 1, 0, 1])
     """
-    a, b, noisy = _checked(sources, targets, weights, n_nodes, noise)
-    if groups is not None:
-        a, b, n_nodes = groups[a], groups[b], int(groups.max()) + 1
+    first, second, noisy = _checked(sources, targets, weights, n_nodes, noise)
+    groups = np.arange(n_nodes) if groups is None else groups
+    a, b, n_nodes = groups[first], groups[second], int(groups.max(initial=-1)) + 1
     labels, outer = np.zeros((2, n_nodes), np.int64)
     todo, used = [_Part(np.arange(n_nodes), np.arange(len(a)), a, b)], 1
     while todo:
@@ -168,8 +168,7 @@ def contract(
     pieces, _ = connected_pieces(a, b, labels)
     inner = np.flatnonzero(outer[a] == outer[b])
     merged = merge_unseparated(a[inner], b[inner], noisy.at(inner), pieces)
-    labels, _ = connected_pieces(a, b, merged)
-    return labels if groups is None else labels[groups]
+    return connected_pieces(first, second, merged[groups])[0]
 
 
 def _checked(

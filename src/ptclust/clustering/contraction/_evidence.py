@@ -24,7 +24,7 @@ from ptclust.clustering.levels import APART
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ptclust._types import Array, Floats, Ints
+    from ptclust._types import Floats, Ints
     from ptclust.clustering.levels import NoisyWeights
 
 # Times the affinities are permuted over the edges, at most; and the fewest for a clear answer.
@@ -372,31 +372,22 @@ def _is_pair_clear(
     return is_clear(both.value_of(labels) - log(n_nodes / len(members)), both)
 
 
-def merge_unseparated(
-    sources: Array,
-    targets: Array,
-    weights: NoisyWeights,
-    labels: Ints,
-    *,
-    apart: float = APART,
-    errors: float = 0.0,
-) -> Ints:
+def merge_unseparated(sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> Ints:
     """Join clusters that are no separate level of weights, the least separated first.
 
     Where weights are distances, light edges lie near each other: a cluster can always be divided
     such that the edges across are heavier than the others, by more than chance. They are then the
     upper end of a spread, not a level. Pairs of which each is the other's least separated
-    neighbour become one, until all are separated: their levels are more than ``apart`` deviations
-    of true weights apart, less so many standard ``errors`` of the noise.
+    neighbour become one, until all are separated.
     """
     blocks = _Blocks.of(sources, targets, weights, labels)
     while True:
-        separation = blocks.separation(weights, errors)
+        separation = blocks.separation(weights)
         least = np.full(blocks.n_clusters, np.inf)
         np.minimum.at(least, blocks.first, separation)
         np.minimum.at(least, blocks.second, separation)
         is_least = (separation == least[blocks.first]) & (separation == least[blocks.second])
-        joined = np.flatnonzero(is_least & (separation <= apart))
+        joined = np.flatnonzero(is_least & (separation <= APART))
         if not len(joined):
             return labels
         # Of equal ones the first: a cluster is joined with one other at a time.
@@ -420,7 +411,7 @@ class _Blocks(NamedTuple):
     within: Floats
 
     @classmethod
-    def of(cls, sources: Array, targets: Array, weights: NoisyWeights, labels: Ints) -> _Blocks:
+    def of(cls, sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> _Blocks:
         """Return the blocks of a partition."""
         sums = np.zeros((3, len(sources)))
         sums[0], sums[1] = 1.0, weights.values
@@ -447,17 +438,15 @@ class _Blocks(NamedTuple):
         within[:, first[is_within]] = pooled[:, is_within]
         return cls(n_clusters, first[~is_within], second[~is_within], pooled[:, ~is_within], within)
 
-    def separation(self, weights: NoisyWeights, errors: float) -> Floats:
+    def separation(self, weights: NoisyWeights) -> Floats:
         """Return by how many deviations of true weights edges across exceed those within, by pair.
 
-        Those within are of the cluster with the heavier ones. So many standard errors that the
-        noise makes are taken off. The deviation is the least that the noise does not explain; two
-        single nodes have no edges within, and count as separated.
+        Those within are of the cluster with the heavier ones. The deviation is the least that the
+        noise does not explain; two single nodes have no edges within, and count as separated.
         """
         number, mean, squares = self.across
         numbers, means, all_squares = self.within[:, np.stack([self.first, self.second])]
-        error = weights.deviation * np.sqrt(1 / number + 1 / np.maximum(numbers, 1).min(axis=0))
-        gap = mean - means.max(axis=0) - errors * error
+        gap = mean - means.max(axis=0)
         freedom = np.maximum(number - 1 + np.maximum(numbers - 1, 0).sum(axis=0), 1)
         noise = weights.deviation**2
         explained = noise * (1 + _SURE * np.sqrt((weights.kurtosis - 1) / freedom))
