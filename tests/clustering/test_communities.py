@@ -18,7 +18,7 @@ from ptclust.clustering.communities import _levels
 from ptclust.clustering.communities._judge import Judge, topology_tells
 from ptclust.clustering.communities._large import LargeTrial, fit_node_terms, sums_at_nodes
 from ptclust.clustering.communities._search_kernel import search_communities
-from ptclust.clustering.communities._trial import CLEAR, View
+from ptclust.clustering.communities._trial import CLEAR, Trial, View
 from ptclust.clustering.communities._weights import (
     Edges,
     background,
@@ -337,6 +337,85 @@ class TestNothing:
         assert drowned.n_clusters == 1
         assert "epsilon" in drowned.description[-1]
         assert agreement(truth, COMMUNITIES.cluster(released(a, b, weights, n)).labels) > 0.85
+
+
+class TestManyEdges:
+    """More than 20,000: contraction joins patches, judged by edges that it has not seen."""
+
+    def planted(self, family, scale, seed=33, **choices):
+        """Return the truth and a release of a graph with 3000 nodes."""
+        known = planted_graph(family, 3000, seed=seed, **choices)
+        graph = known.graph
+        a, b = graph.topology.sources, graph.topology.targets
+        values = released(a, b, 2.0 - graph.weights, 3000, scale=scale, distribution="gaussian")
+        assert len(a) > 20_000
+        return known.truth, values
+
+    @pytest.mark.parametrize(
+        ("family", "scale", "least", "choices"),
+        [
+            ("blobs", 0.75, 0.99, {}),
+            ("multiscale", 0.35, 0.99, {}),
+            ("blobs", 0.6, 0.8, {"n_clusters": 30, "decoys": True}),
+        ],
+    )
+    def test_clusters_are_found_in_much_noise(self, family, scale, least, choices):
+        """Contraction of single nodes fits the noise here: its ARI is 0.03, 0.87 and 0.47."""
+        truth, values = self.planted(family, scale, **choices)
+        assert agreement(truth, COMMUNITIES.cluster(values).labels) > least
+
+    def test_patches_are_finer_where_there_are_more_nodes(self):
+        _, values = self.planted("blobs", 0.5)
+        trial = Trial(Edges.of(values))
+        trial.candidates()
+        sizes = [3000 / (int(each.labels.max()) + 1) for each in trial.patches]
+        assert sizes == sorted(sizes, reverse=True)
+        assert len(sizes) == 7  # six resolutions of candidates, and one of 3000 / 800
+        assert 20 < sizes[-1] < 60
+
+    def test_levels_within_levels_are_told_by_pairs_of_clusters(self):
+        """By "together or apart" two clusters of two are as good as four."""
+        random = np.random.default_rng(0)
+        truth = np.arange(400) % 4
+        a, b = np.triu_indices(400, 1)
+        top = truth[a] % 2 == truth[b] % 2
+        level = np.where(truth[a] == truth[b], 2.0, np.where(top, 1.2, 0.0))
+        weights = level + random.normal(0, 0.5, len(a))
+        judge = Judge(Edges.of(released(a, b, weights, 400)), weights, np.zeros(len(a)))
+        held = np.arange(len(a))
+        two, four = (judge.blocks_tell(labels, held) for labels in (truth % 2, truth))
+        assert two[0] > four[0] + 1000
+        assert four.max() == four[2] > two.max() + 100
+
+    def test_clusters_that_are_one_are_not_told_apart(self):
+        random = np.random.default_rng(0)
+        truth = np.arange(400) % 2
+        a, b = np.triu_indices(400, 1)
+        weights = np.where(truth[a] == truth[b], 2.0, 0.0) + random.normal(0, 0.5, len(a))
+        judge = Judge(Edges.of(released(a, b, weights, 400)), weights, np.zeros(len(a)))
+        held = np.arange(len(a))
+        halves = truth + 2 * (np.arange(400) < 200)
+        assert judge.blocks_tell(truth, held).max() > judge.blocks_tell(halves, held).max() + 100
+
+    def test_where_all_searches_agree_no_others_are_made(self, monkeypatch):
+        """A part of the edges shows it."""
+        made = []
+        monkeypatch.setattr(
+            "ptclust.clustering.communities.Trial", lambda edges: made.append(1) or Trial(edges)
+        )
+        random = np.random.default_rng(0)
+        truth = np.sort(random.integers(20, size=3000))
+        first, last = (np.searchsorted(truth, truth, side) for side in ("left", "right"))
+        a = np.repeat(np.arange(3000), 10)
+        near = random.integers(first[a], last[a])
+        b = np.where(random.random(len(a)) < 0.6, near, random.integers(3000, size=len(a)))
+        a, b = np.unique(np.sort(np.stack([a, b])[:, a != b], axis=0), axis=1)
+        for ratio, n_made in ((10.0, 0), (1.3, 1)):
+            made.clear()
+            weights = np.where(truth[a] == truth[b], ratio, 1.0)
+            found = COMMUNITIES.cluster(released(a, b, weights, 3000, scale=0.3))
+            assert len(made) == n_made
+            assert agreement(truth, found.labels) > 0.99
 
 
 class TestLargeGraphs:
