@@ -400,9 +400,12 @@ class TestManyEdges:
     def test_where_all_searches_agree_no_others_are_made(self, monkeypatch):
         """A part of the edges shows it."""
         made = []
-        monkeypatch.setattr(
-            "ptclust.clustering.communities.Trial", lambda edges: made.append(1) or Trial(edges)
-        )
+
+        def counted(edges):
+            made.append(edges)
+            return Trial(edges)
+
+        monkeypatch.setattr("ptclust.clustering.communities.Trial", counted)
         random = np.random.default_rng(0)
         truth = np.sort(random.integers(20, size=3000))
         first, last = (np.searchsorted(truth, truth, side) for side in ("left", "right"))

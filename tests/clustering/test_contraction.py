@@ -742,6 +742,7 @@ class TestGroups:
         """Arcs of moons in noise that is larger than the gap between the levels."""
         planted = planted_graph("moons", 2000, seed=7)
         graph, truth = planted.graph, planted.truth
+        assert planted.points is not None
         place = np.argsort(np.argsort(planted.points[:, 0])) // 100
         arcs = np.unique(truth * 20 + place, return_inverse=True)[1]
         weights = graph.weights + np.random.default_rng(3).normal(0, 0.9, graph.n_edges)

@@ -59,6 +59,8 @@ PSEUDO = 1.0
 class LargeTrial(Trial):
     """All that is tried on one large graph; ``edges`` are those that judge."""
 
+    contracts_nodes = False
+
     def __init__(self, edges: Edges) -> None:
         n_edges, n_nodes = len(edges.sources), edges.n_nodes
         random = np.random.default_rng(0)  # the same release gives the same labels

@@ -149,6 +149,9 @@ class Found(NamedTuple):
 class Trial:
     """All that is tried on one graph, or within each cluster of a partition of it."""
 
+    contracts_nodes = True
+    """Whether there is time for contraction of single nodes."""
+
     def __init__(self, edges: Edges, within: Ints | None = None) -> None:
         self.edges, n_edges = edges, len(edges.sources)
         self.within = np.zeros(edges.n_nodes, np.int64) if within is None else within
@@ -437,14 +440,17 @@ class Trial:
         In one, nodes are; in others, clusters of the topology are joined: where noise is large,
         single nodes cannot tell where they belong, and many edges between clusters can.
         """
-        tries = [self.tried(self.by_two_levels), *self._joined_patches]
-        found = max(tries, key=lambda each: each.weights)
+        found = max([self._by_nodes, *self._joined_patches], key=lambda each: each.weights)
         return self._moved(found) if self._has_many else found
 
     @property
     def _has_many(self) -> bool:
         """Whether there are so many edges that some can be held back from every search."""
         return len(self.edges.sources) > _FEW_TO_CONTRACT
+
+    @cached_property
+    def _by_nodes(self) -> Found:
+        return self.tried(self.by_two_levels)
 
     @cached_property
     def _joined_patches(self) -> list[Found]:
@@ -489,14 +495,18 @@ class Trial:
         return found if self.explained(found) >= max(map(self.explained, others)) else short
 
     def _contracted_patches(self, short: Found) -> Found:
-        """Return the best of what contraction makes of patches, and nodes moved from there.
+        """Return the best of what contraction makes of patches and of nodes, which then move.
 
         Patches that weights join to nothing that is worth half the short search lie across
-        clusters.
+        clusters; nodes of which that is true know too little.
         """
         pairs = zip(self.patches, self._joined_patches, strict=True)
-        telling = [each for each, joined in pairs if joined.weights >= _HALF * short.weights]
-        searches = (partial(self.by_contraction, of=each) for each in telling[-_SIZES:])
+        asked = [each for each, joined in pairs if joined.weights >= _HALF * short.weights]
+        searches: list[Callable[[View], Ints]] = [
+            partial(self.by_contraction, of=each) for each in asked[-_SIZES:]
+        ]
+        if self.contracts_nodes and self._by_nodes.weights >= _HALF * short.weights:
+            searches.append(self._contract)
         return self._moved(max([short, *map(self.tried, searches)], key=self.blocks_tell))
 
     def _moved(self, found: Found) -> Found:
