@@ -15,6 +15,7 @@ from experiments._summary import Report, save_report
 from ptclust.cli import main
 from ptclust.cli._options import AsJson
 from ptclust.cli._terminal import progress_display, say
+from ptclust.errors import UsageError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -242,21 +243,29 @@ def bench(
         int, typer.Option(min=100_000, help="Edges of the largest graphs.")
     ] = 10_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 3,
+    graph: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Only this graph, by name, and no noise; may be repeated."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny graphs: does everything run?")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare CPU time and memory with scipy, igraph and others (docs/performance.md)."""
-    from experiments.benchmark import full_cases, quick_cases, run_benchmark
+    from experiments.benchmark import GRAPHS, full_cases, quick_cases, run_benchmark
     from experiments.benchmark_report import BenchmarkReport
     from experiments.noise_speed import run_noise_speed
 
+    wanted = graph or list(GRAPHS)
+    if unknown := [each for each in wanted if each not in GRAPHS]:
+        raise UsageError(f"a graph is one of {', '.join(GRAPHS)}, not {unknown[0]!r}")
     cases = quick_cases() if quick else full_cases(largest)
+    cases = [each for each in cases if each.graph in wanted]
     values = 10_000 if quick else largest
     with progress_display() as progress:
         measured = run_benchmark(cases, rounds, progress)
-        noise = run_noise_speed(values, min(values, 200_000), rounds, progress)
+        noise = None if graph else run_noise_speed(values, min(values, 200_000), rounds, progress)
     report = BenchmarkReport(measured, noise, rounds, _command(context))
     output.mkdir(parents=True, exist_ok=True)
     save_report(report, output, "performance")

@@ -43,7 +43,7 @@ class BenchmarkReport:
     """What was measured, of trees and clusterers, and of noise."""
 
     measurements: list[Measurement]
-    noise: NoiseReport
+    noise: NoiseReport | None
     rounds: int
     command: str
 
@@ -60,7 +60,7 @@ class BenchmarkReport:
                 f"{graph}: {task}": self._growth(graph, task)
                 for graph, task in dict.fromkeys((m.graph, m.task) for m in self.measurements)
             },
-            "noise": json.loads(self.noise.to_json()),
+            "noise": None if self.noise is None else json.loads(self.noise.to_json()),
         }  # fmt: skip
         return json.dumps(content, indent=2)
 
@@ -86,7 +86,9 @@ class BenchmarkReport:
         lines = [_INTRODUCTION.format(command=self.command, rounds=self.rounds)]
         for graph in dict.fromkeys(m.graph for m in self.measurements):
             lines += self._table(graph)
-        lines += ["## Noise", "", self.noise.to_markdown(), "", "## Elsewhere", "", _END]
+        if self.noise is not None:
+            lines += ["## Noise", "", self.noise.to_markdown(), ""]
+        lines += ["## Elsewhere", "", _END]
         return "\n".join(lines)
 
     def _table(self, graph: str) -> list[str]:

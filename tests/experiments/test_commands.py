@@ -49,6 +49,19 @@ def test_bench_measures_ratios(run_experiment, monkeypatch):
     assert found["growth"].keys() == {"random: scipy_mst", "random: mst"}
 
 
+def test_bench_measures_one_graph(run_experiment, monkeypatch):
+    monkeypatch.setattr(benchmark, "TASKS", {"mst": benchmark.TASKS["mst"]})
+    code, out, _ = run_experiment("bench", "--quick", "--rounds", 1, "--graph", "star", "-o", "b")
+    assert code == 0
+    assert "## Star: 3,000 edges" in out
+    assert "## Random" not in out
+    assert "## Noise" not in out
+    assert json.loads(Path("b/performance.json").read_text())["noise"] is None
+    code, _, err = run_experiment("bench", "--graph", "sun")
+    assert code == 2
+    assert "one of random, grid" in err
+
+
 def test_the_report_shows_which_tasks_are_peers():
     """Every kind has its heading once, before its own tasks alone."""
     tree = [name for name, task in benchmark.TASKS.items() if task.family == "tree"]
