@@ -425,7 +425,8 @@ class TestLargeGraphs:
     @pytest.fixture(autouse=True)
     def _large(self, monkeypatch):
         """Make graphs of this size large."""
-        monkeypatch.setattr("ptclust.clustering.communities.MANY", 1000)
+        for limit in ("MANY", "_MAY_BE_CLEAR"):
+            monkeypatch.setattr(f"ptclust.clustering.communities.{limit}", 1000)
 
     def blocks(self, ratio=4.0, seed=0, n_blocks=6, inside=0.15, spread=0.7):
         """Return a release of sparse blocks whose topology and weights both show them."""

@@ -409,9 +409,8 @@ def fit_node_terms(
     several times.
     """
     n_nodes = len(indptr) - 1
-    terms = np.zeros(
-        (n_nodes, 2), np.float32
-    )  # the constant and the slope of a node are read together
+    # The constant and the slope of a node are read together.
+    terms = np.zeros((n_nodes, 2), np.float32)
     n_counted, mean, square = 0, 0.0, 0.0
     for place in range(len(indices)):
         if counts[place]:

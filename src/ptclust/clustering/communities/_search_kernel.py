@@ -138,10 +138,8 @@ def aggregate(
         place_of[labels[node]] += 1
     sums = np.full(n_clusters, NONE)
     new_indptr = np.zeros(n_clusters + 1, np.int64)
-    new_indices, new_data = (
-        np.empty(len(indices), indices.dtype),
-        np.empty(len(indices), data.dtype),
-    )
+    new_indices = np.empty(len(indices), indices.dtype)
+    new_data = np.empty(len(indices), data.dtype)
     count = 0
     for label in range(n_clusters):
         begin = count
