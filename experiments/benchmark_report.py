@@ -20,8 +20,9 @@ _INTRODUCTION = """\
 Ratios, not seconds, because machines differ. This page is made by `{command}`: ptclust and its
 peers on the same arrays, every measurement in a process of its own, the tasks in turns, the median
 of {rounds} round(s). A graph is made of the arrays within the time, and its input checked;
-clusterers start from a graph in memory. All minimum spanning trees have the same weight, or the run
-stops.
+clusterers start from a graph in memory. Memory is touched before each task, lest the time be
+measured in which a virtual machine gets it from its host. All minimum spanning trees have the same
+weight, or the run stops.
 
 Tasks of one kind are peers: minimum spanning trees of each other, private trees of Algorithm 2 step
 by step. Time and memory are multiples of the first of every table, of whatever kind: what privacy

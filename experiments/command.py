@@ -3,8 +3,9 @@
 ``ptclust cluster`` goes from a Parquet file of edges to the files of a release and of labels. The
 plain task reads the file with polars and takes scipy's minimum spanning tree. Both are commands of
 their own, from the start of Python to its end, imports included; they take turns, and the median
-of the rounds counts. A first round, in which kernels are compiled if need be, does not. Ratios are
-what to look at: seconds differ from machine to machine.
+of the rounds counts. Memory is touched before each, as in `benchmark`. A first round, in which
+kernels are compiled if need be, does not count. Ratios are what to look at: seconds differ from
+machine to machine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from experiments._processes import run_module
-from experiments.benchmark import GRAPHS
+from experiments.benchmark import GRAPHS, touch_memory
 from ptclust._files import written_at_once
 from ptclust._statistics import agreement
 
@@ -32,6 +33,7 @@ __all__ = ["CommandReport", "Measurement", "run_commands"]
 
 MOST_TIME = 3.0  # of the plain task, on the largest graph
 MOST_BYTES = 12e9
+_BYTES_AN_EDGE = 250  # more than either command needs
 PLAIN = "plain"
 TITLES = {
     PLAIN: "polars: read_parquet, scipy: minimum_spanning_tree",
@@ -127,6 +129,7 @@ def run_commands(
             for turn in range(rounds + 1):
                 for task, each in runs.items():
                     progress(f"{size:,} edges: {task}, round {turn} of {rounds}")
+                    touch_memory(n_edges * _BYTES_AN_EDGE)
                     each.append(_measure(task, n_edges, folder))
         found += [_middle(each[1:]) for each in runs.values()]
     return CommandReport(found, rounds)
