@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptclust._components import Adjacency, adjacency
-from ptclust._kernel import kernel
+from ptclust._kernel import kernel, unsigned
 from ptclust._statistics import agreement
 from ptclust.clustering.communities._judge import BINS, Judge, limits_of
 from ptclust.clustering.communities._trial import (
@@ -51,9 +51,10 @@ _NOTHING_NEW = 0.01
 # Nodes are looked at in random order, but so many neighbouring ones in a row: memory is read so.
 _ROW = 64
 # Sweeps over all nodes that fit two terms to each, and then over those that are asked for.
-_SWEEPS = 2
+_SWEEPS = 1, 2
 #: Pseudo-edges that draw the terms of a node towards none.
 PSEUDO = 1.0
+ONE = np.uint64(1)
 
 
 class LargeTrial(Trial):
@@ -182,11 +183,16 @@ class LargeTrial(Trial):
         return abs(trial.tried(search).deviations())
 
     def over_pairs(self, view: View, *, times: float | None, gamma: float) -> Ints:
-        """Return the partition of highest modularity; weights are put at their places once."""
+        """Return the partition of highest modularity; weights are put at their places once.
+
+        The first turn, which begins with single nodes and takes longest, looks at heavy edges only.
+        """
         data = self._at_places(view, times)
-        strength = np.maximum(sums_at_nodes(view.near.indptr, data), 0.0)
-        total = max(float(strength.sum()), 1e-300)
-        return view.search_at(data, strength * np.sqrt(gamma / total))
+        if times == TIMES[0] and view.start is None and view.number == 1:
+            near, heavy = self._kept.heavier(data)
+            begun = view._replace(near=near, turns=1)
+            view = view._replace(start=_by_pairs(begun, heavy, gamma), turns=1)
+        return _by_pairs(view, data, gamma)
 
     def _at_places(self, view: View, times: float | None) -> Array:
         """Return compressed weights at the places of a view, or ones."""
@@ -220,15 +226,6 @@ class LargeTrial(Trial):
         agrees = better.weights >= found.weights and better.nats > found.nats
         return better if agrees and self.is_clear(better) else found
 
-    def short_search(self) -> Found:
-        """Return the best partition by two levels; what all candidates are is where it begins."""
-        first = self.known[0]
-        if not self._is_same(first):
-            return super().short_search()
-        start = self.views[0]._replace(start=first.labels, turns=1)
-        found = self.tried(self.by_two_levels, start, self.known)
-        return found._replace(topology=0.0, stability=0.0, of_topology=False)
-
     def joined(self, search: Callable[[View], Ints], start: Found) -> Found:
         """Return the partition that a search makes of the clusters of another one."""
         found = self.tried(search, _begun(self.views[0], start.labels))
@@ -244,8 +241,12 @@ class LargeTrial(Trial):
         return bool(self.known) and all(found.agreement(e) >= _SAME for e in self.known)
 
     def contracted(self, best: Found | None) -> Found | None:
-        """Return the partition of two levels if weights support it more, found with all edges."""
-        found = super().contracted(best)
+        """Return the partition of two levels if weights support it more, found with all edges.
+
+        Where all candidates are one and the same, two levels are not asked.
+        """
+        is_same = best is not None and self._is_same(best)
+        found = best if is_same else super().contracted(best)
         n_edges = len(self._all.sources)
         if found is None or found.search is None or len(self.held) < _NOTHING_NEW * n_edges:
             return found
@@ -259,7 +260,7 @@ class LargeTrial(Trial):
         return agreement(found.search(anew), found.labels) >= STABLE
 
     def _refined(self, short: Found) -> Found:
-        return short if self._is_same(short) else self._contracted_patches(short)
+        return self._contracted_patches(short)
 
     def judge_across(self, found: Found, edges: Ints) -> Judge:
         """Return a judge that compares edges across clusters of a partition among each other."""
@@ -280,7 +281,7 @@ class LargeTrial(Trial):
 
 
 def _view(number: int, edges: Edges, random: np.random.Generator) -> View:
-    near = adjacency(edges.sources, edges.targets, edges.n_nodes)
+    near = Adjacency(*map(unsigned, adjacency(edges.sources, edges.targets, edges.n_nodes)))
     order, kept = _order(edges.n_nodes, random), np.empty(0, np.int64)
     view = View(number, edges, kept, near, order, weights={}, sizes={})
     return view._replace(fit=quick_sizes, precision=np.float32)
@@ -291,6 +292,13 @@ def _order(n_nodes: int, random: np.random.Generator) -> Ints:
     rows = random.permutation(-(-n_nodes // _ROW))
     order = (rows[:, None] * _ROW + np.arange(_ROW)).ravel()
     return order[order < n_nodes]
+
+
+def _by_pairs(view: View, data: Array, gamma: float) -> Ints:
+    """Return the partition of highest modularity, by weights at places."""
+    strength = np.maximum(sums_at_nodes(view.near.indptr, data), 0.0)
+    total = max(float(strength.sum()), 1e-300)
+    return view.search_at(data, strength * np.sqrt(gamma / total))
 
 
 def _begun(view: View, start: Ints | None = None) -> View:
@@ -319,6 +327,14 @@ class Seen(NamedTuple):
         """Return the edges within clusters, or those across."""
         return self._replace(counts=self.together(labels) == is_within)
 
+    def heavier(self, weights: Array) -> tuple[Adjacency, Array]:
+        """Return the edges that are heavier than their nodes make them, and their weights."""
+        near = self.near
+        indptr, neighbours, data = heavier_places(
+            near.indptr, near.neighbours, weights, self.excess
+        )
+        return near._replace(indptr=indptr, neighbours=neighbours), data
+
     def together(self, labels: Ints) -> Bools:
         """Return for every place whether both ends are in one cluster."""
         return together_at_places(self.near.indptr, self.near.neighbours, labels)
@@ -333,10 +349,10 @@ class Seen(NamedTuple):
         a, b = some.sources, some.targets
         is_asked = np.zeros(some.n_nodes, bool)
         is_asked[a] = is_asked[b] = True
-        sweeps = (np.arange(some.n_nodes), np.flatnonzero(is_asked))
-        order = np.concatenate([each for each in sweeps for _ in range(_SWEEPS)])
+        swept = np.arange(some.n_nodes), np.flatnonzero(is_asked)
+        order = np.concatenate([np.tile(*each) for each in zip(swept, _SWEEPS, strict=True)])
         mean, constant, slope = fit_node_terms(
-            near.indptr, near.neighbours, seen, self.expected, self.counts, order
+            near.indptr, near.neighbours, seen, self.expected, self.counts, unsigned(order)
         )
         of_nodes = constant[a] + constant[b] + expected * (slope[a] + slope[b])
         beyond: Floats = values - mean - of_nodes
@@ -389,6 +405,26 @@ def sums_at_nodes(indptr: Ints, data: Array) -> Floats:
 
 
 @kernel
+def heavier_places(
+    indptr: Ints, indices: Array, data: Array, excess: Array
+) -> tuple[Ints, Array, Array]:
+    """Return the adjacency of the edges with an excess, and their values."""
+    n_kept = 0
+    for place in range(len(indices)):
+        n_kept += excess[place] > 0
+    new_indptr = np.zeros_like(indptr)
+    new_indices, new_data = np.empty(n_kept, indices.dtype), np.empty(n_kept, data.dtype)
+    count = 0
+    for node in range(len(indptr) - 1):
+        for place in range(indptr[node], indptr[node + 1]):
+            if excess[place] > 0:
+                new_indices[count], new_data[count] = indices[place], data[place]
+                count += 1
+        new_indptr[node + 1] = count
+    return new_indptr, new_indices, new_data
+
+
+@kernel
 def together_at_places(indptr: Ints, indices: Array, labels: Ints) -> Bools:
     """Return for every place of an adjacency whether both ends are in one cluster."""
     together = np.empty(len(indices), np.bool_)
@@ -423,7 +459,7 @@ def fit_node_terms(
     for node in order:
         ones, by_expected, squares = PSEUDO, 0.0, PSEUDO * square
         total, slanted = 0.0, 0.0
-        for place in range(indptr[node], indptr[node + 1]):
+        for place in range(indptr[node], indptr[node + ONE]):
             if counts[place]:
                 other, by = indices[place], expected[place]
                 rest = values[place] - mean - terms[other, 0] - by * terms[other, 1]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptclust._components import Adjacency, number_by_first_appearance
-from ptclust._kernel import kernel
+from ptclust._kernel import kernel, unsigned
 
 if TYPE_CHECKING:
     from ptclust._types import Array, Floats, Ints
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 #: The sum of affinities to a cluster that has not been met.
 NONE = -np.inf
+ONE = np.uint64(1)
 #: How often a node is looked at, at most, on average over all nodes.
 LOOKS = 60
 #: Turns from nodes to clusters of clusters; each starts where the last ended.
@@ -54,7 +55,7 @@ def move(
         size[labels[node]] += 1
         for place in range(indptr[node], indptr[node + 1]):
             total += abs(data[place])
-    empty, n_empty = np.empty(n_nodes, np.int64), 0
+    empty, n_empty = np.empty(n_nodes, labels.dtype), 0
     for label in range(n_nodes):
         if size[label] == 0:
             empty[n_empty] = label
@@ -65,7 +66,7 @@ def move(
     queue, first, waiting = order.copy(), 0, n_nodes
     n_moved, n_looks = 0, 0
     while waiting > 0 and n_looks < LOOKS * n_nodes:
-        node = queue[first]
+        node = np.uint64(queue[first])
         first = first + 1 if first + 1 < n_nodes else 0
         waiting -= 1
         n_looks += 1
@@ -73,7 +74,7 @@ def move(
         # Gather the clusters at the node, its own first, and the affinities to each.
         own = labels[node]
         gathered[0], sums[own], n_gathered = own, 0.0, 1
-        for place in range(indptr[node], indptr[node + 1]):
+        for place in range(indptr[node], indptr[node + ONE]):
             label = labels[indices[place]]
             so_far = sums[label]
             if so_far == NONE:
@@ -109,7 +110,7 @@ def move(
         size[best_label] += 1
         labels[node] = best_label
         n_moved += 1
-        for place in range(indptr[node], indptr[node + 1]):
+        for place in range(indptr[node], indptr[node + ONE]):
             other = indices[place]
             if not is_due[other] and labels[other] != best_label:
                 is_due[other] = True
@@ -137,7 +138,7 @@ def aggregate(
         members[place_of[labels[node]]] = node
         place_of[labels[node]] += 1
     sums = np.full(n_clusters, NONE)
-    new_indptr = np.zeros(n_clusters + 1, np.int64)
+    new_indptr = np.zeros(n_clusters + 1, indptr.dtype)
     new_indices = np.empty(len(indices), indices.dtype)
     new_data = np.empty(len(indices), data.dtype)
     count = 0
@@ -183,8 +184,8 @@ def search(
         n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
         on = aggregate(indptr, indices, data, mass, labels, n_clusters)
         while True:
-            upper = np.arange(n_clusters)
-            n_upper = move(on[0], on[1], on[2], on[3], upper, np.arange(n_clusters), price)
+            upper = np.arange(n_clusters).astype(labels.dtype)
+            n_upper = move(on[0], on[1], on[2], on[3], upper, upper.copy(), price)
             if n_upper == 0:
                 break
             n_clusters = number_by_first_appearance(upper, np.full(len(upper), -1, np.int64))
@@ -239,15 +240,14 @@ def search_communities(
     start move as if they were nodes, and nodes do not.
     """
     first = np.arange(len(mass)) if start is None else start
-    labels = first.astype(near.neighbours.dtype)  # small ones are nearer
+    indptr, indices = map(unsigned, near[:2])
+    labels, order = (each.astype(indices.dtype) for each in (first, order))  # small ones are nearer
     if turns > 0:
-        found = search(near.indptr, near.neighbours, data, mass, order, labels, price, turns)
-        return found.astype(np.int64)
+        return search(indptr, indices, data, mass, order, labels, price, turns).astype(np.int64)
     n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
-    upper = aggregate(near.indptr, near.neighbours, data, mass, labels, n_clusters)
-    each = np.arange(n_clusters)
-    joined: Ints = search(*upper, each, each, price, TURNS)[labels]
-    return joined
+    upper = aggregate(indptr, indices, data, mass, labels, n_clusters)
+    each = np.arange(n_clusters, dtype=indices.dtype)
+    return search(*upper, each, each, price, TURNS).astype(np.int64)[labels]
 
 
 def join_small_clusters(near: Adjacency, data: Array, mass: Floats, labels: Ints) -> Ints:
