@@ -39,10 +39,12 @@ def write_labels(
         table.write_csv(temporary)
 
 
-def written_names(names: Array, *, escape_formulas: bool) -> list[str]:
+def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:
     """Return the names of nodes as `write_labels` writes them; FileError if two become the same."""
+    if names.dtype.kind in "iu":
+        return names
     nodes = list(map(str, names.tolist()))
-    if not escape_formulas or names.dtype.kind in "iuf":  # numbers are no formulas
+    if not escape_formulas or names.dtype.kind == "f":  # numbers are no formulas
         return nodes
     escaped = list(map(_escaped, names.tolist()))
     if len(set(escaped)) < len(set(nodes)):

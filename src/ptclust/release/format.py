@@ -53,6 +53,7 @@ from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
 from ptclust.release import container
+from ptclust.release._base64_kernel import encoded
 from ptclust.release.claims import check_claim
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
@@ -91,9 +92,9 @@ def write(release: Release, path: Path) -> None:
         file.writelines(encoded(release))
 
 
-def _encoded(release: Release) -> Iterator[bytes]:
+def _encoded(release: Release) -> Iterator[bytes | memoryview]:
     """Return the parts of the file of a release with arrays as base64."""
-    arrays: list[bytes] = []
+    arrays: list[memoryview] = []
     document = _without_data(_document(release), arrays)
     document["digest"] = _hash(_with_data(_canonical(document), arrays))
     return _with_data(_lines(document), arrays)
@@ -124,27 +125,27 @@ def _document(release: Release) -> dict[str, Any]:
     }
 
 
-def _without_data(document: Any, arrays: list[bytes]) -> Any:
-    """Return the document with numbers instead of its arrays, and append these as base64."""
+def _without_data(document: Any, arrays: list[memoryview]) -> Any:
+    """Return the document with numbers instead of its arrays, and append these."""
     if isinstance(document, dict):
         return {key: _without_data(value, arrays) for key, value in document.items()}
     if isinstance(document, (list, tuple)):
         return [_without_data(value, arrays) for value in document]
     if not isinstance(document, memoryview):
         return document
-    arrays.append(base64.b64encode(document))
+    arrays.append(document)
     return str(len(arrays) - 1)
 
 
-def _with_data(text: bytes, arrays: list[bytes]) -> Iterator[bytes]:
-    """Yield JSON, in parts, with arrays at the places of their numbers.
+def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield JSON, in parts, with arrays as base64 at the places of their numbers.
 
     A quote within a text has a backslash before it: none is taken for a place.
     """
     end = 0
     for place in _PLACE.finditer(text):
         yield text[end : place.start(1)]
-        yield arrays[int(place[1])]
+        yield from encoded(arrays[int(place[1])])
         end = place.end(1)
     yield text[end:]
 

@@ -307,9 +307,7 @@ class _Page:
         }
 
     def _labels_file(self) -> str:
-        from ptclust.graph.labels import written_names
-
-        names = written_names(self.release.names, escape_formulas=False)
+        names = map(str, self.release.names.tolist())
         quoted = ('"' + name.replace('"', '""') + '"' for name in names)
         rows = zip(quoted, self.release.labels.tolist(), strict=True)
         return _data_link(

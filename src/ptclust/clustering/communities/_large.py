@@ -459,7 +459,7 @@ def fit_node_terms(
     for node in order:
         ones, by_expected, squares = PSEUDO, 0.0, PSEUDO * square
         total, slanted = 0.0, 0.0
-        for place in range(indptr[node], indptr[node + ONE]):
+        for place in range(indptr[node], indptr[np.uint64(node) + ONE]):
             if counts[place]:
                 other, by = indices[place], expected[place]
                 rest = values[place] - mean - terms[other, 0] - by * terms[other, 1]

@@ -49,12 +49,12 @@ def move(
     """
     n_nodes = len(labels)
     heavy, size = np.zeros(n_nodes), np.zeros(n_nodes, np.int64)
+    for member in range(n_nodes):
+        heavy[labels[member]] += mass[member]
+        size[labels[member]] += 1
     total = 0.0
-    for node in range(n_nodes):
-        heavy[labels[node]] += mass[node]
-        size[labels[node]] += 1
-        for place in range(indptr[node], indptr[node + 1]):
-            total += abs(data[place])
+    for affinity in data:
+        total += abs(affinity)
     empty, n_empty = np.empty(n_nodes, labels.dtype), 0
     for label in range(n_nodes):
         if size[label] == 0:
@@ -247,7 +247,8 @@ def search_communities(
     n_clusters = number_by_first_appearance(labels, np.full(len(labels), -1, np.int64))
     upper = aggregate(indptr, indices, data, mass, labels, n_clusters)
     each = np.arange(n_clusters, dtype=indices.dtype)
-    return search(*upper, each, each, price, TURNS).astype(np.int64)[labels]
+    joined: Ints = search(*upper, each, each, price, TURNS).astype(np.int64)[labels]
+    return joined
 
 
 def join_small_clusters(near: Adjacency, data: Array, mass: Floats, labels: Ints) -> Ints:

@@ -16,9 +16,9 @@ from ptclust._components import (
     Adjacency,
     fill_adjacency,
     find,
+    join,
     number_by_first_appearance,
     number_roots,
-    union,
 )
 from ptclust._kernel import inlined, kernel
 from ptclust.clustering.contraction._greedy_kernel import contract_greedily
@@ -75,9 +75,7 @@ def connected_pieces(sources: Array, targets: Array, labels: Ints) -> tuple[Ints
         parent[node] = node
     for edge in range(len(sources)):
         if labels[sources[edge]] == labels[targets[edge]]:
-            a, b = find(parent, sources[edge]), find(parent, targets[edge])
-            if a != b:
-                union(parent, a, b)
+            join(parent, sources[edge], targets[edge])
     return parent, number_roots(parent)
 
 

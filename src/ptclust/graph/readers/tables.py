@@ -82,7 +82,8 @@ def _number(sources: pl.Series, targets: pl.Series, where: str) -> Numbered:
     import polars as pl
 
     if sources.dtype.is_integer() and targets.dtype.is_integer():
-        if sources.dtype != targets.dtype or sources.dtype not in (pl.Int64, pl.UInt64):
+        as_they_are = (pl.Int32, pl.UInt32, pl.Int64, pl.UInt64)
+        if sources.dtype != targets.dtype or sources.dtype not in as_they_are:
             sources, targets = _as_int64(sources, where), _as_int64(targets, where)
         return number_integers(sources.to_numpy(), targets.to_numpy())
     texts = (pl.String, pl.Categorical, pl.Enum)
