@@ -102,6 +102,14 @@ class Adjacency(NamedTuple):
     edges: Array
 
 
+def unsigned(indices: Array) -> Array:
+    """Return the same indices, none of them negative, in a type by which kernels know that.
+
+    They need not ask then, for every one, whether it counts from the end.
+    """
+    return indices.view(f"u{indices.dtype.itemsize}")
+
+
 def adjacency(sources: Array, targets: Array, n_nodes: int) -> Adjacency:
     """Return the neighbours of every node and the edges to them, in the order of the edges."""
     size = 2 * len(sources)

@@ -29,8 +29,6 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from ptclust._types import Array
-
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 _PACKAGE = Path(__file__).parent
@@ -59,11 +57,6 @@ def _compiled(function: _F, **options: Any) -> _F:
         sources()  # as they are imported, not as they are at the first call
         dispatcher._cache = _Cache(function)
     return cast("_F", dispatcher)
-
-
-def unsigned(indices: Array) -> Array:
-    """Return the same indices, none of them negative, as such that kernels need not ask for it."""
-    return indices.view(f"u{indices.dtype.itemsize}")
 
 
 class Announcement:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import KDTree
 
 from ptclust._components import adjacency
 from ptclust._statistics import agreement
@@ -421,6 +422,27 @@ class TestManyEdges:
             assert agreement(truth, found.labels) > 0.99
 
 
+def neighbours(seed, n_points=2000):
+    """Return a release of noise on points that are joined to the eight nearest."""
+    random = np.random.default_rng(seed)
+    points = random.random((n_points, 2))
+    _, near = KDTree(points).query(points, k=9)
+    a, b = np.repeat(np.arange(n_points), 8), near[:, 1:].ravel()
+    a, b = np.unique(np.sort(np.stack([a, b]), axis=0), axis=1)
+    weights = random.poisson(10.0, len(a)).astype(float)
+    return released(a, b, weights, n_points, seed=seed)
+
+
+def test_geometry_alone_has_no_clusters():
+    """Where neighbours have neighbours in common, chance has negative standard errors."""
+    trials = [Trial(Edges.of(neighbours(seed))) for seed in range(3)]
+    for trial in trials:
+        found = [trial.tried(trial.by_modularity(1.0, gamma)) for gamma in (1.0, 3.0)]
+        assert all(abs(trial.beyond_chance(each)) < CLEAR for each in found)
+        assert trial.best_of(trial.candidates()) is None
+    assert any(trial.known[2].deviations() < -CLEAR for trial in trials)
+
+
 class TestLargeGraphs:
     @pytest.fixture(autouse=True)
     def _large(self, monkeypatch):
@@ -471,6 +493,19 @@ class TestLargeGraphs:
         for seed in range(4):
             assert COMMUNITIES.cluster(self.ring(seed)).n_clusters == 1
 
+    def grid(self, seed, side=150):
+        """Return a release of noise on a grid."""
+        node = np.arange(side * side).reshape(side, side)
+        a = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
+        b = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
+        weights = np.random.default_rng(seed).poisson(10.0, len(a)).astype(float)
+        return released(a, b, weights, side * side, scale=10.0, seed=seed)
+
+    def test_pieces_of_a_grid_are_no_clusters(self):
+        """Weights that say nothing do not know of a partition that they made."""
+        for seed in range(3):
+            assert COMMUNITIES.cluster(self.grid(seed)).n_clusters == 1
+
     def test_searches_make_standard_errors_of_chance(self):
         """What they find in weights that know nothing looks clear, and is not."""
         for seed in range(4):
@@ -507,10 +542,13 @@ class TestLargeGraphs:
         return made
 
     def test_every_search_is_made_once(self, searches):
-        """From single nodes: weights, exchanged ones, topology twice, two levels, ratios."""
+        """From single nodes: weights, exchanged ones, topology twice, two levels, ratios.
+
+        The first turns of weights, among heavy edges, are searches of their own.
+        """
         COMMUNITIES.cluster(self.blocks()[1])
         assert sum(alone for alone, _ in searches) <= 6
-        assert len(searches) <= 14
+        assert len(searches) <= 14 + 1
 
     def test_where_all_agree_nothing_else_is_sought(self, searches, monkeypatch):
         """Weights alone are sought from single nodes; with all edges only if some have judged."""
@@ -524,6 +562,49 @@ class TestLargeGraphs:
             assert len(searches) <= 6
             whole.append(sum(with_all for _, with_all in searches))
         assert whole == [1, 0]
+
+    def test_two_levels_are_not_asked_where_all_agree(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(LargeTrial, "by_two_levels", lambda *_: asked.append(1))
+        truth, values = self.blocks(ratio=10.0, n_blocks=20, inside=0.8, spread=0.1)
+        assert agreement(truth, COMMUNITIES.cluster(values).labels) == 1.0
+        assert not asked
+
+    def test_the_first_turn_looks_at_heavy_edges(self, monkeypatch):
+        """Of weights that are not noise for the most part, and with all edges in the next turn."""
+        seen = []
+        search = View.search_at
+
+        def noted(view, data, mass, start=None, price=0.0):
+            seen.append((len(data), view.turns))
+            return search(view, data, mass, start, price)
+
+        monkeypatch.setattr(View, "search_at", noted)
+        truth, values = self.blocks()
+        trial = LargeTrial(Edges.of(values))
+        n_places = 2 * len(trial.views[0].edges.sources)
+        found = trial.tried(trial.by_modularity(1.0, 4.0))
+        (n_first, *_), second = seen
+        assert 0.2 * n_places < n_first < 0.6 * n_places
+        assert second == (n_places, 1)
+        seen.clear()
+        full = trial.tried(trial.by_modularity(8.0, 4.0))
+        assert seen == [(n_places, 2)]
+        assert agreement(truth, found.labels) > agreement(truth, full.labels) - 0.02
+
+    def test_heavier_edges_are_those_beyond_expectation(self):
+        _, values = self.blocks()
+        trial = LargeTrial(Edges.of(values))
+        view, seen = trial.views[0], trial._kept
+        near, weights = seen.heavier(view.at_places(view.compressed(1.0)))
+        kept = view.compressed(1.0) > expected_by_size(view.edges, view.size(1.0))
+        some = view.edges.at(kept)
+        wanted = adjacency(some.sources, some.targets, some.n_nodes)
+        np.testing.assert_array_equal(near.indptr, wanted.indptr)
+        np.testing.assert_array_equal(near.neighbours, wanted.neighbours)
+        np.testing.assert_array_equal(
+            weights, view.compressed(1.0)[kept].astype(np.float32)[wanted.edges]
+        )
 
     def test_few_edges_judge(self, monkeypatch):
         monkeypatch.setattr("ptclust.clustering.communities._large._JUDGES", 700)

@@ -264,16 +264,27 @@ class TestParquet:
         assert weights(read(path)) == EXPECTED
 
     @pytest.mark.parametrize(
-        "dtypes", [(pl.Int64, pl.Int64), (pl.Int8, pl.UInt32), (pl.UInt64, pl.Int16)]
+        "dtypes",
+        [
+            (pl.Int64, pl.Int64),
+            (pl.Int32, pl.Int32),
+            (pl.UInt32, pl.UInt32),
+            (pl.Int8, pl.UInt32),
+            (pl.UInt64, pl.Int16),
+        ],
     )
     def test_integer_ids(self, tmp_path, dtypes):
-        frame = pl.DataFrame({"u": [7, 3, 90], "v": [3, 0, 7], "weight": [1, 2, 3]}).with_columns(
-            pl.col("u").cast(dtypes[0]), pl.col("v").cast(dtypes[1])
-        )
-        frame.write_parquet(tmp_path / "edges.parquet")
-        graph = read(tmp_path / "edges.parquet")
-        assert graph.names.dtype == np.int64
-        assert weights(graph) == of((7, 3, 1.0), (3, 0, 2.0), (90, 7, 3.0))
+        for low in (0, 7, 2**31 - 100):  # dense and sparse ones, in any of the types
+            least = low if dtypes[0] == dtypes[1] else 0
+            ids = {"u": [least + 7, least + 3, least + 90], "v": [least + 3, least, least + 7]}
+            frame = pl.DataFrame({**ids, "weight": [1, 2, 3]}).with_columns(
+                pl.col("u").cast(dtypes[0]), pl.col("v").cast(dtypes[1])
+            )
+            frame.write_parquet(tmp_path / "edges.parquet")
+            graph = read(tmp_path / "edges.parquet")
+            assert graph.names.dtype == np.int64
+            edges = ((7, 3, 1.0), (3, 0, 2.0), (90, 7, 3.0))
+            assert weights(graph) == of(*((least + a, least + b, w) for a, b, w in edges))
 
     def test_large_unsigned_and_patterned_ids(self, tmp_path):
         ids = [i << 44 for i in range(2**20)]

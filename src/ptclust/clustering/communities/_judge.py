@@ -52,6 +52,11 @@ class Table(NamedTuple):
         in_group = np.searchsorted(CUTS, _ranks(weights, group, n_groups))
         return cls(group * BINS + in_group, n_groups)
 
+    @property
+    def group(self) -> Ints:
+        """The group of every edge."""
+        return self.cell // BINS
+
     def of_clusters(self, cluster: Ints, n_clusters: int) -> Table:
         """Return the table in which the edges of every cluster are a group."""
         return Table(cluster * BINS + self.cell % BINS, n_clusters)

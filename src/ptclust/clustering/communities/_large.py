@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust._components import Adjacency, adjacency
-from ptclust._kernel import kernel, unsigned
+from ptclust._components import Adjacency, adjacency, unsigned
+from ptclust._kernel import kernel
 from ptclust._statistics import agreement
 from ptclust.clustering.communities._judge import BINS, Judge, limits_of
 from ptclust.clustering.communities._trial import (
@@ -169,18 +169,22 @@ class LargeTrial(Trial):
         same weights, exchanged. What the topology agrees with is not made by chance.
         """
         seen = found.deviations()
+        if seen > 0 >= found.weights:
+            return 0.0  # nor is it more than chance where weights themselves say nothing
         if abs(seen) < CLEAR or found.of_topology or self._is_same(found):
             return seen
-        return float(np.sign(seen) * max(abs(seen) - self._by_chance, 0.0) / np.sqrt(2))
+        by_chance, n_exchanges = self._by_chance
+        beyond = max(abs(seen) - by_chance, 0.0) / np.sqrt(1 + 1 / n_exchanges)
+        return float(np.sign(seen) * beyond)
 
     @cached_property
-    def _by_chance(self) -> float:
-        """Standard errors of what is found in weights exchanged among edges of like expectation."""
+    def _by_chance(self) -> tuple[float, int]:
+        """Standard errors of what is found in weights exchanged, once, among like edges."""
         size, (ends, _) = self.views[0].size(TIMES[0]), self._limits
         group = np.searchsorted(ends, expected_by_size(self._all, size)).astype(np.uint8)
         trial = LargeTrial(self._all.exchanged(group, np.random.default_rng(1)))
         search = trial.by_modularity(self._times, _GAMMAS[0])
-        return abs(trial.tried(search).deviations())
+        return abs(trial.tried(search).deviations()), 1
 
     def over_pairs(self, view: View, *, times: float | None, gamma: float) -> Ints:
         """Return the partition of highest modularity; weights are put at their places once.

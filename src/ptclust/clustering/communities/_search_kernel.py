@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._components import Adjacency, number_by_first_appearance
-from ptclust._kernel import kernel, unsigned
+from ptclust._components import Adjacency, number_by_first_appearance, unsigned
+from ptclust._kernel import kernel
 
 if TYPE_CHECKING:
     from ptclust._types import Array, Floats, Ints

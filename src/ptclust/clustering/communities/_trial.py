@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Edges are held back in ten parts up to so many edges, and in five beyond.
 _FEW = 5_000
+# Weights are exchanged so many times up to that number of edges, and so many beyond.
+_EXCHANGES = 4, 1
 # Units beyond which weights count by their logarithm, and resolutions.
 TIMES = 1.0, 8.0
 _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
@@ -294,11 +296,21 @@ class Trial:
         nats = self.topology_tells(found)
         if nats < _CLEAR_NATS:
             return found
-        near = (found.agreement(each) for each in others if each is not None)
-        found = found._replace(stability=max(near, default=0.0))
-        if found.is_stable or (not found.of_topology and abs(self.beyond_chance(found)) >= CLEAR):
+        near = [each for each in others if each is not None]
+        found = found._replace(stability=max(map(found.agreement, near), default=0.0))
+        if found.is_stable or self._is_known_to_weights(found, near):
             return found._replace(topology=nats)
         return found
+
+    def _is_known_to_weights(self, found: Found, near: list[Found]) -> bool:
+        """Return whether weights made a partition, and those that it has not seen know of it.
+
+        With either sign; and of it or of one like it more than by chance.
+        """
+        if found.of_topology or abs(found.deviations()) < CLEAR:
+            return False
+        alike = (each for each in (found, *near) if not each.of_topology)
+        return any(abs(self.beyond_chance(each)) >= CLEAR for each in alike)
 
     def topology_tells(self, found: Found) -> float:
         """Return by how many nats edges left out support a partition by being there."""
@@ -397,8 +409,33 @@ class Trial:
         return self.beyond_chance(found) if found.weights > 0 else 0.0
 
     def beyond_chance(self, found: Found) -> float:
-        """Return the same with its sign: of edges that have not been seen, chance gives none."""
-        return found.deviations()
+        """Return the same with its sign, beyond what weights that know nothing give.
+
+        A heavy edge draws its ends to one cluster, in all searches that have seen it, and some of
+        their other edges with them. What these nodes make of "together" follows, and the edge is
+        together less than that: chance has negative standard errors, the more the more neighbours
+        have neighbours in common, as in a geometry.
+        """
+        seen = found.deviations()
+        if seen > -CLEAR:
+            return seen
+        by_chance, n_exchanges = self._by_chance
+        return min(seen - by_chance, 0.0) / float(np.sqrt(1 + 1 / n_exchanges))
+
+    @cached_property
+    def _by_chance(self) -> tuple[float, int]:
+        """Standard errors, below 0, of what is found in weights exchanged among like edges.
+
+        On average over resolutions, and over so many exchanges.
+        """
+        group, random = self.judge.learned.group, np.random.default_rng(1)
+        n_exchanges = _EXCHANGES[len(group) > _FEW]
+        made = []
+        for _ in range(n_exchanges):
+            trial = Trial(self.edges.exchanged(group, random), self.within)
+            searches = (trial.by_modularity(TIMES[0], gamma) for gamma in _GAMMAS)
+            made += [trial.tried(search).deviations() for search in searches]
+        return min(float(np.mean(made)), 0.0), n_exchanges
 
     def improved(self, found: Found) -> Found:
         """Search again with what was learned, as long as the judge agrees."""
