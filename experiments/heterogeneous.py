@@ -33,7 +33,7 @@ __all__ = [
     "weighted_lfr",
 ]
 
-NullTopology = Literal["complete", "random", "preferential"]
+NullTopology = Literal["complete", "random", "preferential", "geometric"]
 _ATTEMPTS = 2000  # to find a partner for a pair that may not be an edge
 
 
@@ -387,13 +387,20 @@ def _spread_out(n_points: int, random: Generator) -> Floats:
     return points
 
 
-def _gabriel(points: Floats) -> Ints:
-    """Return the pairs of points whose smallest circle holds no third point."""
-    from scipy.spatial import Delaunay, cKDTree
+def _triangulation(points: Floats) -> Ints:
+    """Return the edges of the Delaunay triangulation of points."""
+    from scipy.spatial import Delaunay
 
     corners = Delaunay(points).simplices
-    pairs = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
-    pairs = np.unique(np.sort(pairs, axis=1).astype(np.int64), axis=0)
+    sides = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
+    return np.unique(np.sort(sides.astype(np.int64), axis=1), axis=0)
+
+
+def _gabriel(points: Floats) -> Ints:
+    """Return the pairs of points whose smallest circle holds no third point."""
+    from scipy.spatial import cKDTree
+
+    pairs = _triangulation(points)
     a, b = points[pairs.T]
     nearest = cKDTree(points).query((a + b) / 2)[0]
     empty = nearest >= np.linalg.norm(a - b, axis=1) / 2 * (1.0 - 1e-9)
@@ -447,7 +454,8 @@ def null_graph(
     The expected count of an edge is the product of its nodes' log-normal sizes (deviation ``tail``
     of the logarithm) and of a gamma variable of its own, of shape ``dispersion``. The topology is
     complete, random, or grown by preferential attachment (Barabasi and Albert), where the size of a
-    node is also in proportion to its degree; ``degree`` is the mean one.
+    node is also in proportion to its degree; ``degree`` is the mean one. Or it is geometric, the
+    Delaunay triangulation of random points of a square, and all nodes are alike.
 
     Examples
     --------
@@ -461,6 +469,8 @@ def null_graph(
         pairs = np.stack(np.triu_indices(n_nodes, 1), axis=1)
     elif topology == "random":
         pairs = _random_pairs(n_nodes, n_nodes * degree // 2, random)
+    elif topology == "geometric":
+        pairs, size = _triangulation(random.random((n_nodes, 2))), np.ones(n_nodes)
     else:
         pairs = _attached(n_nodes, degree // 2, random)
         size *= np.bincount(pairs.ravel(), minlength=n_nodes) / degree

@@ -193,6 +193,7 @@ NULLS: dict[str, tuple[heterogeneous.NullTopology, int]] = {
     "complete": ("complete", 80),
     "random": ("random", 400),
     "preferential": ("preferential", 400),
+    "geometric": ("geometric", 2000),
 }
 """Graphs without clusters: topologies and numbers of nodes."""
 

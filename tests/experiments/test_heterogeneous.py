@@ -23,6 +23,7 @@ SMALL = {
     "null-complete": partial(null_graph, "complete", 50),
     "null-random": partial(null_graph, "random", 100),
     "null-preferential": partial(null_graph, "preferential", 100),
+    "null-geometric": partial(null_graph, "geometric", 100),
 }
 
 
@@ -160,7 +161,7 @@ class TestOthers:
         assert by_edges < 0.2
         assert known.graph.n_edges < 3 * 400  # planar
 
-    @pytest.mark.parametrize("topology", ["complete", "random", "preferential"])
+    @pytest.mark.parametrize("topology", ["complete", "random", "preferential", "geometric"])
     def test_nulls_are_explained_by_the_sizes_of_nodes(self, topology):
         """Rest of a rank-one fit of the logarithms is the same for any two halves of the nodes."""
         known = null_graph(topology, 200, mean_weight=1000, seed=1)
