@@ -51,7 +51,7 @@ N_PLANTED = 3  # graphs of these settings
 N_LINES = 2 * len(METHODS) + 2 + len(CONTROLLED) + len(CONTROLS)  # two of them at all epsilons
 N_REAL = 2
 N_REAL_LINES = 2 * len(HETEROGENEOUS_METHODS) + 2 + len(HETEROGENEOUS_CONTROLS)
-N_NULL = 3
+N_NULL = 4
 N_MEANS = N_PLANTED * N_LINES + N_REAL * N_REAL_LINES + N_NULL
 
 
