@@ -9,7 +9,8 @@ import numpy as np
 
 from ptclust._components import Adjacency, adjacency
 from ptclust._statistics import agreement
-from ptclust.clustering.communities._judge import Judge, counts_of, topology_tells
+from ptclust.clustering.communities._blocks import Blocks
+from ptclust.clustering.communities._judge import CUTS, Judge, counts_of, topology_tells
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
     join_small_clusters,
@@ -503,7 +504,7 @@ class Trial:
         pairs = zip(self.patches, self._joined_patches, strict=True)
         asked = [each for each, joined in pairs if joined.weights >= _HALF * short.weights]
         searches: list[Callable[[View], Ints]] = [
-            partial(self.by_contraction, of=each) for each in asked[-_SIZES:]
+            partial(self.by_blocks, of=each) for each in asked[-_SIZES:]
         ]
         if self.contracts_nodes and self._by_nodes.weights >= _HALF * short.weights:
             searches.append(self._contract)
@@ -527,14 +528,21 @@ class Trial:
         nats = np.sum([self.judge.blocks_tell(labels, held) for held, labels in folds], axis=0)
         return float(np.logaddexp.reduce(nats) - np.log(len(nats)))
 
-    def by_contraction(self, view: View, *, of: Found) -> Ints:
-        """Return what contraction makes of the clusters of another partition."""
-        return self._contract(view, (of.labels, *of.by_fold)[view.number])
+    def by_blocks(self, view: View, *, of: Found) -> Ints:
+        """Return blocks of the clusters of another partition, which are patches."""
+        some, patch = view.edges, (of.labels, *of.by_fold)[view.number]
+        bins = np.searchsorted(self._cuts, some.similarity)
+        return Blocks(patch[some.sources], patch[some.targets], some.similarity, bins).search()[patch]
 
-    def _contract(self, view: View, groups: Ints | None = None) -> Ints:
+    @cached_property
+    def _cuts(self) -> Floats:
+        """Where bins of weights end, but for the last."""
+        return np.quantile(self.edges.similarity, CUTS)
+
+    def _contract(self, view: View) -> Ints:
         some = view.edges
         a, b = (ends.astype(np.int64) for ends in (some.sources, some.targets))
-        return contract(a, b, some.distance, some.n_nodes, some.noise, groups=groups)
+        return contract(a, b, some.distance, some.n_nodes, some.noise)
 
 
 def ratios_of_two_levels(edges: Edges) -> Floats:
