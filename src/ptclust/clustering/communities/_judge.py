@@ -229,7 +229,7 @@ def _evidence_of(kinds: Array, bins: Ints) -> float:
 
 
 def log_evidence(counts: Floats) -> Floats:
-    """Return the log-probabilities of draws with these counts, distributions along the last axis."""
+    """Return the log-probabilities of draws with these counts; bins are the last axis."""
     from scipy.special import gammaln
 
     n_bins = counts.shape[-1]

@@ -530,14 +530,16 @@ class Trial:
 
     def by_blocks(self, view: View, *, of: Found) -> Ints:
         """Return blocks of the clusters of another partition, which are patches."""
-        some, patch = view.edges, (of.labels, *of.by_fold)[view.number]
-        bins = np.searchsorted(self._cuts, some.similarity)
-        return Blocks(patch[some.sources], patch[some.targets], some.similarity, bins).search()[patch]
+        patch = (of.labels, *of.by_fold)[view.number]
+        bins = np.searchsorted(self._cuts, view.edges.similarity)
+        labels: Ints = Blocks(view.edges, patch, bins).search()[patch]
+        return labels
 
     @cached_property
     def _cuts(self) -> Floats:
         """Where bins of weights end, but for the last."""
-        return np.quantile(self.edges.similarity, CUTS)
+        cuts: Floats = np.quantile(self.edges.similarity, CUTS)
+        return cuts
 
     def _contract(self, view: View) -> Ints:
         some = view.edges
