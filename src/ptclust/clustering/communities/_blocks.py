@@ -12,7 +12,8 @@ Robin, A mixture model for random graphs, 2008),
 
 1.  clusters are divided in two, by the leading eigenvector of their weights beyond the mean; what
     gains nothing by it stays one;
-2.  patches move to the cluster in which their edges are likeliest.
+2.  patches move to the cluster in which their edges are likeliest;
+3.  clusters become one where that gains.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _WARMTH = 4.0, 4.0, 4.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0
 # Pseudo-edges that draw what is learned of a pair towards all edges within, or all across.
 _SMOOTHING, _PRIOR = 4.0, 0.5
 # With more clusters than these, pairs have few edges; none is divided.
-_MOST = 64
+_MOST = 32
 
 
 class Blocks:
@@ -59,7 +60,7 @@ class Blocks:
         while labels.max() < _MOST:
             divided = self._divided(labels)
             moved = _numbered(self._settled(_memberships(divided)))
-            found = max((divided, moved), key=self.value)
+            found = self._merged(max((divided, moved), key=self.value))
             if self.value(found) <= self.value(labels):
                 break
             labels = found
@@ -96,6 +97,22 @@ class Blocks:
         share = (found[:, None] == halves).astype(np.float64)
         is_divided = (gains_of_halves(self.table(share)) > costs) & sizes.all(1)
         return _numbered(np.where(is_divided[labels], found, 2 * labels))
+
+    def _merged(self, labels: Ints) -> Ints:
+        """Return the partition in which pairs of clusters are one that gain by it, best first."""
+        from scipy.special import xlogy
+
+        while labels.max() > 0:
+            sizes = np.bincount(labels)
+            both = sizes[:, None] + sizes
+            alone = xlogy(sizes, sizes)
+            gains = gains_of_merging(self.table(_memberships(labels)))
+            gains += xlogy(both, both) - alone[:, None] - alone
+            one, other = np.unravel_index(np.argmax(np.triu(gains, 1)), gains.shape)
+            if one == other or gains[one, other] <= 0:
+                break
+            labels = _numbered(np.where(labels == other, one, labels))
+        return labels
 
     def _sides(self, labels: Ints) -> Ints:
         """Return the side of its cluster, 0 or 1, on which an eigenvector has every patch."""
@@ -181,6 +198,23 @@ def gains_of_halves(table: Floats) -> Floats:
     before = evidences(whole)[:, None]
     divided: Floats = np.logaddexp.reduce(before + gains) - np.logaddexp.reduce(before)
     return divided
+
+
+def gains_of_merging(table: Floats) -> Floats:
+    """Return what every pair of clusters gains in log-likelihood if it alone becomes one."""
+    each = np.arange(len(table))
+    within, alone = table[each, each], log_evidence(table)
+    inside, across = within.sum(0), table[np.triu_indices(len(table), 1)].sum(0)
+    joining = log_evidence(inside + table) - log_evidence(inside)
+    leaving = log_evidence(np.maximum(across - table, 0.0)) - log_evidence(across)
+    own = alone[each, each]
+    of_pair = log_evidence(within[:, None] + within + table) - own[:, None] - own
+    to_others = log_evidence(table[:, None] + table) - alone[:, None] - alone
+    to_others[each, :, each] = to_others[:, each, each] = 0.0
+    gains = np.stack([joining + leaving, of_pair + leaving, of_pair - alone + to_others.sum(2)])
+    before = evidences(table)[:, None, None]
+    merged: Floats = np.logaddexp.reduce(before + gains) - np.logaddexp.reduce(before)
+    return merged
 
 
 def _log_shares(table: Floats) -> Floats:
