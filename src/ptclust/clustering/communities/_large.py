@@ -259,7 +259,7 @@ class LargeTrial(Trial):
         return agreement(found.search(anew), found.labels) >= STABLE
 
     def _refined(self, short: Found) -> Found:
-        return short if self._is_same(short) else self._contracted_patches(short)
+        return short if self._is_same(short) else self._best_blocks(short)
 
     def judge_across(self, found: Found, edges: Ints) -> Judge:
         """Return a judge that compares edges across clusters of a partition among each other."""

@@ -37,8 +37,8 @@ STABLE, _STABLER = 0.85, 0.9
 # Of so many nodes over the resolution, patches of the topology have some sixty nodes, or thirty:
 # enough to tell where they belong in much noise, and few enough to lie in one cluster.
 _PATCHES = 2000, 800
-# Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. Of
-# more it joins patches, of so many sizes at most, and is judged by edges that it has not seen.
+# Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. In
+# more, blocks of patches are sought, of so many sizes at most, and judged by edges not seen.
 _FEW_TO_CONTRACT, _SIZES = 20_000, 4
 # A partition with less than this part of the standard errors of another follows sizes of nodes.
 _HALF = 0.5
@@ -485,7 +485,7 @@ class Trial:
         are moved until none gains.
         """
         if self._has_many:
-            return self._contracted_patches(short)
+            return self._best_blocks(short)
         found = short._replace(labels=self._contract(self.whole), by_fold=())
         is_finer = found.labels.max() > short.labels.max()
         is_finer = is_finer and self.explained(found, within=short) > 0
@@ -495,8 +495,8 @@ class Trial:
         others = short, short._replace(labels=moved)
         return found if self.explained(found) >= max(map(self.explained, others)) else short
 
-    def _contracted_patches(self, short: Found) -> Found:
-        """Return the best of what contraction makes of patches and of nodes, which then move.
+    def _best_blocks(self, short: Found) -> Found:
+        """Return the best of the short search, blocks of patches and contraction of nodes, moved.
 
         Patches that weights join to nothing that is worth half the short search lie across
         clusters; nodes of which that is true know too little.
@@ -529,7 +529,7 @@ class Trial:
         return float(np.logaddexp.reduce(nats) - np.log(len(nats)))
 
     def by_blocks(self, view: View, *, of: Found) -> Ints:
-        """Return blocks of the clusters of another partition, which are patches."""
+        """Return the blocks whose patches are the clusters of another partition."""
         patch = (of.labels, *of.by_fold)[view.number]
         bins = np.searchsorted(self._cuts, view.edges.similarity)
         labels: Ints = Blocks(view.edges, patch, bins).search()[patch]
