@@ -357,6 +357,7 @@ class TestManyEdges:
         [
             ("blobs", 0.75, 0.99, {}),
             ("multiscale", 0.35, 0.99, {}),
+            ("multiscale", 0.42, 0.9, {"seed": 34}),
             ("blobs", 0.6, 0.8, {"n_clusters": 30, "decoys": True}),
         ],
     )

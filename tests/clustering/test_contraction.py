@@ -723,46 +723,6 @@ def release():
     return noisy_planted("moons", 5, 0.3)[:5]
 
 
-class TestGroups:
-    def test_of_single_nodes_are_no_groups(self, release):
-        groups = np.arange(release[3])
-        assert contract(*release, groups=groups).tolist() == contract(*release).tolist()
-
-    def test_stay_together(self, release):
-        """Also if they lie across clusters; in connected pieces."""
-        a, b, _, n, _ = release
-        groups = np.random.default_rng(0).integers(40, size=n)
-        labels = contract(*release, groups=groups)
-        pieces, _ = connected_pieces(a, b, groups)
-        for piece in range(pieces.max() + 1):
-            assert len(np.unique(labels[pieces == piece])) == 1
-        assert connected_pieces(a, b, labels)[0].tolist() == labels.tolist()
-
-    def test_find_what_single_nodes_do_not(self):
-        """Arcs of moons in noise that is larger than the gap between the levels."""
-        planted = planted_graph("moons", 2000, seed=7)
-        graph, truth = planted.graph, planted.truth
-        assert planted.points is not None
-        place = np.argsort(np.argsort(planted.points[:, 0])) // 100
-        arcs = np.unique(truth * 20 + place, return_inverse=True)[1]
-        weights = graph.weights + np.random.default_rng(3).normal(0, 0.9, graph.n_edges)
-        release = graph.sources, graph.targets, weights, 2000, gaussian(0.9)
-        assert agreement(truth, contract(*release, groups=arcs)) == 1.0
-        assert agreement(truth, contract(*release)) < 0.5
-
-    def test_edges_within_them_tell_of_the_levels(self):
-        """Without these, the light level would be all but missing."""
-        random = np.random.default_rng(0)
-        groups = np.repeat(np.arange(12), 30)
-        truth = groups // 6
-        a, b = np.triu_indices(360, 1)
-        kept = (groups[a] == groups[b]) | (random.random(len(a)) < 0.01)
-        kept |= (truth[a] == truth[b]) & (random.random(len(a)) < 0.003)
-        a, b = a[kept], b[kept]
-        weights = np.where(truth[a] == truth[b], 0.2, 0.9) + random.normal(0, 0.5, len(a))
-        assert agreement(truth, contract(a, b, weights, 360, gaussian(0.5), groups=groups)) == 1.0
-
-
 class TestInvariance:
     def test_shift(self, release):
         a, b, weights, n, noise = release

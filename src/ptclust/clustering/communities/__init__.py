@@ -12,7 +12,7 @@ Counts between real places have heavy tails, and a busy node has large weights t
     edges predictable without there being clusters. The best is improved by searching with what was
     learned (``_trial``);
 4.  the winner is shown if it is more than chance. Where two levels of weights explain more, it is
-    the partition of ``contraction``;
+    the partition of ``contraction``, or in many edges of ``_blocks``, if the judge agrees;
 5.  every cluster is searched in the same way, and clusters are joined where another candidate says
     so and the judge agrees: the levels.
 """

@@ -223,21 +223,21 @@ def _with_halves(inside: Floats, outside: Floats) -> list[tuple[Floats, Floats]]
 
 def _log_factors(inside: Floats, outside: Floats) -> Floats:
     """Return the log Bayes factors of two distributions a row against one."""
-    return _log_evidence(inside) + _log_evidence(outside) - _log_evidence(inside + outside)
+    return log_evidence(inside) + log_evidence(outside) - log_evidence(inside + outside)
 
 
 def _evidence_of(kinds: Array, bins: Ints) -> float:
     """Return the log-probability of bins if every kind of edge has a distribution over them."""
     numbers, kind = np.unique(kinds, return_inverse=True)
     counts = np.bincount(kind * BINS + bins, minlength=len(numbers) * BINS)
-    return float(_log_evidence(counts.reshape(-1, BINS).astype(np.float64)).sum())
+    return float(log_evidence(counts.reshape(-1, BINS).astype(np.float64)).sum())
 
 
-def _log_evidence(counts: Floats) -> Floats:
-    """Return the log-probabilities of draws with these counts, a row a distribution."""
+def log_evidence(counts: Floats) -> Floats:
+    """Return the log-probabilities of draws with these counts; bins are the last axis."""
     from scipy.special import gammaln
 
-    n_bins = counts.shape[1]
-    total = gammaln(n_bins * _PRIOR) - gammaln(counts.sum(1) + n_bins * _PRIOR)
-    evidence: Floats = total + (gammaln(counts + _PRIOR) - gammaln(_PRIOR)).sum(1)
+    n_bins = counts.shape[-1]
+    total = gammaln(n_bins * _PRIOR) - gammaln(counts.sum(-1) + n_bins * _PRIOR)
+    evidence: Floats = total + (gammaln(counts + _PRIOR) - gammaln(_PRIOR)).sum(-1)
     return evidence

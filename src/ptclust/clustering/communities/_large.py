@@ -264,7 +264,7 @@ class LargeTrial(Trial):
         return agreement(found.search(anew), found.labels) >= STABLE
 
     def _refined(self, short: Found) -> Found:
-        return self._contracted_patches(short)
+        return self._best_blocks(short)
 
     def judge_across(self, found: Found, edges: Ints) -> Judge:
         """Return a judge that compares edges across clusters of a partition among each other."""

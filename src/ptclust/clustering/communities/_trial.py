@@ -9,7 +9,8 @@ import numpy as np
 
 from ptclust._components import Adjacency, adjacency
 from ptclust._statistics import agreement
-from ptclust.clustering.communities._judge import Judge, counts_of, topology_tells
+from ptclust.clustering.communities._blocks import Blocks
+from ptclust.clustering.communities._judge import CUTS, Judge, counts_of, topology_tells
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
     join_small_clusters,
@@ -38,8 +39,8 @@ STABLE, _STABLER = 0.85, 0.9
 # Of so many nodes over the resolution, patches of the topology have some sixty nodes, or thirty:
 # enough to tell where they belong in much noise, and few enough to lie in one cluster.
 _PATCHES = 2000, 800
-# Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. Of
-# more it joins patches, of so many sizes at most, and is judged by edges that it has not seen.
+# Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. In
+# more, blocks of patches are sought, of so many sizes at most, and judged by edges not seen.
 _FEW_TO_CONTRACT, _SIZES = 20_000, 4
 # A partition with less than this part of the standard errors of another follows sizes of nodes.
 _HALF = 0.5
@@ -521,7 +522,7 @@ class Trial:
         are moved until none gains.
         """
         if self._has_many:
-            return self._contracted_patches(short)
+            return self._best_blocks(short)
         found = short._replace(labels=self._contract(self.whole), by_fold=())
         is_finer = found.labels.max() > short.labels.max()
         is_finer = is_finer and self.explained(found, within=short) > 0
@@ -531,8 +532,8 @@ class Trial:
         others = short, short._replace(labels=moved)
         return found if self.explained(found) >= max(map(self.explained, others)) else short
 
-    def _contracted_patches(self, short: Found) -> Found:
-        """Return the best of what contraction makes of patches and of nodes, which then move.
+    def _best_blocks(self, short: Found) -> Found:
+        """Return the best of the short search, blocks of patches and contraction of nodes, moved.
 
         Patches that weights join to nothing that is worth half the short search lie across
         clusters; nodes of which that is true know too little.
@@ -540,7 +541,7 @@ class Trial:
         pairs = zip(self.patches, self._joined_patches, strict=True)
         asked = [each for each, joined in pairs if joined.weights >= _HALF * short.weights]
         searches: list[Callable[[View], Ints]] = [
-            partial(self.by_contraction, of=each) for each in asked[-_SIZES:]
+            partial(self.by_blocks, of=each) for each in asked[-_SIZES:]
         ]
         if self.contracts_nodes and self._by_nodes.weights >= _HALF * short.weights:
             searches.append(self._contract)
@@ -564,14 +565,23 @@ class Trial:
         nats = np.sum([self.judge.blocks_tell(labels, held) for held, labels in folds], axis=0)
         return float(np.logaddexp.reduce(nats) - np.log(len(nats)))
 
-    def by_contraction(self, view: View, *, of: Found) -> Ints:
-        """Return what contraction makes of the clusters of another partition."""
-        return self._contract(view, (of.labels, *of.by_fold)[view.number])
+    def by_blocks(self, view: View, *, of: Found) -> Ints:
+        """Return the blocks whose patches are the clusters of another partition."""
+        patch = (of.labels, *of.by_fold)[view.number]
+        bins = np.searchsorted(self._cuts, view.edges.similarity)
+        labels: Ints = Blocks(view.edges, patch, bins).search()[patch]
+        return labels
 
-    def _contract(self, view: View, groups: Ints | None = None) -> Ints:
+    @cached_property
+    def _cuts(self) -> Floats:
+        """Where bins of weights end, but for the last."""
+        cuts: Floats = np.quantile(self.edges.similarity, CUTS)
+        return cuts
+
+    def _contract(self, view: View) -> Ints:
         some = view.edges
         a, b = (ends.astype(np.int64) for ends in (some.sources, some.targets))
-        return contract(a, b, some.distance, some.n_nodes, some.noise, groups=groups)
+        return contract(a, b, some.distance, some.n_nodes, some.noise)
 
 
 def ratios_of_two_levels(edges: Edges) -> Floats:

@@ -109,13 +109,7 @@ def enough_edges_to_average(n_edges: int, n_tree_edges: int) -> bool:
 
 
 def contract(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    weights: ArrayLike,
-    n_nodes: int,
-    noise: Noise,
-    *,
-    groups: Ints | None = None,
+    sources: ArrayLike, targets: ArrayLike, weights: ArrayLike, n_nodes: int, noise: Noise
 ) -> Ints:
     """Cluster the nodes of a graph whose weights were released with noise.
 
@@ -129,9 +123,6 @@ def contract(
         Number of nodes.
     noise : Noise
         What was added to the weights. Its scale and shape are public.
-    groups : array of int, optional
-        Groups 0, 1, ... of nodes that stay together. Edges within them tell of the level of edges
-        within clusters, and of nothing else.
 
     Returns
     -------
@@ -150,9 +141,7 @@ def contract(
     >>> contract(a, b, true + random.normal(0, 0.3, len(a)), 40, noise)[:6]
     array([0, 1, 0, 1, 0, 1])
     """
-    first, second, noisy = _checked(sources, targets, weights, n_nodes, noise)
-    groups = np.arange(n_nodes) if groups is None else groups
-    a, b, n_nodes = groups[first], groups[second], int(groups.max(initial=-1)) + 1
+    a, b, noisy = _checked(sources, targets, weights, n_nodes, noise)
     labels, outer = np.zeros((2, n_nodes), np.int64)
     todo, used = [_Part(np.arange(n_nodes), np.arange(len(a)), a, b)], 1
     while todo:
@@ -167,8 +156,7 @@ def contract(
             outer = labels.copy()
     pieces, _ = connected_pieces(a, b, labels)
     inner = np.flatnonzero(outer[a] == outer[b])
-    merged = merge_unseparated(a[inner], b[inner], noisy.at(inner), pieces)
-    return connected_pieces(first, second, merged[groups])[0]
+    return connected_pieces(a, b, merge_unseparated(a[inner], b[inner], noisy.at(inner), pieces))[0]
 
 
 def _checked(
@@ -230,9 +218,8 @@ def _clusters_of(part: _Part, noisy: NoisyWeights, n_all: int) -> Ints | None:
     levels = two_levels(weights)
     if 2 * n_edges * levels.gap**2 <= _DETECTABLE * n_nodes * levels.variance:
         return None
-    joins = np.flatnonzero(part.sources != part.targets)
-    graph = Edges.of(part.sources[joins], part.targets[joins], n_nodes)
-    evidence = Evidence(graph, affinities(weights.at(joins), levels))
+    graph = Edges.of(part.sources, part.targets, n_nodes)
+    evidence = Evidence(graph, affinities(weights, levels))
     sure = sure_deviations(n_all)
     is_large = n_nodes >= _LARGE * sure**2
     trial = select_penalty(evidence, _NOTHING if is_large else -inf)
