@@ -341,7 +341,7 @@ class TestNothing:
 
 
 class TestManyEdges:
-    """More than 20,000: contraction joins patches, judged by edges that it has not seen."""
+    """More than 20,000: patches are joined to blocks, judged by edges that these have not seen."""
 
     def planted(self, family, scale, seed=33, **choices):
         """Return the truth and a release of a graph with 3000 nodes."""
@@ -366,13 +366,26 @@ class TestManyEdges:
         truth, values = self.planted(family, scale, **choices)
         assert agreement(truth, COMMUNITIES.cluster(values).labels) > least
 
-    def test_patches_are_finer_where_there_are_more_nodes(self):
+    def test_weights_support_moons_where_arcs_are_stable(self):
+        """A dense topology shows the same arcs without any edges, and weights do not."""
+        known = planted_graph("moons", 1000, neighbours=24, cross_edges=12_000, seed=1)
+        graph = known.graph
+        a, b = graph.topology.sources, graph.topology.targets
+        values = released(a, b, 2.0 - graph.weights, 1000, scale=0.35, distribution="gaussian")
+        trial = Trial(Edges.of(values))
+        best = trial.best_of(trial.candidates())
+        assert best.is_stable
+        assert best.weights > 1000
+        assert agreement(known.truth, best.labels) < 0.5
+        assert agreement(known.truth, trial.contracted(best).labels) > 0.99
+
+    def test_patches_are_finer_where_there_are_more_edges(self):
         _, values = self.planted("blobs", 0.5)
         trial = Trial(Edges.of(values))
         trial.candidates()
         sizes = [3000 / (int(each.labels.max()) + 1) for each in trial.patches]
         assert sizes == sorted(sizes, reverse=True)
-        assert len(sizes) == 7  # six resolutions of candidates, and one of 3000 / 800
+        assert len(sizes) == 7  # six resolutions of candidates, and one in 5,600 edges
         assert 20 < sizes[-1] < 60
 
     def test_levels_within_levels_are_told_by_pairs_of_clusters(self):

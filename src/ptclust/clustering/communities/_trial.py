@@ -36,15 +36,17 @@ _GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 # neighbouring resolutions, from which on they do not depend on these; and beyond which more of it
 # is no gain.
 STABLE, _STABLER = 0.85, 0.9
-# Of so many nodes over the resolution, patches of the topology have some sixty nodes, or thirty:
-# enough to tell where they belong in much noise, and few enough to lie in one cluster.
-_PATCHES = 2000, 800
+# At a resolution of one in so many edges, patches of the topology have some thousand ends of edges,
+# or five hundred: enough to tell where they belong in much noise, and few enough to lie in one
+# cluster.
+_PATCHES = 14_000, 5_600
 # Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. In
 # more, blocks of patches are sought, of so many sizes at most, and judged by edges not seen.
 _FEW_TO_CONTRACT, _SIZES = 20_000, 4
 # A partition with less than this part of the standard errors of another follows sizes of nodes.
 _HALF = 0.5
-# Two levels of weights are taken if they say this part of what the best partition says.
+# Two levels of weights are taken if they say this part of what the best partition says; it may stay
+# if it says this part of what they say.
 _NEARLY = 0.8
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
@@ -458,7 +460,8 @@ class Trial:
 
         Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
         of their edges. A stable one stays if topology says more about it than weights about two
-        levels, and more than about these.
+        levels, and more than about these, and weights nearly as much: arcs of two moons are stable
+        in a dense topology, but weights support the moons.
         """
         short = self.short_search()
         if self.deviations(short) < CLEAR:
@@ -466,7 +469,8 @@ class Trial:
         if best is not None:
             least = short.weights + self.topology_tells(short) + np.sqrt(best.nats)
             is_of_topology = best.topology > short.weights and best.nats > least
-            if is_of_topology and self.is_stable(best):
+            is_known = best.weights >= _NEARLY * short.weights
+            if is_of_topology and is_known and self.is_stable(best):
                 return best
             if short.weights < _NEARLY * best.weights:
                 return best
@@ -498,7 +502,8 @@ class Trial:
     def patches(self) -> list[Found]:
         """Partitions of the topology whose clusters may be joined by weights, coarsest first."""
         found = [each for each in self.known if each.of_topology]
-        finer = [self.edges.n_nodes / each for each in _PATCHES] if found else []
+        n_edges = len(self.views[0].edges.sources) if found else 0
+        finer = [n_edges / each for each in _PATCHES]
         searches = (self.by_modularity(None, each) for each in finer if each > _GAMMAS[-1])
         return [*found, *map(self.tried, searches)]
 
