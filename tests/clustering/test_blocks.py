@@ -126,7 +126,9 @@ class TestTables:
         edges, weights, patch, bins, labels = known
         some = SimpleNamespace(**vars(edges), similarity=-weights)
         held = np.arange(len(weights))
-        told = Judge(some, -weights, np.zeros(len(weights))).blocks_tell(labels[patch], held)
+        judge = Judge(some, -weights, np.zeros(len(weights)))
+        a, b = (labels[patch[ends]] for ends in (edges.sources, edges.targets))
+        told = judge.blocks_tell(a, b, held)
         found, one = (
             evidences(self.table(edges, patch, bins, each)) for each in (labels, 0 * labels)
         )

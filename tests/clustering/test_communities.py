@@ -398,7 +398,7 @@ class TestManyEdges:
         weights = level + random.normal(0, 0.5, len(a))
         judge = Judge(Edges.of(released(a, b, weights, 400)), weights, np.zeros(len(a)))
         held = np.arange(len(a))
-        two, four = (judge.blocks_tell(labels, held) for labels in (truth % 2, truth))
+        two, four = (judge.blocks_tell(each[a], each[b], held) for each in (truth % 2, truth))
         assert two[0] > four[0] + 1000
         assert four.max() == four[2] > two.max() + 100
 
@@ -410,7 +410,20 @@ class TestManyEdges:
         judge = Judge(Edges.of(released(a, b, weights, 400)), weights, np.zeros(len(a)))
         held = np.arange(len(a))
         halves = truth + 2 * (np.arange(400) < 200)
-        assert judge.blocks_tell(truth, held).max() > judge.blocks_tell(halves, held).max() + 100
+        told, cut = (judge.blocks_tell(each[a], each[b], held) for each in (truth, halves))
+        assert told.max() > cut.max() + 100
+
+    def test_a_cluster_has_one_distribution_in_all_parts(self):
+        """Whatever its number is there; the more parts, the more would it cost to have many."""
+        truth, values = self.planted("multiscale", 0.5)
+        trial = Trial(Edges.of(values))
+        random = np.random.default_rng(0)
+        by_fold = tuple(random.permutation(4)[truth] for _ in trial.folds)
+        told = trial.blocks_tell(trial.found(truth, by_fold))
+        assert told == pytest.approx(trial.blocks_tell(trial.found(truth, (truth,) * len(by_fold))))
+        a, b = truth[trial.edges.sources], truth[trial.edges.targets]
+        apart = sum(trial.judge.blocks_tell(a[e], b[e], e).max() for e in trial.folds)
+        assert told > apart + 50
 
     def test_where_all_searches_agree_no_others_are_made(self, monkeypatch):
         """A part of the edges shows it."""

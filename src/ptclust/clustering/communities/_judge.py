@@ -151,14 +151,14 @@ class Judge:
         nats: Floats = np.logaddexp.reduce(values) - np.log(len(values))
         return nats
 
-    def blocks_tell(self, labels: Ints, held: Ints) -> Floats:
+    def blocks_tell(self, a: Ints, b: Ints, held: Ints) -> Floats:
         """Return by how many nats the weights of these edges support distributions of their own.
 
         Those are of edges within clusters and across, of every cluster and across, and of every
-        pair of clusters; each against one for all.
+        pair of clusters; each against one for all. ``a`` and ``b`` are the clusters that the edges
+        join.
         """
-        a, b = labels[self._edges.sources[held]], labels[self._edges.targets[held]]
-        low, high, n_clusters = np.minimum(a, b), np.maximum(a, b), int(labels.max()) + 1
+        low, high, n_clusters = np.minimum(a, b), np.maximum(a, b), int(max(a.max(), b.max())) + 1
         pair = low * n_clusters + high
         own = np.where(low == high, low, n_clusters)
         one = np.zeros(len(held), np.int64)

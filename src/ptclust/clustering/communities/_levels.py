@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._statistics import distinct
+from ptclust._statistics import distinct, majority
 from ptclust.clustering.communities._trial import CLEAR, SMALLEST, Found, Trial
 
 if TYPE_CHECKING:
@@ -104,14 +104,4 @@ def _joined(trial: Trial, found: Found, candidates: list[Found]) -> Found | None
 def _followed(found: Found, candidate: Found) -> list[Ints]:
     """Return the partitions of one in which every cluster goes where the other has most of it."""
     ours, theirs = (found.labels, *found.by_fold), (candidate.labels, *candidate.by_fold)
-    return [_majority(one, other) for one, other in zip(ours, theirs, strict=True)]
-
-
-def _majority(labels: Ints, other: Ints) -> Ints:
-    """Return for every node where the other partition has most of its cluster."""
-    n_other = int(other.max()) + 1
-    pairs, count = distinct(labels * n_other + other)
-    order = np.lexsort((-pairs, count))  # of equal ones the first counts
-    most = np.zeros(int(labels.max()) + 1, np.int64)
-    most[pairs[order] // n_other] = pairs[order] % n_other
-    return most[labels]
+    return [majority(one, other) for one, other in zip(ours, theirs, strict=True)]

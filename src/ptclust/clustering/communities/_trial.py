@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptclust._components import Adjacency, adjacency
-from ptclust._statistics import agreement
+from ptclust._statistics import agreement, majority
 from ptclust.clustering.communities._blocks import Blocks
 from ptclust.clustering.communities._judge import CUTS, Judge, counts_of, topology_tells
 from ptclust.clustering.communities._search_kernel import (
@@ -564,10 +564,15 @@ class Trial:
         """Return by how many nats unseen weights support clusters that may differ in their levels.
 
         Edges within and across are told apart, or clusters as well, or all pairs of clusters: of
-        nested levels, those across some are as large as those within others.
+        nested levels, those across some are as large as those within others. Clusters that were
+        found without different parts are the same if most of their nodes are together with all.
         """
-        folds = zip(self.folds, found.by_fold, strict=True)
-        nats = np.sum([self.judge.blocks_tell(labels, held) for held, labels in folds], axis=0)
+        ends = np.zeros((2, len(self.edges.sources)), np.int64)
+        for held, labels in zip(self.folds, found.by_fold, strict=True):
+            some, same = self.edges.at(held), majority(labels, found.labels)
+            ends[:, held] = same[some.sources], same[some.targets]
+        a, b = ends[:, self.held]
+        nats = self.judge.blocks_tell(a, b, self.held)
         return float(np.logaddexp.reduce(nats) - np.log(len(nats)))
 
     def by_blocks(self, view: View, *, of: Found) -> Ints:
