@@ -333,11 +333,9 @@ class Seen(NamedTuple):
 
     def heavier(self, weights: Array) -> tuple[Adjacency, Array]:
         """Return the edges that are heavier than their nodes make them, and their weights."""
-        near = self.near
-        indptr, neighbours, data = heavier_places(
-            near.indptr, near.neighbours, weights, self.excess
-        )
-        return near._replace(indptr=indptr, neighbours=neighbours), data
+        *near, unnumbered = self.near
+        indptr, neighbours, data = heavier_places(*near, weights, self.excess)
+        return Adjacency(indptr, neighbours, unnumbered[:0]), data
 
     def together(self, labels: Ints) -> Bools:
         """Return for every place whether both ends are in one cluster."""
