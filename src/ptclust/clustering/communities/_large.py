@@ -333,9 +333,9 @@ class Seen(NamedTuple):
 
     def heavier(self, weights: Array) -> tuple[Adjacency, Array]:
         """Return the edges that are heavier than their nodes make them, and their weights."""
-        *near, unnumbered = self.near
-        indptr, neighbours, data = heavier_places(*near, weights, self.excess)
-        return Adjacency(indptr, neighbours, unnumbered[:0]), data
+        near = self.near
+        kept = heavier_places(near.indptr, near.neighbours, weights, self.excess)
+        return Adjacency(kept[0], kept[1], near.edges[:0]), kept[2]
 
     def together(self, labels: Ints) -> Bools:
         """Return for every place whether both ends are in one cluster."""
