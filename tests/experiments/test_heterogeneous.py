@@ -14,6 +14,8 @@ from experiments.heterogeneous import (
     roads,
     weighted_lfr,
 )
+from ptclust import PTClust
+from ptclust._statistics import agreement
 
 SMALL = {
     "lfr": partial(weighted_lfr, 200, mu_t=0.4, mu_w=0.2, mean_degree=10, sizes=(10, 40)),
@@ -175,3 +177,11 @@ class TestOthers:
         halves = np.random.default_rng(0).integers(2, size=200)
         within = halves[graph.sources] == halves[graph.targets]
         assert rest[within].mean() == pytest.approx(rest[~within].mean(), abs=0.15)
+
+
+def test_clusters_that_topology_and_weights_show_are_not_divided():
+    """Two levels say nearly as much about it, and fit large weights of large nodes within."""
+    known = weighted_lfr(1000, mu_t=0.4, mu_w=0.1, seed=38)
+    options = {"delta": 1e-6, "privacy_unit": "one record", "random_state": 38}
+    model = PTClust(epsilon=1, sensitivity=known.sensitivity, **options)
+    assert agreement(known.truth, model.fit(known.graph).labels_) > 0.99

@@ -467,8 +467,8 @@ class Trial:
         if self.deviations(short) < CLEAR:
             return best
         if best is not None:
-            least = short.weights + self.topology_tells(short) + np.sqrt(best.nats)
-            is_of_topology = best.topology > short.weights and best.nats > least
+            least = short.weights + self.topology_tells(short)
+            is_of_topology = best.topology > short.weights and best.nats >= least
             is_known = best.weights >= _NEARLY * short.weights
             if is_of_topology and is_known and self.is_stable(best):
                 return best
