@@ -19,8 +19,6 @@ from functools import cached_property, cmp_to_key
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from ptclust._components import label_components
 from ptclust._traces import leaves_no_trace
@@ -243,6 +241,9 @@ class ShortestPaths:
 
     def _guess(self) -> tuple[Ints, Ints]:
         """Return the edge by which every node is reached, and from where, by floats."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
+
         sources, targets = self._ends
         n, logs = self.n_nodes, self._clocks.logs
         middle = np.median(logs) if len(logs) else 0.0

@@ -13,6 +13,7 @@ from ptclust.clustering.communities._blocks import Blocks
 from ptclust.clustering.communities._judge import CUTS, Judge, counts_of, topology_tells
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
+    at_places,
     join_small_clusters,
     search_communities,
 )
@@ -102,7 +103,7 @@ class View(NamedTuple):
 
     def at_places(self, values: Floats) -> Array:
         """Return values of edges at the places of the adjacency."""
-        return values.astype(self.precision, copy=False)[self.near.edges]
+        return at_places(values.astype(self.precision, copy=False), self.near.edges)
 
     def search_at(
         self, data: Array, mass: Floats, start: Ints | None = None, price: float = 0.0
