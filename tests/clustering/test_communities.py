@@ -402,6 +402,20 @@ class TestManyEdges:
         assert two[0] > four[0] + 1000
         assert four.max() == four[2] > two.max() + 100
 
+    def test_blocks_of_busy_and_quiet_nodes_say_nothing(self):
+        """Given what the sizes of nodes make of weights; without, they say much."""
+        random = np.random.default_rng(0)
+        size = random.lognormal(0, 1, 300)
+        a, b = np.triu_indices(300, 1)
+        expected = size[a] * size[b]
+        weights = expected * random.lognormal(0, 0.5, len(a))
+        held, is_busy = np.arange(len(a)), (size > np.median(size)).astype(np.int64)
+        edges = Edges.of(released(a, b, weights, 300, scale=0.01))
+        judge = Judge(edges, weights, expected)
+        assert judge.blocks_tell(is_busy[a], is_busy[b], held).max() < 300
+        judge._tables = judge._tables[:1]
+        assert judge.blocks_tell(is_busy[a], is_busy[b], held).max() > 10_000
+
     def test_clusters_that_are_one_are_not_told_apart(self):
         random = np.random.default_rng(0)
         truth = np.arange(400) % 2

@@ -155,14 +155,14 @@ class Judge:
         """Return by how many nats the weights of these edges support distributions of their own.
 
         Those are of edges within clusters and across, of every cluster and across, and of every
-        pair of clusters; each against one for all. ``a`` and ``b`` are the clusters that the edges
-        join.
+        pair of clusters; each against one for all, among edges of like expectation: blocks of busy
+        and of quiet nodes say nothing. ``a`` and ``b`` are the clusters that the edges join.
         """
         low, high, n_clusters = np.minimum(a, b), np.maximum(a, b), int(max(a.max(), b.max())) + 1
         pair = low * n_clusters + high
         own = np.where(low == high, low, n_clusters)
         one = np.zeros(len(held), np.int64)
-        bins = self._tables[0].cell[held] % BINS
+        bins = self._tables[-1].cell[held] % BINS
         kinds = low == high, own, pair
         return np.array([_evidence_of(each, bins) for each in kinds]) - _evidence_of(one, bins)
 
