@@ -3,8 +3,8 @@
 Every measurement is a process of its own, so that its peak memory is its own. It loads the arrays,
 warms up on a small graph (imports, compiled kernels from the cache), and runs its task once. The
 tasks take turns, round by round, so that none has the machine to itself while others share it; the
-median of the rounds counts. Memory is touched before each (`touch_memory`). Ratios are what to look
-at: seconds differ from machine to machine.
+median of the rounds counts. Memory is touched right before each (`touch_memory`). Ratios are what
+to look at: seconds differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -383,7 +383,6 @@ TASKS = {
     "points": Task("ptclust: DBMSTClu of points", "points", _points_dbmstclu),
 }  # fmt: skip
 
-_TREES = ("star", "path", "broom", "caterpillar")  # to cut; their growth is that of DBMSTClu
 _FAMILY = {"planted": "clusters", "points": "points"}  # of a graph; all others are for trees
 
 
@@ -415,16 +414,10 @@ class Measurement:
 
 
 def full_cases(largest: int) -> list[Case]:
-    """Return random and planted graphs, trees and points of three sizes, all others of one."""
+    """Return all graphs in three sizes; most are a tenth as large as the largest."""
+    fewer = {"random": 1, "planted": 1, "points": 100}
     sizes = [largest // 100, largest // 10, largest]
-    of_trees = [name for name in GRAPHS if name not in ("random", *_TREES, *_FAMILY)]
-    return [
-        *(Case("random", size) for size in sizes),
-        *(Case(name, size // 10) for name in _TREES for size in sizes),
-        *(Case(name, largest // 10) for name in of_trees),
-        *(Case("planted", size) for size in sizes),
-        *(Case("points", size // 100) for size in sizes),
-    ]
+    return [Case(name, size // fewer.get(name, 10)) for name in GRAPHS for size in sizes]
 
 
 def quick_cases() -> list[Case]:
@@ -445,8 +438,7 @@ def run_benchmark(
             for turn in range(rounds):
                 for name in case.tasks:
                     progress(f"{case.graph}, {case.size:,}: {name}, round {turn + 1} of {rounds}")
-                    touch_memory(case.size * _BYTES_AN_EDGE)
-                    runs[name].append(run_module(__name__, name, folder, case.graph))
+                    runs[name].append(run_module(__name__, name, folder, case.graph, case.size))
         for name, each in runs.items():
             seconds = median(run["cpu_seconds"] for run in each)
             peak = int(median(run["peak_bytes"] for run in each))
@@ -458,9 +450,9 @@ def run_benchmark(
 def touch_memory(n_bytes: int) -> None:
     """Write to so much memory, at most 4 GB, and free it, if it is more than a little.
 
-    A virtual machine asks its host anew for memory that it has not used for a while. That takes
-    longer than many a task, and has nothing to do with it. Another process does it: the system
-    counts memory that a process has had as memory of those that it starts.
+    A virtual machine asks its host anew for memory that it has not used for a few seconds. That
+    takes longer than many a task, and has nothing to do with it. Another process does it: this one
+    is asked for its own peak.
     """
     if n_bytes >= _LITTLE:
         write = f"import numpy; numpy.ones({min(n_bytes, 2**32)}, numpy.uint8)"
@@ -474,7 +466,7 @@ def _check_agreement(measured: list[Measurement]) -> None:
         raise AssertionError(f"minimum spanning trees differ on {measured[0].graph}: {weights}")
 
 
-def measure(task: str, folder: Path, graph: str) -> dict[str, float]:
+def measure(task: str, folder: Path, graph: str, size: int) -> dict[str, float]:
     """Run a task once, after a warm-up on a small graph, and on a tiny one of the same kind."""
     prepare = TASKS[task].prepare
     small = {"points": "points", "clusters": "planted"}.get(TASKS[task].family, "random")
@@ -483,6 +475,7 @@ def measure(task: str, folder: Path, graph: str) -> dict[str, float]:
     with np.load(folder / "data.npz") as file:
         data = dict(file)
     run = prepare(data)
+    touch_memory(size * _BYTES_AN_EDGE)
     start = time.process_time()
     answer = run()
     seconds = time.process_time() - start
@@ -495,4 +488,6 @@ def measure(task: str, folder: Path, graph: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3])))
+    sys.stdout.write(
+        json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])))
+    )

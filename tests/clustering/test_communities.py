@@ -20,6 +20,7 @@ from ptclust.clustering.communities._judge import Judge, topology_tells
 from ptclust.clustering.communities._large import LargeTrial, fit_node_terms, sums_at_nodes
 from ptclust.clustering.communities._search_kernel import search_communities
 from ptclust.clustering.communities._trial import CLEAR, Trial, View
+from ptclust.clustering.communities._two_levels import TwoLevels
 from ptclust.clustering.communities._weights import (
     Edges,
     background,
@@ -377,13 +378,13 @@ class TestManyEdges:
         assert best.is_stable
         assert best.weights > 1000
         assert agreement(known.truth, best.labels) < 0.5
-        assert agreement(known.truth, trial.contracted(best).labels) > 0.99
+        assert agreement(known.truth, TwoLevels(trial).instead_of(best).labels) > 0.99
 
     def test_patches_are_finer_where_there_are_more_edges(self):
         _, values = self.planted("blobs", 0.5)
         trial = Trial(Edges.of(values))
         trial.candidates()
-        sizes = [3000 / (int(each.labels.max()) + 1) for each in trial.patches]
+        sizes = [3000 / (int(each.labels.max()) + 1) for each in TwoLevels(trial).patches]
         assert sizes == sorted(sizes, reverse=True)
         assert len(sizes) == 7  # six resolutions of candidates, and one in 5,600 edges
         assert 20 < sizes[-1] < 60
@@ -433,8 +434,9 @@ class TestManyEdges:
         trial = Trial(Edges.of(values))
         random = np.random.default_rng(0)
         by_fold = tuple(random.permutation(4)[truth] for _ in trial.folds)
-        told = trial.blocks_tell(trial.found(truth, by_fold))
-        assert told == pytest.approx(trial.blocks_tell(trial.found(truth, (truth,) * len(by_fold))))
+        tell, same = TwoLevels(trial).blocks_tell, (truth,) * len(by_fold)
+        told = tell(trial.found(truth, by_fold))
+        assert told == pytest.approx(tell(trial.found(truth, same)))
         a, b = truth[trial.edges.sources], truth[trial.edges.targets]
         apart = sum(trial.judge.blocks_tell(a[e], b[e], e).max() for e in trial.folds)
         assert told > apart + 50
@@ -606,7 +608,7 @@ class TestLargeGraphs:
 
     def test_two_levels_are_not_asked_where_all_agree(self, monkeypatch):
         asked = []
-        monkeypatch.setattr(LargeTrial, "by_two_levels", lambda *_: asked.append(1))
+        monkeypatch.setattr(TwoLevels, "search", lambda *_: asked.append(1))
         truth, values = self.blocks(ratio=10.0, n_blocks=20, inside=0.8, spread=0.1)
         assert agreement(truth, COMMUNITIES.cluster(values).labels) == 1.0
         assert not asked

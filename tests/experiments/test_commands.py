@@ -127,7 +127,7 @@ def test_every_task_of_the_benchmark_runs(task, tmp_path):
     graph = FAMILIES[benchmark.TASKS[task].family]
     assert task in benchmark.Case(graph, 2000).tasks
     np.savez(tmp_path / "data.npz", **benchmark.GRAPHS[graph](2000))
-    measured = benchmark.measure(task, tmp_path, graph)
+    measured = benchmark.measure(task, tmp_path, graph, 2000)
     assert measured["cpu_seconds"] > 0
     assert measured["peak_bytes"] > 0
     assert measured["answer"] > 0

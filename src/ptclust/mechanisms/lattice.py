@@ -9,17 +9,16 @@ noise comes from ``exact_noise``; few values, and scales out of its range, are l
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._threads import in_threads
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats, Ints
 from ptclust.errors import PtclustError, UsageError, WeightError
@@ -154,16 +153,11 @@ def _in_chunks(
     """Add noise to chunks in threads: no sampler holds the lock while it works."""
     noisy = np.empty(noise.n_values)
     starts = range(0, noise.n_values, size)
-    executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="ptclust-noise")
-    try:
-        pieces = [private_values[start : start + size] for start in starts]
-        chunks = [executor.submit(_silently_noisy, add, piece, noise) for piece in pieces]
-        for start, chunk in zip(starts, chunks, strict=True):
-            done = chunk.result()
+    pieces = (private_values[start : start + size] for start in starts)
+    with closing(in_threads(partial(_silently_noisy, add, noise), pieces)) as chunks:
+        for start, done in zip(starts, chunks, strict=True):
             noisy[start : start + len(done)] = done
             progress(start + len(done))
-    finally:
-        executor.shutdown(cancel_futures=True)  # after an error or Ctrl-C no further chunk starts
     return noisy
 
 
@@ -216,7 +210,7 @@ def _noisy_chunk(private_values: Floats, noise: Noise) -> Floats:
 
 
 def _silently_noisy(
-    add: Callable[[Floats, Noise], Floats], private_values: Floats, noise: Noise
+    add: Callable[[Floats, Noise], Floats], noise: Noise, private_values: Floats
 ) -> Floats:
     """Add noise; of an error from below only its type is told, as its text may hold a value."""
     try:

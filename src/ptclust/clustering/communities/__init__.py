@@ -11,8 +11,9 @@ Counts between real places have heavy tails, and a busy node has large weights t
     if the partition does not depend on the part left out, or weights know of it: geometry makes
     edges predictable without there being clusters. The best is improved by searching with what was
     learned (``_trial``);
-4.  the winner is shown if it is more than chance. Where two levels of weights explain more, it is
-    the partition of ``contraction``, or in many edges of ``_blocks``, if the judge agrees;
+4.  the winner is shown if it is more than chance. Where two levels of weights explain more
+    (``_two_levels``), it is the partition of ``contraction``, or in many edges of ``_blocks``, if
+    the judge agrees;
 5.  every cluster is searched in the same way, and clusters are joined where another candidate says
     so and the judge agrees: the levels.
 """
@@ -27,6 +28,7 @@ from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Level
 from ptclust.clustering.communities._large import MANY, LargeTrial
 from ptclust.clustering.communities._levels import coarser_levels, finer_levels
 from ptclust.clustering.communities._trial import CLEAR, NOISY, Found, Trial
+from ptclust.clustering.communities._two_levels import TwoLevels
 from ptclust.clustering.communities._weights import Edges
 from ptclust.clustering.contraction import ContractionClusterer
 from ptclust.clustering.contraction._partition_kernel import connected_pieces
@@ -77,7 +79,9 @@ class CommunitiesClusterer(Clusterer):
         if len(a) < _SMALLEST:
             return Clustering(components)
         trial, candidates = _tried(edges)
-        found = trial.contracted(trial.best_of(candidates))
+        best = trial.best_of(candidates)
+        best = best if trial.asks_no_more(best) else TwoLevels(trial).instead_of(best)
+        found = trial.with_all_edges(best)
         if found is None:
             return Clustering(
                 components, description=(self.description, _nothing(trial, candidates))

@@ -106,7 +106,7 @@ class Judge:
         nothing to do with weights it exceeds x with a chance of at most exp(-x). Nothing if edges
         within clusters have the smaller weights.
         """
-        if self.residual[held] @ (together - together.mean()) <= 0:
+        if np.sum(self.residual[held] * (together - together.mean())) <= 0:
             return 0.0
         tables = (
             each for table in self._tables for each in _with_halves(*table.counts(together, held))

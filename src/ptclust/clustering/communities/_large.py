@@ -29,9 +29,13 @@ from ptclust.clustering.communities._trial import (
     Found,
     Trial,
     View,
+)
+from ptclust.clustering.communities._weights import (
+    Edges,
+    expected_by_size,
+    quick_sizes,
     ratios_of_two_levels,
 )
-from ptclust.clustering.communities._weights import Edges, expected_by_size, quick_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,6 +87,11 @@ class LargeTrial(Trial):
         self._limits = limits_of(self._expected, self.edges.similarity, n_groups)
         self.known: list[Found] = []
         self._ratios: dict[int, Floats] = {}
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, those that judge included."""
+        return len(self._all.sources)
 
     @cached_property
     def whole(self) -> View:  # type: ignore[override]
@@ -244,15 +253,13 @@ class LargeTrial(Trial):
         """Return whether all candidates are much like a partition, and at two resolutions."""
         return bool(self.known) and all(found.agreement(e) >= _SAME for e in self.known)
 
-    def contracted(self, best: Found | None) -> Found | None:
-        """Return the partition of two levels if weights support it more, found with all edges.
+    def asks_no_more(self, best: Found | None) -> bool:
+        """Return whether all candidates are one and the same partition."""
+        return best is not None and self._is_same(best)
 
-        Where all candidates are one and the same, two levels are not asked.
-        """
-        is_same = best is not None and self._is_same(best)
-        found = best if is_same else super().contracted(best)
-        n_edges = len(self._all.sources)
-        if found is None or found.search is None or len(self.held) < _NOTHING_NEW * n_edges:
+    def with_all_edges(self, found: Found | None) -> Found | None:
+        """Return the partition, found again from where it is, unless few edges judge."""
+        if found is None or found.search is None or len(self.held) < _NOTHING_NEW * self.n_edges:
             return found
         return found._replace(labels=found.search(self.whole._replace(start=found.labels, turns=1)))
 
@@ -262,9 +269,6 @@ class LargeTrial(Trial):
             return found.is_stable
         anew = self.whole._replace(start=np.arange(self.edges.n_nodes), turns=1)
         return agreement(found.search(anew), found.labels) >= STABLE
-
-    def _refined(self, short: Found) -> Found:
-        return self._best_blocks(short)
 
     def judge_across(self, found: Found, edges: Ints) -> Judge:
         """Return a judge that compares edges across clusters of a partition among each other."""

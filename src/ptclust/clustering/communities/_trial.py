@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptclust._components import Adjacency, adjacency
-from ptclust._statistics import agreement, majority
-from ptclust.clustering.communities._blocks import Blocks
-from ptclust.clustering.communities._judge import CUTS, Judge, counts_of, topology_tells
+from ptclust._statistics import agreement
+from ptclust._threads import in_threads
+from ptclust.clustering.communities._judge import Judge, counts_of, topology_tells
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
     at_places,
     join_small_clusters,
     search_communities,
 )
-from ptclust.clustering.communities._weights import Edges, expected_by_size, node_sizes
-from ptclust.clustering.contraction import contract
-from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
+from ptclust.clustering.communities._weights import (
+    Edges,
+    expected_by_size,
+    node_sizes,
+    ratios_of_two_levels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,23 +35,13 @@ _FEW = 5_000
 _EXCHANGES = 4, 1
 # Units beyond which weights count by their logarithm, and resolutions.
 TIMES = 1.0, 8.0
-_GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
+GAMMAS = 0.5, 0.7, 1.0, 1.4, 2.0, 3.0
 # Agreement (ARI) between partitions that were found without different parts of the edges, and at
 # neighbouring resolutions, from which on they do not depend on these; and beyond which more of it
 # is no gain.
 STABLE, _STABLER = 0.85, 0.9
-# At a resolution of one in so many edges, patches of the topology have some thousand ends of edges,
-# or five hundred: enough to tell where they belong in much noise, and few enough to lie in one
-# cluster.
-_PATCHES = 14_000, 5_600
-# Up to so many edges contraction sees all of them: without some, long thin clusters fall apart. In
-# more, blocks of patches are sought, of so many sizes at most, and judged by edges not seen.
-_FEW_TO_CONTRACT, _SIZES = 20_000, 4
 # A partition with less than this part of the standard errors of another follows sizes of nodes.
 _HALF = 0.5
-# Two levels of weights are taken if they say this part of what the best partition says; it may stay
-# if it says this part of what they say.
-_NEARLY = 0.8
 # Standard errors, and nats of the topology, that are more than chance.
 CLEAR, _CLEAR_NATS = 4.0, 10.0
 # From this share of noise in the variance of weights on, less noise would show more.
@@ -153,7 +146,7 @@ class Found(NamedTuple):
 
 
 class Trial:
-    """All that is tried on one graph, or within each cluster of a partition of it."""
+    """What is tried on one graph, or within each cluster of a partition of it."""
 
     contracts_nodes = True
     """Whether there is time for contraction of single nodes."""
@@ -177,6 +170,11 @@ class Trial:
         self.judge = Judge(edges, self.compressed[TIMES[0]], expected)
         self.known: list[Found] = []
 
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, those that judge included."""
+        return len(self.edges.sources)
+
     def _view(self, number: int, kept: Ints, random: np.random.Generator) -> View:
         some = self.edges.at(kept)
         near = adjacency(some.sources, some.targets, some.n_nodes)
@@ -188,7 +186,7 @@ class Trial:
         for times in self.kinds:
             chain = [
                 self.tried(self.by_modularity(times, gamma))._replace(of_topology=times is None)
-                for gamma in _GAMMAS
+                for gamma in GAMMAS
             ]
             near = (None, *chain), (*chain[1:], None)
             self.known += [
@@ -219,11 +217,6 @@ class Trial:
         strength = np.maximum(view.edges.at_nodes(weights), 0.0)
         total = np.maximum(np.bincount(self.within, strength), 1e-300)[self.within]
         return view.search(weights, strength * np.sqrt(gamma / total), None, 0.0)
-
-    def by_two_levels(self, view: View) -> Ints:
-        """Return the likeliest partition if weights have two levels, within and across."""
-        price = float(np.log(self.edges.n_nodes)) / 2
-        return view.search(self.two_levels(view), np.zeros(self.edges.n_nodes), None, price)
 
     def two_levels(self, view: View) -> Floats:
         """Return the log-likelihood ratios of two levels of weights."""
@@ -279,7 +272,12 @@ class Trial:
 
     def tried(self, search: Callable[[View], Ints]) -> Found:
         """Search on all edges and without each fold, and ask the folds about weights."""
-        return self.found(search(self.whole), tuple(search(view) for view in self.views))
+        labels, *by_fold = self._searched(search, [self.whole, *self.views])
+        return self.found(labels, tuple(by_fold))
+
+    def _searched(self, search: Callable[[View], Ints], views: list[View]) -> list[Ints]:
+        """Return what a search finds in every view; in many edges, in several at once."""
+        return [*(in_threads if self.n_edges > _FEW else map)(search, views)]
 
     def found(self, labels: Ints, by_fold: tuple[Ints, ...]) -> Found:
         """Return a partition with what weights say of it."""
@@ -437,7 +435,7 @@ class Trial:
         made = []
         for _ in range(n_exchanges):
             trial = Trial(self.edges.exchanged(group, random), self.within)
-            searches = (trial.by_modularity(TIMES[0], gamma) for gamma in _GAMMAS)
+            searches = (trial.by_modularity(TIMES[0], gamma) for gamma in GAMMAS)
             made += [trial.tried(search).deviations() for search in searches]
         return min(float(np.mean(made)), 0.0), n_exchanges
 
@@ -456,149 +454,24 @@ class Trial:
                 return found
             found = better
 
-    def contracted(self, best: Found | None) -> Found | None:
-        """Return the partition of two levels of weights if these say as much as the best one.
-
-        Nearly as much, of weights that neither has seen: long thin clusters fall apart without some
-        of their edges. A stable one stays if topology says more about it than weights about two
-        levels, and more than about these, and weights nearly as much: arcs of two moons are stable
-        in a dense topology, but weights support the moons.
-        """
-        short = self.short_search()
-        if self.deviations(short) < CLEAR:
-            return best
-        if best is not None:
-            least = short.weights + self.topology_tells(short)
-            is_of_topology = best.topology > short.weights and best.nats >= least
-            is_known = best.weights >= _NEARLY * short.weights
-            if is_of_topology and is_known and self.is_stable(best):
-                return best
-            if short.weights < _NEARLY * best.weights:
-                return best
-        return self._refined(short)
-
-    def short_search(self) -> Found:
-        """Return the best partition by two levels of weights that short searches find.
-
-        In one, nodes are; in others, clusters of the topology are joined: where noise is large,
-        single nodes cannot tell where they belong, and many edges between clusters can.
-        """
-        found = max([self._by_nodes, *self._joined_patches], key=lambda each: each.weights)
-        return self._moved(found) if self._has_many else found
-
-    @property
-    def _has_many(self) -> bool:
-        """Whether there are so many edges that some can be held back from every search."""
-        return len(self.edges.sources) > _FEW_TO_CONTRACT
-
-    @cached_property
-    def _by_nodes(self) -> Found:
-        return self.tried(self.by_two_levels)
-
-    @cached_property
-    def _joined_patches(self) -> list[Found]:
-        return [self.joined(self.by_two_levels, each) for each in self.patches]
-
-    @cached_property
-    def patches(self) -> list[Found]:
-        """Partitions of the topology whose clusters may be joined by weights, coarsest first."""
-        found = [each for each in self.known if each.of_topology]
-        n_edges = len(self.views[0].edges.sources) if found else 0
-        finer = [n_edges / each for each in _PATCHES]
-        searches = (self.by_modularity(None, each) for each in finer if each > _GAMMAS[-1])
-        return [*found, *map(self.tried, searches)]
-
     def joined(self, search: Callable[[View], Ints], start: Found) -> Found:
         """Return the partition that a search makes of the clusters of another one."""
         views, starts = (self.whole, *self.views), (start.labels, *start.by_fold)
-        labels, *by_fold = (
-            search(view._replace(start=each, turns=0))
-            for view, each in zip(views, starts, strict=True)
-        )
+        begun = [v._replace(start=each, turns=0) for v, each in zip(views, starts, strict=True)]
+        labels, *by_fold = self._searched(search, begun)
         return self.found(labels, tuple(by_fold))
+
+    def asks_no_more(self, best: Found | None) -> bool:  # noqa: ARG002
+        """Return whether the best partition is so clear that no other kind is tried."""
+        return False
+
+    def with_all_edges(self, found: Found | None) -> Found | None:
+        """Return the partition as all edges show it: here they had a part in it already."""
+        return found
 
     def is_stable(self, found: Found) -> bool:
         """Return whether a partition depends neither on the edges left out nor on the search."""
         return found.is_stable
-
-    def _refined(self, short: Found) -> Found:
-        """Return what contraction makes of two levels, if it explains more than the short search.
-
-        It is sought on all edges alone, and has seen them: so has the short search, if its nodes
-        are moved until none gains.
-        """
-        if self._has_many:
-            return self._best_blocks(short)
-        found = short._replace(labels=self._contract(self.whole), by_fold=())
-        is_finer = found.labels.max() > short.labels.max()
-        is_finer = is_finer and self.explained(found, within=short) > 0
-        if is_finer:
-            return found
-        moved = self.by_two_levels(self.whole._replace(start=short.labels))
-        others = short, short._replace(labels=moved)
-        return found if self.explained(found) >= max(map(self.explained, others)) else short
-
-    def _best_blocks(self, short: Found) -> Found:
-        """Return the best of the short search, blocks of patches and contraction of nodes, moved.
-
-        Patches that weights join to nothing that is worth half the short search lie across
-        clusters; nodes of which that is true know too little.
-        """
-        pairs = zip(self.patches, self._joined_patches, strict=True)
-        asked = [each for each, joined in pairs if joined.weights >= _HALF * short.weights]
-        searches: list[Callable[[View], Ints]] = [
-            partial(self.by_blocks, of=each) for each in asked[-_SIZES:]
-        ]
-        if self.contracts_nodes and self._by_nodes.weights >= _HALF * short.weights:
-            searches.append(self._contract)
-        return self._moved(max([short, *map(self.tried, searches)], key=self.blocks_tell))
-
-    def _moved(self, found: Found) -> Found:
-        """Move nodes by weights and topology together, as long as unseen weights agree."""
-        while True:
-            better = self.tried(partial(self.by_ratios, of=found, anew=False))
-            if self.blocks_tell(better) <= self.blocks_tell(found):
-                return found
-            found = better
-
-    def blocks_tell(self, found: Found) -> float:
-        """Return by how many nats unseen weights support clusters that may differ in their levels.
-
-        Edges within and across are told apart, or clusters as well, or all pairs of clusters: of
-        nested levels, those across some are as large as those within others. Clusters that were
-        found without different parts are the same if most of their nodes are together with all.
-        """
-        ends = np.zeros((2, len(self.edges.sources)), np.int64)
-        for held, labels in zip(self.folds, found.by_fold, strict=True):
-            some, same = self.edges.at(held), majority(labels, found.labels)
-            ends[:, held] = same[some.sources], same[some.targets]
-        a, b = ends[:, self.held]
-        nats = self.judge.blocks_tell(a, b, self.held)
-        return float(np.logaddexp.reduce(nats) - np.log(len(nats)))
-
-    def by_blocks(self, view: View, *, of: Found) -> Ints:
-        """Return the blocks whose patches are the clusters of another partition."""
-        patch = (of.labels, *of.by_fold)[view.number]
-        bins = np.searchsorted(self._cuts, view.edges.similarity)
-        labels: Ints = Blocks(view.edges, patch, bins).search()[patch]
-        return labels
-
-    @cached_property
-    def _cuts(self) -> Floats:
-        """Where bins of weights end, but for the last."""
-        cuts: Floats = np.quantile(self.edges.similarity, CUTS)
-        return cuts
-
-    def _contract(self, view: View) -> Ints:
-        some = view.edges
-        a, b = (ends.astype(np.int64) for ends in (some.sources, some.targets))
-        return contract(a, b, some.distance, some.n_nodes, some.noise)
-
-
-def ratios_of_two_levels(edges: Edges) -> Floats:
-    """Return the log-likelihood ratio of every edge for the level of edges within clusters."""
-    noisy = NoisyWeights.of(edges.distance, edges.noise).without_outliers()
-    return affinities(noisy, two_levels(noisy))
 
 
 def _log_shares(counts: Floats, both: Floats) -> Floats:

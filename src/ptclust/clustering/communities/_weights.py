@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptclust._kernel import kernel
-from ptclust.clustering.levels import NoisyWeights
+from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 
 if TYPE_CHECKING:
     from ptclust._types import Array, Bools, Floats, Ints
@@ -190,7 +190,7 @@ def _wanted(edges: Edges, weights: Floats) -> tuple[Floats, float, float]:
     a = edges.sources
     degree, total = edges.at_nodes(np.ones(len(a))), edges.at_nodes(weights)
     mean, variance = max(float(weights.mean()), 1e-9), float(weights.var()) + 1e-12
-    spread = degree @ (total / np.maximum(degree, 1) - mean) ** 2 - variance * np.sum(degree > 0)
+    spread = np.sum(degree * (total / np.maximum(degree, 1) - mean) ** 2 - variance * (degree > 0))
     prior = variance / max(spread / degree.sum(), 1e-6 * variance)
     wanted = np.maximum(total + prior * mean, _SMALLEST * (degree + prior) * mean)
     return wanted, prior, float(np.sqrt(np.sinh(mean)))
@@ -200,3 +200,9 @@ def expected_by_size(edges: Edges, size: Floats) -> Floats:
     """Return the compressed weights that are expected of nodes of these sizes."""
     expected: Floats = np.arcsinh(size[edges.sources] * size[edges.targets])
     return expected
+
+
+def ratios_of_two_levels(edges: Edges) -> Floats:
+    """Return the log-likelihood ratio of every edge for the level of edges within clusters."""
+    noisy = NoisyWeights.of(edges.distance, edges.noise).without_outliers()
+    return affinities(noisy, two_levels(noisy))
