@@ -34,6 +34,7 @@ def test_after_an_error_no_further_item_is_begun(monkeypatch):
     def noted(executor, **options):
         shutdown(executor, **options, wait=False)
         is_cancelled.set()
+        shutdown(executor)
 
     def work(item):
         begun.append(item)
