@@ -124,7 +124,7 @@ def adjacency(sources: Array, targets: Array, n_nodes: int) -> Adjacency:
 
 @kernel
 def fill_adjacency(
-    sources: Array, targets: Array, indptr: Ints, neighbours: Array, edges: Ints
+    sources: Array, targets: Array, indptr: Ints, neighbours: Array, edges: Array
 ) -> None:
     """Write an adjacency into its arrays; ``indptr`` is zero on entry."""
     for edge in range(len(sources)):

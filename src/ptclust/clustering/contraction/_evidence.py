@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf, lgamma, log, sqrt
+from functools import cache
+from math import inf, log, sqrt
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ptclust._components import Adjacency, adjacency
-from ptclust.clustering.contraction._partition_kernel import (
-    agreement_within,
-    connected_pieces,
-    contract_further,
-    induced_edges,
-    mixture,
-    move_nodes,
-    nodes_around,
-    search_partition,
-)
+from ptclust.clustering.contraction import _chance_kernel as kernel
+from ptclust.clustering.contraction._partition_kernel import connected_pieces, move_nodes
 from ptclust.clustering.levels import APART
 
 if TYPE_CHECKING:
@@ -29,8 +22,6 @@ if TYPE_CHECKING:
 
 # Times the affinities are permuted over the edges, at most; and the fewest for a clear answer.
 _PERMUTATIONS, _FEWEST = 16, 3
-# Chance, about, that weights which are independent of clusters pass for such that are not.
-_ERROR = 1e-4
 # How many times the nats that name the clusters are taken off: once, or so often that few are left.
 _PENALTIES = 1.0, 30.0
 # One in so many edges is held back to choose between these.
@@ -39,9 +30,6 @@ _HELD_BACK = 5
 _ROUNDS = 5
 # Part of its nodes by which a cluster is the same in another partition.
 _SAME = 0.9
-# Of the larger of two clusters so many times the nodes of the smaller are looked at, and at least
-# so many: those nearest to it.
-_NEAREST, _LEAST = 8, 200
 # Standard errors by which a variance must exceed that of the noise to be one of true weights.
 _SURE = 2.0
 
@@ -63,11 +51,6 @@ class Edges(NamedTuple):
         """Number of nodes."""
         return len(self.near.indptr) - 1
 
-    def within(self, members: Ints, buffer: Ints) -> tuple[Ints, Edges]:
-        """Return which edges join two members, and their graph; ``buffer`` is -1 for every node."""
-        edges, sources, targets = induced_edges(self.near, members, buffer)
-        return edges, Edges.of(sources, targets, len(members))
-
 
 class Evidence(NamedTuple):
     """A graph, how far every edge supports a common cluster of its ends, and what clusters cost."""
@@ -79,9 +62,8 @@ class Evidence(NamedTuple):
 
     def value_of(self, labels: Ints) -> float:
         """Return the sum of the affinities within clusters, less what it costs to name these."""
-        n, k = self.graph.n_nodes, int(labels.max()) + 1
-        agreement = agreement_within(self.graph.sources, self.graph.targets, self.affinity, labels)
-        return agreement - self.penalty * log_binomial(n, k)
+        (sources, targets, _), affinity, penalty = self
+        return kernel.value_of(sources, targets, affinity, labels, labels.max() + 1, penalty)
 
     def price(self, n_clusters: float) -> float:
         """Return what one more cluster costs, the slope of the penalty."""
@@ -92,47 +74,13 @@ class Evidence(NamedTuple):
         return self._replace(graph=graph, affinity=self.affinity[edges])
 
 
-def log_binomial(n: int, k: int) -> float:
-    """Return the logarithm of the number of ways to choose k of n."""
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-
-
 def best_partition(
     evidence: Evidence, enough: float = inf, start: Ints | None = None
 ) -> tuple[Ints, float]:
     """Return the best connected clusters found, or the first good enough, and their value."""
-    best, best_value = np.zeros(evidence.graph.n_nodes, np.int64), -inf
-    for labels in _local_maxima(evidence, start):
-        value = evidence.value_of(labels)
-        if value > best_value:
-            best, best_value = labels, value
-        if value >= enough:
-            break
-    return best, best_value
-
-
-def _local_maxima(evidence: Evidence, start: Ints | None = None) -> Iterator[Ints]:
-    """Yield where searches end: from ``start``, single nodes, greedy contraction; they differ.
-
-    The price of a cluster depends on the answer. The first guess is a K of about the root of n; a
-    search goes on from where it ended at the price of the K it found.
-    """
-    graph, affinity, _ = evidence
-
-    def search(start: Ints, price: float) -> Ints:
-        return search_partition(*graph, affinity, price, start)[0]
-
-    def searched(start: Ints) -> Ints:
-        return search(start, evidence.price(start.max() + 1))
-
-    if start is not None:
-        yield searched(start)
-    single = np.arange(graph.n_nodes)
-    price = evidence.price(sqrt(graph.n_nodes))
-    found = searched(search(single, price))
-    yield found
-    price = evidence.price(found.max() + 1)
-    yield search(contract_further(graph.sources, graph.targets, affinity, price, single), price)
+    (sources, targets, near), affinity, penalty = evidence
+    first = np.empty(0, np.int64) if start is None else start
+    return kernel.best_partition(sources, targets, *near, affinity, penalty, enough, first)
 
 
 class Trial(NamedTuple):
@@ -193,59 +141,36 @@ def select_penalty(evidence: Evidence, least: float = -inf) -> Trial:
 
 
 def sure_deviations(n_nodes: int) -> float:
-    """Return how far normal values lie from their mean with a chance below ``_ERROR`` over n."""
-    return sqrt(2 * log(n_nodes / _ERROR))
+    """Return how far normal values lie from their mean with a chance below ``ERROR`` over n."""
+    return sqrt(2 * log(n_nodes / kernel.ERROR))
 
 
 def clear_value(evidence: Evidence) -> float:
-    r"""Return a value that permuted affinities reach with a chance of at most ``_ERROR``.
-
-    A partition is a node in each of K clusters and, for every other node, one of its d neighbours
-    that it is joined to: there are at most :math:`\binom nK \prod d` of them. One with k of m edges
-    within has the sum of k values drawn without replacement, which is that of independent choices
-    with probability p = k / m, given that they are k; that has a chance of at least 1 / (m + 1).
-    So by Markov's inequality the chance of a sum of at least s is at most
-
-    .. math:: (m + 1) \, e^{-s} \prod_e (1 - p + p \, e^{a_e}),
-
-    where s is the value and log binom(n, K) at least, and K one of n. The last product is at most
-    the largest over p: the likelihood of two levels that are independent of clusters.
-    """
-    graph, affinity, _ = evidence
-    neighbours = float(np.log(np.maximum(np.diff(graph.near.indptr), 1)).sum())
-    n, m = graph.n_nodes, len(affinity)
-    return mixture(affinity) + neighbours + log(n) + log(m + 1) - log(_ERROR)
+    """Return a value that permuted affinities reach with a chance of at most ``ERROR``."""
+    return kernel.clear_value(evidence.graph.near.indptr, evidence.affinity)
 
 
 def is_clear(value: float, evidence: Evidence) -> bool:
-    """Return whether affinities permuted over the edges give no partition of such a value.
+    """Return whether affinities permuted over the edges give no partition of such a value."""
+    (sources, targets, near), affinity, penalty = evidence
+    random = np.random.default_rng(0)  # the same release gives the same labels
+    return kernel.is_clear(value, sources, targets, *near, affinity, penalty, _reaches(), random)
 
-    Where a bound does not say so they are permuted. Their values are about normal, with at most
-    half the variance of the sum of all edges (the Poincare inequality for transpositions: to
-    exchange two edges, one of them within the best partition, changes its value by no more than
-    their difference). So often one suffices. Else Student's distribution says how likely a
-    further one is to reach ``value``. If one of them does reach it, more will not make it clear.
+
+@cache
+def _reaches() -> Floats:
+    """Return beyond how many deviations a value lies with a chance of ``ERROR``.
+
+    First of a normal one; then of one more after 1, 2, ... others, by Student's distribution: after
+    few, that is unknown.
     """
     from scipy.special import ndtri, stdtrit
 
-    if value >= clear_value(evidence):
-        return True
-    random = np.random.default_rng(0)  # the same release gives the same labels
-    largest = sqrt(len(evidence.affinity) * float(np.var(evidence.affinity)) / 2)
-    seen: list[float] = []
-    while len(seen) < _PERMUTATIONS:
-        permuted = evidence._replace(affinity=random.permutation(evidence.affinity))
-        seen.append(best_partition(permuted, value)[1])
-        if seen[-1] >= value:
-            return False
-        n_seen = len(seen)
-        reach = float(ndtri(1 - _ERROR)) * largest
-        if n_seen >= _FEWEST:
-            student = float(stdtrit(n_seen - 1, 1 - _ERROR))
-            reach = min(reach, student * float(np.std(seen, ddof=1)))
-        if value > np.mean(seen) + reach * sqrt(1 + 1 / n_seen):
-            return True
-    return False
+    reaches = np.full(_PERMUTATIONS + 1, inf)
+    reaches[0] = ndtri(1 - kernel.ERROR)
+    others = np.arange(_FEWEST, _PERMUTATIONS + 1)
+    reaches[others] = stdtrit(others - 1, 1 - kernel.ERROR)
+    return reaches
 
 
 def merge_unclear(evidence: Evidence, labels: Ints, trial: Trial | None = None) -> Ints:
@@ -286,7 +211,7 @@ def _predicted_pairs(evidence: Evidence, labels: Ints, trial: Trial | None) -> s
     across = (a != b) & (a >= 0) & (b >= 0)
     first, second, place = pairs_of_clusters(a[across], b[across], count)
     total = np.bincount(place, evidence.affinity[trial.held][across], minlength=len(first))
-    clear = -total > 2 * log(n_trial) - log(_ERROR)
+    clear = -total > 2 * log(n_trial) - log(kernel.ERROR)
     return set(zip(first[clear].tolist(), second[clear].tolist(), strict=True))
 
 
@@ -302,20 +227,30 @@ def _join_unclear(evidence: Evidence, labels: Ints, clear: set[tuple[int, int]])
         if len(pairs) <= 1:  # a pair that is all there is has been tried as a whole
             break
         order = np.argsort(labels, kind="stable")
-        members = np.split(order, np.cumsum(np.bincount(labels, minlength=count))[:-1])
+        starts = np.append(0, np.cumsum(np.bincount(labels, minlength=count)))
         touched: set[int] = set()
         for a, b, between in pairs:
             if (a, b) in clear or a in touched or b in touched:
                 continue
-            if _is_pair_clear(evidence, (members[a], members[b]), between, buffer):
+            one, other = (order[starts[each] : starts[each + 1]] for each in (a, b))
+            if is_pair_clear(evidence, one, other, between, buffer):
                 clear.add((a, b))
             else:
                 touched |= {a, b}
-                labels[members[b]] = a
+                labels[other] = a
         if not touched:
             break
         clear = {pair for pair in clear if touched.isdisjoint(pair)}
     return np.unique(labels, return_inverse=True)[1]
+
+
+def is_pair_clear(evidence: Evidence, one: Ints, other: Ints, between: float, buffer: Ints) -> bool:
+    """Return whether more than chance separates two clusters, of these members."""
+    random = np.random.default_rng(0)  # the same release gives the same labels
+    near, affinity, penalty = evidence.graph.near, evidence.affinity, evidence.penalty
+    return kernel.is_pair_clear(
+        *near, affinity, penalty, one, other, between, buffer, _reaches(), random
+    )
 
 
 def _closest_pairs(
@@ -345,31 +280,6 @@ def pairs_of_clusters(a: Ints, b: Ints, count: int) -> tuple[Ints, Ints, Ints]:
     pairs, place = np.unique(np.minimum(a, b) * count + np.maximum(a, b), return_inverse=True)
     first, second = np.divmod(pairs, count)
     return first, second, place
-
-
-def _is_pair_clear(
-    evidence: Evidence, pair: tuple[Ints, Ints], between: float, buffer: Ints
-) -> bool:
-    """Return whether more than chance separates two clusters.
-
-    If both were one cluster, a given cut would have likelihood ratio exp(-between) of mean 1, so
-    it exceeds r with a chance of at most 1 / r (Markov). Of n nodes there are binom(n, s) cuts
-    that part s from the rest, and n sizes s: beyond n binom(n, s) / error no search is needed.
-
-    Where one is much larger, only what lies around the other is searched. There are as many places
-    for that as it is contained in the whole.
-    """
-    small, large = sorted(pair, key=len)
-    n_nodes = len(small) + len(large)
-    if -between > log(n_nodes) + log_binomial(n_nodes, len(small)) - log(_ERROR):
-        return True
-    n_near = max(_NEAREST * len(small), _LEAST)
-    if n_near < len(large):
-        large = nodes_around(evidence.graph.near, small, large, n_near, buffer)
-    members = np.concatenate([small, large])
-    both = evidence.at(*evidence.graph.within(members, buffer))
-    labels = (np.arange(len(members)) >= len(small)).astype(np.int64)
-    return is_clear(both.value_of(labels) - log(n_nodes / len(members)), both)
 
 
 def merge_unseparated(sources: Ints, targets: Ints, weights: NoisyWeights, labels: Ints) -> Ints:

@@ -38,8 +38,6 @@ MOST_CLUSTERS = 128
 FEW_CLUSTERS = 16
 #: Joining ends where moves regain less than this part of what it loses.
 REGAINED = 0.05
-#: Bins of affinities, and steps to the largest likelihood of a mixture.
-BINS, HALVINGS = 1024, 30
 #: A price that no gain outweighs.
 UNAFFORDABLE = 1e300
 
@@ -79,35 +77,6 @@ def connected_pieces(sources: Array, targets: Array, labels: Ints) -> tuple[Ints
     return parent, number_roots(parent)
 
 
-def induced_edges(near: Adjacency, members: Ints, number: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the edges between members, and their ends by place in ``members``.
-
-    ``number`` has a place for every node and is -1 throughout, before and after.
-    """
-    degree = near.indptr[members + 1] - near.indptr[members]
-    first = np.repeat(np.arange(len(members)), degree)
-    # A node's places follow each other, and begin after those of the members before it.
-    skipped = near.indptr[members] - (np.cumsum(degree) - degree)
-    places = np.arange(len(first)) + skipped[first]
-    number[members] = np.arange(len(members))
-    second = number[near.neighbours[places]]
-    number[members] = -1
-    once = np.flatnonzero(second > first)
-    return near.edges[places[once]], first[once], second[once]
-
-
-def nodes_around(near: Adjacency, small: Ints, large: Ints, most: int, number: Ints) -> Ints:
-    """Return the nodes of one cluster that are nearest to another, at most so many.
-
-    ``number`` has a place for every node and is -1 throughout, before and after.
-    """
-    number[large] = 0
-    found = np.empty(most + len(small), np.int64)
-    n_found = breadth_first(near.indptr, near.neighbours, small, found, number)
-    number[large] = -1
-    return found[len(small) : n_found]
-
-
 @kernel
 def breadth_first(indptr: Ints, neighbours: Array, start: Ints, found: Ints, number: Ints) -> int:
     """Write the start and the nodes with number 0 nearest to it, till ``found`` is full."""
@@ -129,6 +98,21 @@ def breadth_first(indptr: Ints, neighbours: Array, start: Ints, found: Ints, num
 
 
 @kernel
+def nodes_around(
+    indptr: Ints, indices: Array, small: Ints, large: Ints, most: int, number: Ints
+) -> Ints:
+    """Return the nodes of one cluster that are nearest to another, at most so many.
+
+    ``number`` has a place for every node and is -1 throughout, before and after.
+    """
+    number[large] = 0
+    found = np.empty(most + len(small), np.int64)
+    n_found = breadth_first(indptr, indices, small, found, number)
+    number[large] = -1
+    return found[len(small) : n_found]
+
+
+@kernel
 def agreement_within(sources: Array, targets: Array, affinity: Floats, labels: Ints) -> float:
     """Return the sum of the affinities of all edges within clusters."""
     total = 0.0
@@ -136,39 +120,6 @@ def agreement_within(sources: Array, targets: Array, affinity: Floats, labels: I
         if labels[sources[edge]] == labels[targets[edge]]:
             total += affinity[edge]
     return total
-
-
-@kernel
-def mixture(affinity: Floats) -> float:
-    """Return at least the largest sum of log(1 - p + p e^a) over all affinities a, for any p.
-
-    They are counted in bins and taken for the upper end of theirs. The sum is concave in p.
-    """
-    low, high = np.inf, -np.inf
-    for edge in range(len(affinity)):
-        low, high = min(low, affinity[edge]), max(high, affinity[edge])
-    if not low < high:
-        return max(0.0, high * len(affinity)) if len(affinity) > 0 else 0.0
-    count, width = np.zeros(BINS), (high - low) / BINS
-    for edge in range(len(affinity)):
-        count[min(int((affinity[edge] - low) / width), BINS - 1)] += 1.0
-    least, most = 0.0, 1.0
-    for _ in range(HALVINGS):
-        p = (least + most) / 2
-        slope = total = 0.0
-        for i in range(BINS):
-            if count[i] > 0:
-                a = low + (i + 1) * width
-                # Both sides are divided by the larger of 1 and e^a.
-                one, other = (np.exp(-a), 1.0) if a > 0 else (1.0, np.exp(a))
-                mean = (1 - p) * one + p * other
-                slope += count[i] * (other - one) / mean
-                total += count[i] * (np.log(mean) + max(a, 0.0))
-        if slope > 0:
-            least = p
-        else:
-            most = p
-    return total + abs(slope) * (most - least)
 
 
 def move_nodes(near: Adjacency, affinity: Floats, labels: Ints, price: float) -> int:
@@ -346,18 +297,6 @@ def between_clusters(
     return a, b, between
 
 
-def contract_further(
-    sources: Array, targets: Array, affinity: Floats, price: float, labels: Ints
-) -> Ints:
-    """Return the partition in which greedy contraction ends that has come as far as ``labels``.
-
-    The price only says when to stop: what was contracted at a lower one stays so. The clusters are
-    numbered by first appearance, as those of ``labels`` are.
-    """
-    a, b, between = between_clusters(sources, targets, affinity, labels)
-    return contract_greedily(a, b, between, int(labels.max()) + 1, price)[0][labels]
-
-
 @inlined
 def move_clusters(
     a: Ints, b: Ints, affinity: Floats, labels: Ints, price: float, is_due: Bools, shared: Floats
@@ -466,26 +405,10 @@ def climb_and_walk_down(
     shared: Floats,
     start: Ints,
 ) -> tuple[Ints, float]:
-    """Do what ``search_partition`` says; to pass a ``Search`` from Python takes much longer."""
+    """Return a partition into connected clusters, numbered by first appearance, and its value.
+
+    To pass a ``Search`` from Python would take much longer.
+    """
     on = Search(sources, targets, indptr, indices, data, affinity, price, is_due, shared)
     labels, value = climb(on, start)
     return walk_down(on, labels, value)
-
-
-def search_on(
-    sources: Ints, targets: Ints, near: Adjacency, affinity: Floats, price: float
-) -> Search:
-    """Return what a search looks at."""
-    n_nodes = len(near.indptr) - 1
-    is_due, shared = np.empty(n_nodes, np.bool_), np.empty(n_nodes)
-    data = affinity[near.edges]
-    return Search(
-        sources, targets, near.indptr, near.neighbours, data, affinity, price, is_due, shared
-    )
-
-
-def search_partition(
-    sources: Ints, targets: Ints, near: Adjacency, affinity: Floats, price: float, start: Ints
-) -> tuple[Ints, float]:
-    """Return a partition into connected clusters, numbered by first appearance, and its value."""
-    return climb_and_walk_down(*search_on(sources, targets, near, affinity, price), start)
