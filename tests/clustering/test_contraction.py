@@ -89,7 +89,7 @@ def random_graph(seed, n=300, m=1500):
     return a.copy(), b.copy(), random
 
 
-def search_on(sources, targets, near, affinity, price):
+def search_on(sources, targets, near, affinity, price) -> Search:
     """Return what a search looks at."""
     n_nodes, data = len(near.indptr) - 1, affinity[near.edges]
     is_due, shared = np.empty(n_nodes, np.bool_), np.empty(n_nodes)
