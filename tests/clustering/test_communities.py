@@ -441,7 +441,17 @@ class TestManyEdges:
         apart = sum(trial.judge.blocks_tell(a[e], b[e], e).max() for e in trial.folds)
         assert told > apart + 50
 
-    def test_where_all_searches_agree_no_others_are_made(self, monkeypatch):
+    @pytest.mark.parametrize(
+        ("n_clusters", "ratio", "inside", "n_made"),
+        [
+            (20, 10.0, 0.6, 0),  # one partition at all resolutions
+            (200, 10.0, 0.6, 0),  # at one of them, again and again
+            (20, 1.5, 0.3, 1),
+        ],
+    )
+    def test_what_is_found_again_and_again_needs_no_others(
+        self, n_clusters, ratio, inside, n_made, monkeypatch
+    ):
         """A part of the edges shows it."""
         made = []
 
@@ -451,18 +461,24 @@ class TestManyEdges:
 
         monkeypatch.setattr("ptclust.clustering.communities.Trial", counted)
         random = np.random.default_rng(0)
-        truth = np.sort(random.integers(20, size=3000))
+        truth = np.sort(random.integers(n_clusters, size=3000))
         first, last = (np.searchsorted(truth, truth, side) for side in ("left", "right"))
         a = np.repeat(np.arange(3000), 10)
         near = random.integers(first[a], last[a])
-        b = np.where(random.random(len(a)) < 0.6, near, random.integers(3000, size=len(a)))
+        b = np.where(random.random(len(a)) < inside, near, random.integers(3000, size=len(a)))
         a, b = np.unique(np.sort(np.stack([a, b])[:, a != b], axis=0), axis=1)
-        for ratio, n_made in ((10.0, 0), (1.3, 1)):
-            made.clear()
-            weights = np.where(truth[a] == truth[b], ratio, 1.0)
-            found = COMMUNITIES.cluster(released(a, b, weights, 3000, scale=0.3))
-            assert len(made) == n_made
-            assert agreement(truth, found.labels) > 0.99
+        weights = np.where(truth[a] == truth[b], ratio, 1.0)
+        found = COMMUNITIES.cluster(released(a, b, weights, 3000, scale=0.3))
+        assert len(made) == n_made
+        assert agreement(truth, found.labels) > (0.9 if made else 0.99)
+
+    def test_arcs_are_not_found_again(self):
+        """However clear weights are: where modularity cuts a moon is chance."""
+        _, values = self.planted("moons", 0.01)
+        trial = LargeTrial(Edges.of(values))
+        best = trial.best_of(trial.candidates())
+        assert best.labels.max() > 5
+        assert not trial.is_settled
 
 
 def neighbours(seed, n_points=2000):

@@ -106,7 +106,7 @@ def _tried(edges: Edges) -> tuple[Trial, list[Found]]:
     if len(edges.sources) > _MAY_BE_CLEAR:
         large = LargeTrial(edges)
         candidates = large.candidates()
-        if len(edges.sources) > MANY or large.is_unanimous:
+        if len(edges.sources) > MANY or large.is_settled:
             return large, candidates
     trial = Trial(edges)
     return trial, trial.candidates()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -109,7 +110,7 @@ class LargeTrial(Trial):
         if self.edges.is_complete:
             self.known = by_weights
             return by_weights
-        by_topology = self._confirmed(by_weights) or self._chain(None, view)
+        by_topology = self._confirmed(by_weights) or self._by_topology
         # Weights looked at nodes in another order: what they agree with is no accident of it.
         pairs = list(zip(by_weights, by_topology, strict=True))
         alone = [self.credited(*pair[::-1]) for pair in pairs]
@@ -245,9 +246,25 @@ class LargeTrial(Trial):
         return found._replace(search=None)
 
     @property
-    def is_unanimous(self) -> bool:
-        """Whether all candidates are one and the same partition, and it is more than chance."""
-        return self._is_same(self.known[0]) and self.is_clear(self.known[0])
+    def is_settled(self) -> bool:
+        """Whether the best partition is so clear that a smaller graph need not be tried further.
+
+        All candidates are one and the same; or the topology by itself, or weights with all edges
+        and in another order, find the best of them again from single nodes. Where clusters are
+        arcs of a geometry, or chance, no two searches agree so far.
+        """
+        best = self.best_of(self.known)
+        if best is None or self._is_same(best):
+            return best is not None
+        by_weights = (self.by_modularity(self._times, gamma)(self.whole) for gamma in _GAMMAS)
+        by_topology = [] if self.edges.is_complete else self._by_topology
+        again = chain((each.labels for each in by_topology), by_weights)
+        return any(agreement(best.labels, labels) >= _SAME for labels in again)
+
+    @cached_property
+    def _by_topology(self) -> list[Found]:
+        """What the topology finds from single nodes, at every resolution."""
+        return self._chain(None, self.views[0])
 
     def _is_same(self, found: Found) -> bool:
         """Return whether all candidates are much like a partition, and at two resolutions."""
