@@ -12,7 +12,6 @@ from experiments.noise_speed import NoiseReport
 
 __all__ = ["BenchmarkReport"]
 
-_MIB = 2**20
 _SHOWN = {"tree": "edges of the tree or weight", "clusters": "ARI", "points": "ARI"}
 _INTRODUCTION = """\
 # Performance
@@ -25,9 +24,10 @@ measured in which a virtual machine gets it from its host. All minimum spanning 
 weight, or the run stops.
 
 Tasks of one kind are peers: minimum spanning trees of each other, private trees of Algorithm 2 step
-by step. Time and memory are multiples of the first of every table, of whatever kind: what privacy
-and clusters cost beside a minimum spanning tree is for information. A growth of 1 is linear in the
-edges, or points: it is the slope of log time over log size, over three sizes.
+by step. Time, at every size, and memory, at the largest, are multiples of the first task of every
+table that was measured at that size, of whatever kind: what privacy and clusters cost beside a
+minimum spanning tree is for information. A growth of 1 is linear in the edges, or points: it is the
+slope of log time over log size.
 """
 _END = """\
 `make bench-command` measures the whole command, from a file of edges to the files of a release.
@@ -65,14 +65,12 @@ class BenchmarkReport:
         }  # fmt: skip
         return json.dumps(content, indent=2)
 
-    def _ratio(self, measured: Measurement, quantity: str) -> float | None:
-        """Return a quantity as a multiple of the baseline's on the same case."""
-        family = TASKS[measured.task].family
-        for other in self.measurements:
-            same = (other.graph, other.size) == (measured.graph, measured.size)
-            if same and TASKS[other.task].baseline and TASKS[other.task].family == family:
-                return float(getattr(measured, quantity) / getattr(other, quantity))
-        return None
+    def _ratio(self, measured: Measurement, quantity: str) -> float:
+        """Return a quantity as a multiple of the baseline's on the same case, or of the first's."""
+        case = measured.graph, measured.size
+        peers = [other for other in self.measurements if (other.graph, other.size) == case]
+        first = next((other for other in peers if TASKS[other.task].baseline), peers[0])
+        return float(getattr(measured, quantity) / getattr(first, quantity))
 
     def _growth(self, graph: str, task: str) -> float | None:
         """Return the slope of log time over log size, if there are three sizes or more."""
@@ -93,28 +91,28 @@ class BenchmarkReport:
         return "\n".join(lines)
 
     def _table(self, graph: str) -> list[str]:
-        """Return the section of a graph: its largest size, and the growth over all sizes."""
+        """Return the section of a graph: time at every size, memory at the largest, growth."""
         own = [m for m in self.measurements if m.graph == graph]
-        size = max(m.size for m in own)
-        items = "points" if TASKS[own[0].task].family == "points" else "edges"
+        sizes = sorted({m.size for m in own})
+        family = TASKS[own[0].task].family
+        items = "points" if family == "points" else "edges"
+        times = " | ".join(f"{size:,} {items}" for size in sizes)
         lines = [
-            f"## {graph.capitalize()}: {size:,} {items}", "",
-            f"| task | time | memory | growth | {_SHOWN[TASKS[own[0].task].family]} |",
-            "|---|---|---|---|---|",
+            f"## {graph.capitalize()}", "",
+            f"| task | {times} | memory | growth | {_SHOWN[family]} |",
+            "|---" * (len(sizes) + 4) + "|",
         ]  # fmt: skip
         kind = ""
         for task in dict.fromkeys(m.task for m in own):
-            last = max((m for m in own if m.task == task), key=lambda m: m.size)
-            time, memory = (self._ratio(last, name) for name in ("cpu_seconds", "peak_bytes"))
+            at = {m.size: m for m in own if m.task == task}
+            last, growth = at[max(at)], self._growth(graph, task)
             if TASKS[task].kind != kind:
                 kind = TASKS[task].kind
-                lines.append(f"| **{kind}** | | | | |")
-            at = "" if last.size == size else f" (at {last.size:,})"
-            growth = self._growth(graph, task)
+                lines.append(f"| **{kind}** |" + " |" * (len(sizes) + 3))
             cells = [
-                TASKS[task].title + at,
-                f"{last.cpu_seconds:.2f} s" if time is None else f"{time:.3g}",
-                f"{last.peak_bytes / _MIB:.0f} MiB" if memory is None else f"{memory:.3g}",
+                TASKS[task].title,
+                *(f"{self._ratio(at[x], 'cpu_seconds'):.3g}" if x in at else "" for x in sizes),
+                f"{self._ratio(last, 'peak_bytes'):.3g}",
                 "" if growth is None else f"{growth:.2f}",
                 f"{last.answer:.6g}",
             ]
