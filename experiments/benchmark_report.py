@@ -35,7 +35,7 @@ _END = """\
 [Build a graph from records](building.md). How much *epsilon* clusters cost, and where the defaults
 fail, is in [How much epsilon clusters cost](utility.md), made by `make utility`.
 
-The first run on a machine compiles the kernels, which takes some seconds; their cache is keyed by
+The first run on a machine compiles the kernels, which takes up to a minute; their cache is keyed by
 their source and cannot go stale."""
 
 
