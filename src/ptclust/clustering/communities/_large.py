@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property, partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -110,7 +109,7 @@ class LargeTrial(Trial):
         if self.edges.is_complete:
             self.known = by_weights
             return by_weights
-        by_topology = self._confirmed(by_weights) or self._by_topology
+        by_topology = self._confirmed(by_weights) or self._chain(None, view)
         # Weights looked at nodes in another order: what they agree with is no accident of it.
         pairs = list(zip(by_weights, by_topology, strict=True))
         alone = [self.credited(*pair[::-1]) for pair in pairs]
@@ -249,22 +248,17 @@ class LargeTrial(Trial):
     def is_settled(self) -> bool:
         """Whether the best partition is so clear that a smaller graph need not be tried further.
 
-        All candidates are one and the same; or the topology by itself, or weights with all edges
-        and in another order, find the best of them again from single nodes. Where clusters are
-        arcs of a geometry, or chance, no two searches agree so far.
+        All candidates are one and the same. Or weights, which are not noise for the most part, find
+        the best of them again, with all edges, in another order and from single nodes. Where
+        clusters are arcs of a geometry, or chance, no two searches agree so far.
         """
         best = self.best_of(self.known)
         if best is None or self._is_same(best):
             return best is not None
-        by_weights = (self.by_modularity(self._times, gamma)(self.whole) for gamma in _GAMMAS)
-        by_topology = [] if self.edges.is_complete else self._by_topology
-        again = chain((each.labels for each in by_topology), by_weights)
+        if self.edges.noise_share > NOISY:
+            return False
+        again = (self.by_modularity(self._times, gamma)(self.whole) for gamma in _GAMMAS)
         return any(agreement(best.labels, labels) >= _SAME for labels in again)
-
-    @cached_property
-    def _by_topology(self) -> list[Found]:
-        """What the topology finds from single nodes, at every resolution."""
-        return self._chain(None, self.views[0])
 
     def _is_same(self, found: Found) -> bool:
         """Return whether all candidates are much like a partition, and at two resolutions."""
