@@ -20,7 +20,7 @@ from ptclust.clustering.communities._judge import Judge, topology_tells
 from ptclust.clustering.communities._large import LargeTrial, fit_node_terms, sums_at_nodes
 from ptclust.clustering.communities._search_kernel import search_communities
 from ptclust.clustering.communities._trial import CLEAR, Trial, View
-from ptclust.clustering.communities._two_levels import TwoLevels
+from ptclust.clustering.communities._two_levels import TwoLevels, _central
 from ptclust.clustering.communities._weights import (
     Edges,
     background,
@@ -427,6 +427,15 @@ class TestManyEdges:
         halves = truth + 2 * (np.arange(400) < 200)
         told, cut = (judge.blocks_tell(each[a], each[b], held) for each in (truth, halves))
         assert told.max() > cut.max() + 100
+
+    def test_most_parts_decide_where_all_edges_lead_elsewhere(self):
+        truth, values = self.planted("multiscale", 0.5)
+        trial = Trial(Edges.of(values))
+        other = np.random.default_rng(0).integers(0, 4, len(truth))
+        for labels in (other, truth):
+            found = trial.found(labels, (truth, other, truth, truth, truth))
+            assert _central(found).labels is truth
+        assert _central(trial.found(other, (other, truth, other, truth, other))).labels is other
 
     def test_a_cluster_has_one_distribution_in_all_parts(self):
         """Whatever its number is there; the more parts, the more would it cost to have many."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust._statistics import majority
+from ptclust._statistics import agreement, majority
 from ptclust.clustering.communities._blocks import Blocks
 from ptclust.clustering.communities._judge import CUTS
 from ptclust.clustering.communities._trial import CLEAR, GAMMAS, Found, Trial, View
@@ -132,7 +132,7 @@ class TwoLevels:
         if self._trial.contracts_nodes and self._by_nodes.weights >= least:
             searches.append(_contract)
         found = map(self._trial.tried, searches)
-        return self._moved(max([short, *found], key=self.blocks_tell))
+        return self._moved(_central(max([short, *found], key=self.blocks_tell)))
 
     def _moved(self, found: Found) -> Found:
         """Move nodes by weights and topology together, as long as unseen weights agree."""
@@ -172,6 +172,17 @@ class TwoLevels:
         """Where bins of weights end, but for the last."""
         cuts: Floats = np.quantile(self._trial.edges.similarity, CUTS)
         return cuts
+
+
+def _central(found: Found) -> Found:
+    """Return what was found, as most parts of the edges have it.
+
+    Where all edges alone lead a search elsewhere, the partition is the one of a part that agrees
+    most with the others.
+    """
+    every = found.labels, *found.by_fold
+    agreements = [sum(agreement(one, other) for other in every) for one in every]
+    return found._replace(labels=every[int(np.argmax(agreements))])
 
 
 def _contract(view: View) -> Ints:
