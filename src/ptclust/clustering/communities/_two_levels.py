@@ -16,7 +16,7 @@ import numpy as np
 from ptclust._statistics import agreement, majority
 from ptclust.clustering.communities._blocks import Blocks
 from ptclust.clustering.communities._judge import CUTS
-from ptclust.clustering.communities._trial import CLEAR, GAMMAS, Found, Trial, View
+from ptclust.clustering.communities._trial import CLEAR, GAMMAS, STABLE, Found, Trial, View
 from ptclust.clustering.contraction import contract
 
 if TYPE_CHECKING:
@@ -180,6 +180,8 @@ def _central(found: Found) -> Found:
     Where all edges alone lead a search elsewhere, the partition is the one of a part that agrees
     most with the others.
     """
+    if np.mean([agreement(found.labels, each) for each in found.by_fold]) >= STABLE:
+        return found
     every = found.labels, *found.by_fold
     agreements = [sum(agreement(one, other) for other in every) for one in every]
     return found._replace(labels=every[int(np.argmax(agreements))])
