@@ -175,16 +175,17 @@ class TwoLevels:
 
 
 def _central(found: Found) -> Found:
-    """Return what was found, as most parts of the edges have it.
+    """Return what was found, as the parts of the edges have it if they agree, and all edges do not.
 
-    Where all edges alone lead a search elsewhere, the partition is the one of a part that agrees
-    most with the others.
+    Then these led the search elsewhere, and the partition is the one of a part that agrees most
+    with the others.
     """
-    if np.mean([agreement(found.labels, each) for each in found.by_fold]) >= STABLE:
+    parts = found.by_fold
+    alike = np.array([[agreement(one, other) for other in parts] for one in parts])
+    alone = np.mean([agreement(found.labels, each) for each in parts])
+    if alone >= STABLE or alike.mean() < STABLE:
         return found
-    every = found.labels, *found.by_fold
-    agreements = [sum(agreement(one, other) for other in every) for one in every]
-    return found._replace(labels=every[int(np.argmax(agreements))])
+    return found._replace(labels=parts[int(np.argmax(alike.sum(0)))])
 
 
 def _contract(view: View) -> Ints:
