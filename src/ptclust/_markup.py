@@ -18,6 +18,26 @@ def shortened(text: object, most: int = 24) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
+def quoted(name: object, most: int = 80) -> str:
+    """Return a name as messages quote it: no more than its beginning if it is long.
+
+    >>> quoted("ada"), quoted(7), quoted("a" * 100, 3)
+    ("'ada'", '7', "'aaa...'")
+    """
+    text = str(name)
+    return repr(name) if len(text) <= most else repr(f"{text[:most]}...")
+
+
+def quoted_list(names: Sequence[object], most: int = 20) -> str:
+    """Return the first names of a list, quoted, and how many more there are.
+
+    >>> quoted_list(["a", "b", 3], 2), quoted_list([])
+    ("'a', 'b' and 1 more", 'none')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(map(quoted, names[:most])) or "none") + more
+
+
 def listed(names: Sequence[object], most: int, longest: int = 24) -> str:
     """Return the first names in a line, and how many more there are.
 

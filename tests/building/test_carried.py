@@ -51,6 +51,8 @@ def test_of_persons():
     assert of_persons(1, 1).unit == "one person, at most 1 pair with at most 1 record each"
     assert graph.provenance.details == {
         "built_by": "graph_from_flows",
+        "ids": "texts in Unicode form NFC, without blanks around them and characters that cannot "
+        "be seen",
         "topology": "all pairs of a public list of nodes",
         "max_pairs": 5,
         "max_per_pair": 2,

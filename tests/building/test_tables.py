@@ -102,13 +102,6 @@ def test_persons_that_are_not_a_number_are_dropped():
     assert graph.weights.tolist() == [1.0]
 
 
-def test_persons_of_mixed_types_are_told_apart_as_they_are_written():
-    """1 and "1" are one person, whose items are bounded once."""
-    table = pd.DataFrame({"person": [1, "1", 2.5, "2.5", None, math.nan], "item": list("ababab")})
-    graph = graph_from_visits(table, items=["a", "b"], max_items=2)
-    assert graph.weights.tolist() == [2.0]
-
-
 def test_persons_that_cannot_be_read_are_dropped(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_bytes(b"person,item\nx\xff,a\nx\xfe,b\n\xc3\xa9,a\n\xc3\xa9,b\n")

@@ -48,7 +48,10 @@ class TestParquet:
     @pytest.mark.skipif(
         not Path("/proc/self/status").exists(), reason="memory is measured by Linux"
     )
-    @pytest.mark.parametrize("name", ["long strings in pages of their own", "a run of equal rows"])
+    @pytest.mark.parametrize(
+        "name",
+        ["long strings in pages of their own", "a run of equal rows", "long equal categories"],
+    )
     def test_small_files_of_much_take_little(self, tmp_path, name):
         path = tmp_path / "e.parquet"
         path.write_bytes(bombs("parquet")[name])

@@ -69,6 +69,7 @@ def bombs(kind: str) -> dict[str, bytes]:
             "a run of equal rows": _equal_rows(30_000_000),
             "as many equal rows as may be": _equal_rows(4_500_000),
             "long equal strings": _equal_strings(10_000, 100_000),
+            "long equal categories": _equal_categories(1 << 20, 5 << 12),  # 5 2^32 letters
             "long strings in pages of their own": _long_strings(200, 1 << 20),
             "long letters in strings": _long_strings(15, 1 << 20, "\U0001f600"),
         }
@@ -246,6 +247,14 @@ def _equal_strings(n: int, length: int) -> bytes:
     file = io.BytesIO()
     columns = {name: pl.repeat(name[:1] * length, n, eager=True) for name in ("source", "target")}
     pl.DataFrame(columns | {"weight": pl.repeat(1.0, n, eager=True)}).write_parquet(file)
+    return file.getvalue()
+
+
+def _equal_categories(n: int, length: int) -> bytes:
+    file = io.BytesIO()
+    once = pl.DataFrame({name: name[:1] * length for name in ("source", "target")})
+    ends = [column.new_from_index(0, n) for column in once.cast(pl.Categorical)]
+    pl.DataFrame(ends).with_columns(weight=1.0).write_parquet(file)
     return file.getvalue()
 
 

@@ -193,6 +193,13 @@ class TestWhatWasFound:
         with pytest.raises(GraphError, match=r"joins node '10\.1\.0\.2' to itself"):
             read_graph(path)
 
+    def test_of_a_long_name_the_beginning_is_shown(self, tmp_path):
+        path, name = tmp_path / "g.csv", "n" * 20_000
+        for row in (f"{name},{name},1", f"a,{name},1\n{name},a,1"):
+            path.write_text(f"source,target,cost\n{row}\n")
+            with pytest.raises(GraphError, match="'" + "n" * 80 + r"\.\.\.'"):
+                read_graph(path)
+
     def test_a_wrong_type_of_matrix_is_named_only_if_known(self, tmp_path):
         path = tmp_path / "g.mtx"
         path.write_text("%%MatrixMarket matrix coordinate 0.12345 general\n2 2 1\n1 2 1\n")

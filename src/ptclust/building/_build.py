@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _NOTHING: Mapping[str, Any] = {}
+#: How ids of persons and nodes are compared, in words.
+_IDS = "texts in Unicode form NFC, without blanks around them and characters that cannot be seen"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Build:
             sensitivity=sensitivity,
             unit=unit,
             neighbours=self.neighbours,
-            details={"built_by": self.by, "topology": pairs.chosen_by, **details},
+            details={"built_by": self.by, "topology": pairs.chosen_by, "ids": _IDS, **details},
             spent=tuple(self.looks.spent),
         )
         return graph

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._files import same_file
+from ptclust._markup import quoted
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
 from ptclust.graph.readers import read_topology
 from ptclust.graph.readers.columns import ENDS, Columns, choose_columns
+from ptclust.graph.readers.ids import normal_texts
 from ptclust.graph.topology import Kind, Topology, as_objects, shown
 
 if TYPE_CHECKING:
@@ -174,7 +176,7 @@ def _read_pairs(edges: Any) -> Topology:
     else:
         pairs = [tuple(pair) for pair in edges]
     if wrong := next((pair for pair in pairs if len(pair) != 2), None):
-        raise UsageError(f"edges must be pairs of nodes, and {wrong!r} is none")
+        raise UsageError(f"edges must be pairs of nodes, and {quoted(wrong)} is none")
     number = {
         node: i for i, node in enumerate(dict.fromkeys(end for pair in pairs for end in pair))
     }
@@ -216,7 +218,7 @@ def read_list(
         listed = table.collect(table.lazy)["node_column"].to_list()
         if table.typed:
             return listed
-    listed = [None if name is None else name.strip() for name in listed]
+    listed = _normal(listed)
     whole = all(name is not None and _is_integer(name) for name in listed)
     return [int(name) for name in listed] if whole else listed
 
@@ -238,6 +240,13 @@ def _is_integer(text: str) -> bool:
         return False
 
 
+def _normal(names: list[str | None]) -> list[Any]:
+    """Return names as ids of records are compared."""
+    import polars as pl
+
+    return normal_texts(pl.Series(names, dtype=pl.String)).to_list()
+
+
 def _as_names(given: Any, word: str) -> Array:
     """Return names that are all integers or all texts, each there once."""
     if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
@@ -248,6 +257,8 @@ def _as_names(given: Any, word: str) -> Array:
     listed = [name.item() if isinstance(name, np.generic) else name for name in given]
     if not listed:
         raise UsageError(f"{word} is empty; list all of them, and {_NEVER}")
+    if all(isinstance(name, str) for name in listed):
+        listed = _normal(listed)
     seen: set[Any] = set()
     texts = isinstance(listed[0], str)
     for name in listed:

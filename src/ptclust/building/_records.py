@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ptclust._markup import quoted, quoted_list
 from ptclust._types import Array
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
+from ptclust.graph._bounds import check_expansion
+from ptclust.graph.readers.csv import COMPRESSED
+from ptclust.graph.readers.file import File
+from ptclust.graph.readers.ids import normal_texts
+from ptclust.graph.readers.parquet import check_decoded
+from ptclust.graph.readers.tables import text_size, text_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +35,11 @@ if TYPE_CHECKING:
 
 Key = tuple[int, int, int]
 
-_TEXTS = (pl.String, pl.Categorical, pl.Enum)
+_TEXTS = text_types()
+_IDS = ("origin", "destination", "person", "item")  # roles of columns that name somebody or a node
 _PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
-_LISTED = 20
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
 
 
@@ -97,6 +104,21 @@ class Records:
         self._name_columns(self.there)
         self.types = {role: schema[name] for role, name in self.columns.items()}
         self.lazy = frame.select(pl.col(name).alias(role) for role, name in self.columns.items())
+        if isinstance(table, str | os.PathLike):
+            self._check_size(Path(table))
+
+    def _check_size(self, path: Path) -> None:
+        """Refuse a file that is small and would take much memory, or much time, to be read."""
+        file = File(self.where, path, self.where)
+        if path.suffix.lower() in _PARQUET:
+            check_decoded(file, self.columns.values())
+        if path.suffix.lower() not in _SEPARATORS:  # of those all text is in the file
+            size = None
+            with suppress(*_PROBLEMS):
+                size = text_size(self.lazy, self.types)
+            if size is None:
+                raise FileError(f"{file} cannot be read to its end; check it")
+            check_expansion(size, file.size, file)
 
     def _opened(self, table: Any) -> pl.LazyFrame:
         if isinstance(table, str | os.PathLike):
@@ -109,7 +131,12 @@ class Records:
             kinds = "polars, pandas or Spark, or the path of a Parquet, CSV or Arrow file"
             raise UsageError(f"records must be a data frame of {kinds}, not {type(table).__name__}")
         self._name_columns(list(table.columns))
-        return pl.LazyFrame([_of_pandas(table[name], name) for name in self.columns.values()])
+        return pl.LazyFrame(
+            [
+                _of_pandas(table[name], name, only_ids=role in _IDS)
+                for role, name in self.columns.items()
+            ]
+        )
 
     def _scanned(self, path: Path) -> pl.LazyFrame:
         self.where, suffix = str(path), path.suffix.lower()
@@ -124,6 +151,9 @@ class Records:
             return pl.scan_ipc(path)
         # All is text: polars would take types from the values of the first rows.
         self.typed = False
+        with path.open("rb") as file:
+            if file.read(2) in COMPRESSED:  # polars would expand it, to any size
+                raise FileError(f"{path} is compressed; decompress it first")
         return pl.scan_csv(
             path,
             separator=_SEPARATORS[suffix],
@@ -143,11 +173,10 @@ class Records:
                     f"that is called {' or '.join(KNOWN[role])}",
                 )
             else:
-                found, called = [column for column in there if column == name], repr(name)
+                found, called = _called(there, name), quoted(name)
             if len(found) != 1:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
-                more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
-                listed = f"its columns are: {', '.join(map(repr, there[:_LISTED]))}{more}"
+                listed = f"its columns are: {quoted_list(there)}"
                 use = f"name the right one, {role}=" if role in KNOWN else "every node is a column"
                 raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
@@ -158,18 +187,21 @@ class Records:
     def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
         """Return those of the records whose person is known: who is missing cannot be bounded.
 
-        Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8.
+        Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8. One
+        who is written in several ways is one person: see `normal_texts`.
         """
         dtype, person = self.types["person"], pl.col("person")
-        if not (dtype.is_integer() or dtype == pl.Float64 or dtype in _TEXTS):
-            bad = f"column {self.columns['person']!r} of {self.where} is of type {dtype}"
-            raise InputError(f"{bad}; persons must be integers or texts: cast it")
+        if not (_is_integer(dtype) or dtype == pl.Float64 or dtype in _TEXTS):
+            bad = f"column {quoted(self.columns['person'])} of {self.where} is of type {dtype}"
+            raise InputError(
+                f"{bad}; persons must be integers or texts: cast it, integers to 64 bits"
+            )
         known = pl.col("person").is_not_null()
         if dtype == pl.Float64:  # integers of pandas, where some are missing
             known &= pl.col("person").abs() < _LARGEST_EXACT
             person = person + 0.0  # -0.0 is 0.0
         elif dtype in _TEXTS:
-            person = person.cast(pl.String)
+            person = _normal(person).replace("", None)
         elif dtype != pl.UInt64:
             person = person.cast(pl.Int64)  # Spark has no other types without a sign: one hash
         if not self.typed:
@@ -179,8 +211,8 @@ class Records:
     def number(self, lazy: pl.LazyFrame, role: str, coding: Coding) -> pl.LazyFrame:
         """Put the number of the node in place of its id, and drop what is no public node."""
         column, wanted = pl.col(role), self._type_of_nodes(role, coding)
-        if not (self.typed or coding.of_text):
-            column = column.str.strip_chars()
+        if self.types[role] in _TEXTS:
+            column = _normal(column)
         numbers = coding.numbers(wanted).lazy().rename({"id": role, "node": f"{role} node"})
         lazy = lazy.with_columns(column.cast(wanted, strict=False))
         return lazy.join(numbers, on=role, how="inner").drop(role)
@@ -189,7 +221,7 @@ class Records:
         """Return the type in which ids and public nodes are compared; by their types alone."""
         dtype = self.types[role]
         is_text = dtype in _TEXTS
-        is_number = dtype.is_integer() or dtype.is_float()
+        is_number = _is_integer(dtype) or dtype.is_float()
         if (is_text if coding.of_text else is_number) or not self.typed:
             if not dtype.is_float():
                 return pl.String if coding.of_text else pl.Int64
@@ -198,16 +230,16 @@ class Records:
                 return pl.Float64
         nodes = "texts" if coding.of_text else "integers"
         raise InputError(
-            f"the public nodes are {nodes}, and column {self.columns[role]!r} of {self.where} is "
-            f"of type {dtype}, in which they cannot be found; cast the column, or write the nodes "
-            "as they are written there"
+            f"the public nodes are {nodes}, and column {quoted(self.columns[role])} of "
+            f"{self.where} is of type {dtype}, in which they cannot be found; cast the column, "
+            "or write the nodes as they are written there"
         )
 
     def check_numbers(self, role: str) -> None:
         """Refuse a column that cannot hold numbers, by its type; of texts, those that are none."""
         dtype = self.types[role]
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, *_TEXTS)):
-            bad = f"column {self.columns[role]!r} of {self.where} is of type {dtype}"
+            bad = f"column {quoted(self.columns[role])} of {self.where} is of type {dtype}"
             raise InputError(f"{bad}; values must be numbers: cast it")
 
     def summed(self, first: spark.Step, by: str) -> pl.DataFrame:
@@ -265,18 +297,57 @@ class Records:
         return found
 
 
-def _of_pandas(column: Any, name: str) -> pl.Series:
-    """Return a column of pandas: numbers stay numbers by their type, all else is text."""
+def _called(there: Sequence[Any], name: Any) -> list[Any]:
+    """Return the columns of this very name, or else those that are it as ids are compared."""
+    exact = [column for column in there if column == name]
+    wanted, *names = normal_texts(
+        pl.Series([str(each) for each in (name, *there)], dtype=pl.String)
+    )
+    return exact or [
+        column for column, called in zip(there, names, strict=True) if called == wanted
+    ]
+
+
+def _is_integer(dtype: pl.DataType) -> bool:
+    """Whether these are integers that 64 bits hold, whatever their values are."""
+    return dtype.is_integer() and dtype not in (pl.Int128, getattr(pl, "UInt128", pl.Int128))
+
+
+def _normal(texts: pl.Expr) -> pl.Expr:
+    return texts.map_batches(normal_texts, return_dtype=pl.String, is_elementwise=True)
+
+
+def _of_pandas(column: Any, name: str, *, only_ids: bool) -> pl.Series:
+    """Return a column of pandas: numbers stay numbers by their type, all else is text.
+
+    ``only_ids`` refuses what is neither: equal objects may have several texts, as 7 and 7.0 do, and
+    one person would be several.
+    """
     kind = column.dtype.kind
     if kind in "iuf" and isinstance(column.dtype, np.dtype):
         return pl.Series(name, column.to_numpy())
+    if hasattr(column, "cat"):
+        categories = _of_pandas(column.cat.categories.to_series(), name, only_ids=only_ids)
+        codes = pl.Series(column.cat.codes.to_numpy(), dtype=pl.Int64)
+        return categories.gather(codes.set(codes < 0, None))
     gone = column.isna().to_numpy()
     values = [None if is_gone else value for value, is_gone in zip(column, gone, strict=True)]
     if kind in "iuf":  # of a type of pandas that knows missing values
         types = {"i": pl.Int64, "u": pl.UInt64, "f": pl.Float64}
         return pl.Series(name, values, dtype=types[kind])
-    texts = [None if value is None else str(value) for value in values]
+    if only_ids and not all(value is None or isinstance(value, str) for value in values):
+        raise InputError(
+            f"column {quoted(name)} of the table of records holds other objects than texts, of "
+            "which equal ones may be written in several ways: make all of it integers, "
+            f"frame[{quoted(name)}].astype('Int64'), or texts that are one for each id"
+        )
+    texts = [value if value is None else _text(value) for value in values]
     return pl.Series(name, texts, dtype=pl.String)
+
+
+def _text(value: Any) -> str:
+    """Return the letters of a text, whatever its class says they are; else what prints."""
+    return str.__str__(value) if isinstance(value, str) else str(value)
 
 
 def draw_key() -> Key:

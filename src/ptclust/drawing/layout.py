@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptclust._kernel import kernel
+from ptclust._markup import quoted
 from ptclust._types import Array, Floats, Ints
 from ptclust.drawing.style import Groups
 from ptclust.errors import InputError
@@ -29,7 +30,9 @@ def as_places(coordinates: Any, names: Array) -> Floats:
     if isinstance(coordinates, Mapping):
         lacking = next((name for name in names.tolist() if name not in coordinates), None)
         if lacking is not None:
-            raise InputError(f"coordinates has no place for node {str(lacking)!r}; give it one")
+            raise InputError(
+                f"coordinates has no place for node {quoted(str(lacking))}; give it one"
+            )
         coordinates = [coordinates[name] for name in names.tolist()]
     try:
         places = np.array(coordinates, dtype=np.float64).reshape(len(coordinates), -1)
@@ -42,7 +45,9 @@ def as_places(coordinates: Any, names: Array) -> Floats:
         )
     bad = ~np.isfinite(places).all(axis=1)
     if bad.any():
-        raise InputError(f"the coordinates of node {str(names[bad.argmax()])!r} are not finite")
+        raise InputError(
+            f"the coordinates of node {quoted(str(names[bad.argmax()]))} are not finite"
+        )
     return places.reshape(-1, 2)
 
 

@@ -39,7 +39,7 @@ def check_width(n_columns: int, where: object) -> None:
 def check_expansion(expanded: int, size: int, where: object, few: int = FEW_OF_VALUES) -> None:
     """Refuse content that expands far beyond what edges do; ``few`` bytes are always allowed."""
     if expanded > max(few, _EXPANSION * size):
-        times = f"over {_EXPANSION} times its size, as edges do not"
+        times = f"over {_EXPANSION} times its size, as tables of ids do not"
         raise FileError(f"{where} expands to {times}; write it uncompressed, or as a csv file")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
-from ptclust._markup import facts, listed
+from ptclust._markup import facts, listed, quoted, quoted_list
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
@@ -30,6 +30,7 @@ from ptclust.graph.topology import (
     edge_number,
     frozen,
     numbered,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -475,7 +476,7 @@ def _edges_of(
     for edge, value in enumerate(values):
         if value is None:
             a, b = (int(node) if names is None else names[node] for node in pairs[edge])
-            lacks = f"edge {edge} ({a!r} - {b!r}) has no attribute {weight!r}"
+            lacks = f"edge {edge} ({shown(a)} - {shown(b)}) has no attribute {quoted(weight)}"
             raise WeightError(f"{lacks}; give every edge one, or name another: weight=")
     return Edges(pairs[:, 0], pairs[:, 1], values, n_nodes, names)
 
@@ -499,9 +500,9 @@ def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
     there = list(frame.columns)
     for role, name in columns.items():
         if there.count(name) != 1:
-            wrong = f"{'several columns' if name in there else 'no column'} {name!r} for {role}"
-            listed = ", ".join(repr(column) for column in there)
-            raise InputError(f"the data frame has {wrong}; its columns are: {listed}")
+            wrong = f"{'several columns' if name in there else 'no column'} {quoted(name)}"
+            listed = f"its columns are: {quoted_list(there)}"
+            raise InputError(f"the data frame has {wrong} for {role}; {listed}")
     if len(set(columns.values())) < 3:
         raise UsageError("source, target and weight must be three different columns")
     say = numbered("row", " (counted from 0)")

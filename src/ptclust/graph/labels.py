@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ptclust._files import written_at_once
+from ptclust._markup import quoted
 from ptclust._types import Array, Ints
 from ptclust.errors import FileError, InputError
 from ptclust.graph.topology import Topology
@@ -86,15 +87,17 @@ def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
         if name not in number and name[:1] == "'" and _escaped(name[1:]) == name:
             name = name[1:]
         if name not in number:
-            raise InputError(f"{where}: the graph has no node {name!r}")
+            raise InputError(f"{where}: the graph has no node {quoted(name)}")
         if number[name] in label_of:
-            raise InputError(f"{where}: node {name!r} is there a second time; give it one cluster")
+            raise InputError(
+                f"{where}: node {quoted(name)} is there a second time; give it one cluster"
+            )
         label_of[number[name]] = label
     if len(label_of) < topology.n_nodes:
         lacking = next(name for name, node in number.items() if node not in label_of)
         given = f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes"
         label = "give every node a label, -1 if it is unclustered"
-        raise InputError(f"{given}; {lacking!r}, for one, is missing; {label}")
+        raise InputError(f"{given}; {quoted(lacking)}, for one, is missing; {label}")
     return _numbered([label_of[node] for node in range(topology.n_nodes)])
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
+from ptclust._markup import quoted
 from ptclust._sorting import PAIR, digit_counts, numbers_of, words_of
 from ptclust._traces import shown_half_built
 from ptclust._types import Array, Bools, Floats
@@ -61,7 +62,7 @@ def shown(name: object) -> str:
     """
     text = str(name)
     fraction = not text.strip().removeprefix("-").isdecimal() and is_number(text)
-    return "<number>" if fraction or _FRACTION.search(text) else repr(name)
+    return "<number>" if fraction or _FRACTION.search(text) else quoted(name)
 
 
 def is_number(text: str) -> bool:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from ptclust._markup import quoted
 from ptclust.errors import InputError
 
 
@@ -35,7 +36,7 @@ def texts(field: str, value: object) -> tuple[str, ...]:
 def choice(field: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse anything but one of the words given."""
     if value not in choices:
-        raise InputError(f"{field} must be one of {', '.join(choices)}, not {value!r}")
+        raise InputError(f"{field} must be one of {', '.join(choices)}, not {quoted(value)}")
 
 
 def number(field: str, value: object) -> float:
@@ -78,7 +79,7 @@ def interval(field: str, value: object) -> tuple[float, float]:
 def numbers(field: str, value: object) -> Mapping[str, int | float]:
     """Return a read-only mapping from words to finite numbers; whole numbers stay whole."""
     given = mapping(field, value)
-    result = {key: number(f"{field}[{key!r}]", item) for key, item in given.items()}
+    result = {key: number(f"{field}[{quoted(key)}]", item) for key, item in given.items()}
     whole = {key: int(item) for key, item in given.items() if isinstance(item, Integral)}
     return MappingProxyType(result | whole)
 
@@ -98,7 +99,7 @@ def exactly(what: str, value: object, fields: Iterable[str]) -> dict[str, Any]:
     if missing := sorted(wanted - set(given)):
         raise InputError(f"{what} lacks the field {missing[0]!r}")
     if unknown := sorted(set(given) - wanted):
-        raise InputError(f"{what} has an unknown field {unknown[0]!r}")
+        raise InputError(f"{what} has an unknown field {quoted(unknown[0])}")
     return given
 
 
@@ -110,7 +111,7 @@ def uuid4(field: str, value: object) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f"{field} must be a version 4 UUID in lower case, not {written!r}")
+        raise InputError(f"{field} must be a version 4 UUID in lower case, not {quoted(written)}")
 
 
 def utc_time(field: str, value: object) -> None:
@@ -121,4 +122,5 @@ def utc_time(field: str, value: object) -> None:
     except ValueError:
         offset = None
     if offset != timedelta(0):
-        raise InputError(f"{field} must be a time as 2026-01-31T12:00:00+00:00, not {written!r}")
+        given = quoted(written)
+        raise InputError(f"{field} must be a time as 2026-01-31T12:00:00+00:00, not {given}")

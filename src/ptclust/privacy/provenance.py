@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 from uuid import uuid4
 
+from ptclust._markup import quoted
 from ptclust._traces import shown_half_built
 from ptclust.errors import InputError, UsageError
 from ptclust.privacy import _checks as check
@@ -137,7 +138,7 @@ def _as_details(details: object) -> Mapping[str, int | float | str]:
     """Return public numbers and words by their names, read-only."""
     given = dict(check.mapping("details", details))
     for name, value in given.items():
-        where = f"details[{name!r}]"
+        where = f"details[{quoted(name)}]"
         if isinstance(value, str):
             check.text(where, value)
         else:

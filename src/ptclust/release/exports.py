@@ -13,6 +13,7 @@ import numpy as np
 
 from ptclust._files import written_at_once
 from ptclust._lazy import package
+from ptclust._markup import quoted
 from ptclust.drawing.style import Groups
 from ptclust.errors import FileError, InputError
 from ptclust.release.release import Release
@@ -74,8 +75,8 @@ def write_gexf(release: Release, path: Path) -> None:
 def _names(release: Release) -> list[str]:
     names = list(map(str, release.names.tolist()))
     if odd := next(filter(_NOT_XML.search, names), None):
-        remedy = "rename it, or write CSV or Parquet"
-        raise FileError(f"the node name {odd!r} has a character that XML does not admit; {remedy}")
+        bad = f"the node name {quoted(odd)} has a character that XML does not admit"
+        raise FileError(f"{bad}; rename it, or write CSV or Parquet")
     return names
 
 

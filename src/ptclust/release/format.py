@@ -43,6 +43,7 @@ from typing import Any
 
 import numpy as np
 
+from ptclust._markup import quoted
 from ptclust._types import Array
 from ptclust.clustering.clusterer import Clustering, Cuts, Level
 from ptclust.errors import FileError, InputError, UsageError
@@ -435,5 +436,5 @@ def _check_fields(where: str, value: object, names: tuple[str, ...]) -> dict[str
     if missing := [name for name in names if name not in value]:
         raise InputError(f"{where} lacks the field {missing[0]!r}")
     if unknown := [name for name in value if name not in names]:
-        raise InputError(f"{where} has an unknown field {unknown[0]!r}")
+        raise InputError(f"{where} has an unknown field {quoted(unknown[0])}")
     return value

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ptclust._markup import quoted, quoted_list
 from ptclust._types import Array, Floats
 from ptclust.errors import FileError, InputError
 
@@ -53,12 +54,12 @@ def read_coordinates(
         except ValueError:
             place = (math.nan, math.nan)
         if not all(map(math.isfinite, place)):
-            raise InputError(f"{where}: {x!r} and {y!r} must be numbers")
+            raise InputError(f"{where}: {quoted(x)} and {quoted(y)} must be numbers")
         if place_of.setdefault(row[node], place) != place:
-            raise InputError(f"{where}: node {row[node]!r} is at a second place; give it one")
+            raise InputError(f"{where}: node {quoted(row[node])} is at a second place; give it one")
     if lacking := [name for name in map(str, names.tolist()) if name not in place_of]:
         many = f", as {len(lacking):,} of {len(names):,} nodes do" * (len(lacking) > 1)
-        raise InputError(f"{file} has no place for node {lacking[0]!r}{many}; complete it")
+        raise InputError(f"{file} has no place for node {quoted(lacking[0])}{many}; complete it")
     places = np.array([place_of[name] for name in map(str, names.tolist())], dtype=np.float64)
     places = places.reshape(-1, 2)
     return flattened(places) if degrees else places
@@ -92,8 +93,8 @@ def _rows(file: Path, columns: tuple[str, ...]) -> list[tuple[str, dict[str, str
             there = reader.fieldnames or []
             for column in columns:
                 if column not in there:
-                    listed = ", ".join(map(repr, there))
-                    raise InputError(f"{file} has no column {column!r}; its columns are: {listed}")
+                    listed = f"its columns are: {quoted_list(there)}"
+                    raise InputError(f"{file} has no column {quoted(column)}; {listed}")
             for row in reader:
                 found.append((f"line {reader.line_num} of {file}", row))  # noqa: PERF401
     except OSError as error:

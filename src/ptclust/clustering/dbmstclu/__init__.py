@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ptclust._components import adjacency, label_components
+from ptclust._markup import quoted
 from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import (
     Clusterer,
@@ -154,8 +155,8 @@ def check_weights(tree: WeightedTree) -> None:
         edge = int(bad.argmax())
         a, b = tree.names[[tree.sources[edge], tree.targets[edge]]].tolist()
         raise WeightError(
-            f"DBMSTClu needs positive weights, and edge {tree.edge_ids[edge]} ({a!r} - {b!r}) of "
-            "the tree has a weight that is zero or negative "
+            f"DBMSTClu needs positive weights, and edge {tree.edge_ids[edge]} ({quoted(a)} - "
+            f"{quoted(b)}) of the tree has a weight that is zero or negative "
             f"({int(bad.sum())} such edges in all); add one public constant to all weights so that "
             "they become positive, or merge nodes (drop duplicate points) at distance zero"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ptclust._markup import quoted, quoted_list
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.topology import Kind, check_kind
 
@@ -21,8 +22,6 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "target": ("target", "dst", "to", "destination", "node2", "v"),
     "weight": ("weight", *_KINDS["distance"], *_KINDS["similarity"]),
 }
-_LISTED = 20
-_LONGEST = 100
 
 
 class Columns(NamedTuple):
@@ -59,7 +58,7 @@ def choose_columns(
     >>> choose_columns(["1", "2", "3"], Columns(), "the file", has_header=False)
     (0, 1, 2)
     """
-    listed = f"its columns are: {_listed(there if shown is None else shown)}{hint}"
+    listed = f"its columns are: {quoted_list(there if shown is None else shown)}{hint}"
     in_order = not has_header and len(there) in (len(ROLES), len(roles))
     chosen, missing = [], []
     for position, role in enumerate(roles):
@@ -67,11 +66,11 @@ def choose_columns(
         if name is not None:
             found = [i for i, column in enumerate(there) if column == name]
             if not found:
-                raise FileError(f"{where} has no column {name!r} for {role}; {listed}")
+                raise FileError(f"{where} has no column {quoted(name)} for {role}; {listed}")
         else:
             found = [position] if in_order else known_columns(role, there, asked)
         if len(found) > 1:
-            several = _listed([there[i] for i in found])
+            several = quoted_list([there[i] for i in found])
             choose = f"name one, {role}=, or rename all but one"
             raise FileError(f"{where} has several columns for {role} ({several}); {choose}")
         chosen += found
@@ -117,9 +116,3 @@ def settled_kind(given: Kind | None, weight: object, where: object) -> Kind:
         raise UsageError(f"what the weights of {where} mean is not known; give {close}, {large}")
     check_kind(kind)
     return kind
-
-
-def _listed(names: Sequence[str]) -> str:
-    cut = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names[:_LISTED])
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return (", ".join(map(repr, cut)) or "none") + more

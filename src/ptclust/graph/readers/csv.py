@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._markup import quoted
 from ptclust._types import Array, Floats
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import FEW_BLANK_LINES, check_blank_lines, check_width
@@ -37,7 +38,7 @@ SEPARATORS = {"csv": ",;\t", "tsv": "\t", "txt": "\t;, "}
 _BY_NAME = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " ", "pipe": "|"}
 
 _Records = Sequence[int] | Array
-_COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
+COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
 _CHUNK = 1 << 20
 _WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
 _EXACT = 2**53  # up to here a float holds every whole number
@@ -172,7 +173,7 @@ def _shown(names: list[str]) -> list[str]:
 
     def may_hold_weight(name: str) -> bool:
         some_number = any(map(is_number, re.split(r"[\s;:|,]+", name)))
-        return some_number or bool(re.search(r"\d{5}", name)) or shown(name) != repr(name)
+        return some_number or bool(re.search(r"\d{5}", name)) or shown(name) != quoted(name)
 
     return ["<number>" if may_hold_weight(name) else name for name in names]
 
@@ -246,7 +247,7 @@ def _source(layout: _Layout) -> Any:
     if layout.separator == " ":
         with closing(_text(layout.file, layout.separator)) as lines:
             text = "".join(islice(lines, layout.n_blank, None)).encode("utf-8", "surrogateescape")
-    elif layout.n_blank or magic in _COMPRESSED:
+    elif layout.n_blank or magic in COMPRESSED:
         with layout.file.open_plain() as file:
             for _ in range(layout.n_blank):
                 file.readline()

@@ -14,6 +14,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._markup import quoted
 from ptclust.errors import FileError, PtclustError, WeightError
 from ptclust.graph._bounds import check_declared
 from ptclust.graph.graph import Edges
@@ -63,19 +64,21 @@ class _Weights:
         value = _number(text)
         if value is None:
             give = "give every edge one, or name another attribute: weight="
-            raise WeightError(f"the {self.name!r} {where} of {self.file} is not a number; {give}")
+            raise WeightError(
+                f"the {quoted(self.name)} {where} of {self.file} is not a number; {give}"
+            )
         return value
 
     def checked(self, lines: array[int]) -> ArrayLike:
         if self.key is None and lines:
             several = "several edge attributes for" if self._found() else "no edge attribute"
-            names = ", ".join(map(shown, self.attributes.values())) or "none"
+            names = ", ".join(map(shown, list(self.attributes.values())[:20])) or "none"
             lacks = f"{self.file} has {several} {self.asked or 'weight'!r}"
             listed = f"its edge attributes are: {names}; name the one to use: weight="
             raise WeightError(f"{lacks}; {listed}")
         if None in self.values:
             where = f"at line {lines[self.values.index(None)]} of {self.file}"
-            raise WeightError(f"the edge {where} has no {self.name!r}; give every edge one")
+            raise WeightError(f"the edge {where} has no {quoted(self.name)}; give every edge one")
         return self.values  # type: ignore[return-value]
 
     def _found(self) -> list[int]:

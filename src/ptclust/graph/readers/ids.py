@@ -10,7 +10,7 @@ do not depend on them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _Keys = NDArray[np.uint64]
 _ATTEMPTS = 3
+_UNSEEN = r"[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\x{2800}--\s]"
+_MAY_CHANGE = r"[^ -~]|^ | $"  # a text without is as it is to be
 _MOST_SPAN = 2  # of integer ids, per edge, to count them in an array instead of a hash table
 
 
@@ -34,6 +36,46 @@ class Numbered(NamedTuple):
     sources: Array
     targets: Array
     names: Array
+
+
+def as_texts(
+    ids: pl.Series, change: Callable[[pl.Series], pl.Series] = lambda texts: texts
+) -> pl.Series:
+    """Return texts, changed, in place of categories; rows of one category share one text."""
+    import polars as pl
+
+    if ids.dtype == pl.String:
+        return change(ids)
+    once = ids.drop_nulls().unique()
+    texts = change(once.cast(pl.String))
+    codes, of_once = ids.to_physical(), once.to_physical()
+    return codes.replace_strict(of_once, texts, default=None, return_dtype=pl.String)
+
+
+def normal_texts(ids: pl.Series) -> pl.Series:
+    r"""Return texts as ids are compared: those that look the same are one id.
+
+    Characters that cannot be seen are left out, letters are composed (Unicode's form NFC), and
+    blanks around a text do not count.
+
+    >>> import polars as pl
+    >>> normal_texts(pl.Series(["7", " 7", "7\0", "\u200b7\r", "e\u0301", None])).to_list()
+    ['7', '7', '7', '7', 'é', None]
+
+    Notes
+    -----
+    *Privacy.* Two persons who become one are bounded together, which breaks no bound; one person
+    who is taken for two would break it.
+    """
+    return as_texts(ids, _normal)
+
+
+def _normal(texts: pl.Series) -> pl.Series:
+    rows = texts.str.contains(_MAY_CHANGE).fill_null(value=False).arg_true()
+    if not len(rows):
+        return texts
+    seen = texts.gather(rows).str.replace_all(_UNSEEN, "")
+    return texts.clone().scatter(rows, seen.str.normalize("NFC").str.strip_chars())
 
 
 def number_integers(sources: Array, targets: Array) -> Numbered:
@@ -73,7 +115,8 @@ def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
 def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     """Give numbers to ids from a text file, where a type has to be guessed.
 
-    Blanks around an id do not count. Names are integers if all ids are, as Python writes them.
+    Ids are compared as `normal_texts` says. Names are integers if all ids are, as Python writes
+    them.
 
     >>> import polars as pl
     >>> number_texts(pl.Series(["2", "10"]), pl.Series([" 10", "3"])).names.tolist()
@@ -84,9 +127,9 @@ def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     import polars as pl
 
     a, b, names = _number_strings(sources, targets)
-    stripped = names.str.strip_chars()
-    if not stripped.equals(names):
-        again, _, names = _number_strings(stripped, stripped)
+    normal = normal_texts(names)
+    if not normal.equals(names):
+        again, _, names = _number_strings(normal, normal)
         a, b = again[a], again[b]
     integers = names.cast(pl.Int64, strict=False)
     if integers.null_count() == 0 and integers.cast(pl.String).equals(names):

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ptclust._markup import quoted_list
 from ptclust._types import Array
 from ptclust.errors import FileError, GraphError, PtclustError, UsageError, WeightError
 from ptclust.graph._bounds import check_declared, check_expansion
@@ -213,10 +214,9 @@ def _edges_of_arrays(
         arrays["weights"] = np.zeros(arrays["sources"].size)
     missing = [name for name in _ENDS if name not in arrays]
     if missing:
-        listed = ", ".join(repr(name) for name in there) or "none"
         needed = f"{', '.join(_ENDS)}, or a matrix saved by scipy.sparse.save_npz"
         lacks = f"{file} has no array {missing[0]!r}; needed are {needed}"
-        raise FileError(f"{lacks}; its arrays are: {listed}")
+        raise FileError(f"{lacks}; its arrays are: {quoted_list(there)}")
     n_nodes, names = arrays.get("n_nodes"), arrays.get("names")
     if n_nodes is not None and (n_nodes.ndim or not np.issubdtype(n_nodes.dtype, np.integer)):
         raise FileError(f"the array 'n_nodes' of {file} must be a single integer")

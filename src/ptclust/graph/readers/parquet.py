@@ -18,7 +18,7 @@ from ptclust.graph.graph import Edges
 from ptclust.graph.metadata import COLUMNS, KEY, Metadata
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
 from ptclust.graph.readers.file import File
-from ptclust.graph.readers.tables import check_types, edges_of_frame
+from ptclust.graph.readers.tables import check_types, edges_of_frame, text_size
 from ptclust.graph.topology import Kind, numbered
 
 _T = TypeVar("_T")
@@ -48,20 +48,27 @@ def read_parquet(
     if not ends_only:
         kind = settled_kind(kind, chosen[2], file)
     check_types({name: schema[name] for name in chosen}, str(file))
-    decoded = _parsed(file, lambda content: _decoded_size(content, footer, chosen))
-    check_expansion(decoded, file.size, file)
+    check_decoded(file, chosen, footer)
     with suppress(*problems):
         frame = pl.read_parquet(file.content, columns=chosen, glob=False).select(chosen)
     if frame is None:
         _raise_damaged(file)
-    # A long string takes its space once, and time for every row that has it.
-    check_expansion(int(frame.estimated_size()), file.size, file)
+    check_expansion(text_size(frame.lazy(), frame.schema), file.size, file)
     say = numbered("row", f" (counted from 0) of {file}")
     edges = edges_of_frame(frame, str(file), say, loose=False)._replace(kind=kind)
     if metadata is None:
         return edges
     names = [*edges.names, *metadata.alone] if metadata.alone else edges.names  # type: ignore[misc]
     return edges._replace(names=names, metadata=metadata)
+
+
+def check_decoded(
+    file: File, columns: Collection[str], footer: dict[int, Any] | None = None
+) -> None:
+    """Refuse a file whose columns of these names would take far more memory than it has bytes."""
+    found = _parsed(file, _read_footer) if footer is None else footer
+    decoded = _parsed(file, lambda content: _decoded_size(content, found, columns))
+    check_expansion(decoded, file.size, file)
 
 
 def read_metadata(file: File) -> Metadata | None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._markup import quoted
 from ptclust._types import Array, Bools
 from ptclust.errors import GraphError, WeightError
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.ids import Numbered, number_hashables, number_integers, number_strings
+from ptclust.graph.readers.ids import (
+    Numbered,
+    as_texts,
+    number_hashables,
+    number_integers,
+    number_strings,
+)
 from ptclust.graph.topology import Say
 
 if TYPE_CHECKING:
@@ -34,21 +42,44 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
     return Edges(found.sources, found.targets, values, None, found.names, say, columns=columns)
 
 
-def check_types(types: dict[str, Any], where: str, *, loose: bool = False) -> None:
-    """Refuse columns, source, target and perhaps weight, whose types are not those of an edge."""
+def text_types() -> tuple[Any, ...]:
+    """Return the types of columns of texts."""
     import polars as pl
 
-    texts = (pl.String, pl.Categorical, pl.Enum)
+    return pl.String, pl.Categorical, pl.Enum
+
+
+def text_size(table: pl.LazyFrame, types: Mapping[str, Any]) -> int:
+    """Return how many bytes the texts of these columns are, each as often as it occurs.
+
+    A text that many rows share takes its space once, and the time to read it for every row.
+    """
+    import polars as pl
+
+    lengths = [
+        pl.col(name).str.len_bytes() if dtype == pl.String else pl.col(name).cat.len_bytes()
+        for name, dtype in types.items()
+        if dtype in text_types()
+    ]
+    if not lengths:
+        return 0
+    sums = (each.cast(pl.UInt64).sum() for each in lengths)  # not of 32 bits, which end at 4 GiB
+    return sum(table.select(sums).collect(engine="streaming").row(0))
+
+
+def check_types(types: dict[str, Any], where: str, *, loose: bool = False) -> None:
+    """Refuse columns, source, target and perhaps weight, whose types are not those of an edge."""
+    texts = text_types()
     (source, of_source), (target, of_target), *given = types.items()
     integers = of_source.is_integer() and of_target.is_integer()
     strings = of_source in texts and of_target in texts
     if not (loose or integers or strings):
-        named = f"{of_source} (column {source!r}) and {of_target} (column {target!r})"
+        named = f"{of_source} (column {quoted(source)}) and {of_target} (column {quoted(target)})"
         both = "both must be integers, or both strings"
         raise GraphError(f"the node ids of {where} are of type {named}; {both}")
     for name, dtype in given:
         if not dtype.is_numeric():
-            bad = f"column {name!r} of {where} is of type {dtype}, so it cannot be the weight"
+            bad = f"column {quoted(name)} of {where} is of type {dtype}, so it cannot be the weight"
             raise WeightError(f"{bad}; name a column of numbers: weight=")
 
 
@@ -67,7 +98,8 @@ def check_ids(column: object, missing: Bools, say: Say) -> None:
     """Refuse a column in which the id of a node is missing."""
     if missing.any():
         where = say([int(missing.argmax())])
-        raise GraphError(f"column {column!r} has no node id in {where}; complete it or remove it")
+        bad = f"column {quoted(column)} has no node id in {where}"
+        raise GraphError(f"{bad}; complete it or remove it")
 
 
 def check_weights(missing: Bools, say: Say) -> None:
@@ -86,9 +118,8 @@ def _number(sources: pl.Series, targets: pl.Series, where: str) -> Numbered:
         if sources.dtype != targets.dtype or sources.dtype not in as_they_are:
             sources, targets = _as_int64(sources, where), _as_int64(targets, where)
         return number_integers(sources.to_numpy(), targets.to_numpy())
-    texts = (pl.String, pl.Categorical, pl.Enum)
-    if sources.dtype in texts and targets.dtype in texts:
-        return number_strings(sources.cast(pl.String), targets.cast(pl.String))
+    if sources.dtype in text_types() and targets.dtype in text_types():
+        return number_strings(as_texts(sources), as_texts(targets))
     return number_hashables(sources.to_list(), targets.to_list())
 
 
@@ -97,6 +128,6 @@ def _as_int64(ids: pl.Series, where: str) -> pl.Series:
 
     cast = ids.cast(pl.Int64, strict=False)
     if cast.null_count():
-        beyond = f"column {ids.name!r} of {where} has a node id beyond 64 bits with a sign"
+        beyond = f"column {quoted(ids.name)} of {where} has a node id beyond 64 bits with a sign"
         raise GraphError(f"{beyond}; store source and target as strings")
     return cast
