@@ -518,8 +518,9 @@ def test_an_audit_keeps_the_one_before(run, monkeypatch):
     assert [path.name for path in Path("there").iterdir()] == ["audit-quick.json"]
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "plain", "'quoted", "a=b", "5"]
-ESCAPED = [f"'{name}" for name in FORMULAS[:6]] + FORMULAS[6:]
+HARMFUL = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\x1b[2J", "\u200b=1", " =1", "\uff1d1"]
+FORMULAS = [*HARMFUL, "plain", "'quoted", "a=b", "5"]
+ESCAPED = [f"'{name}" for name in HARMFUL] + FORMULAS[len(HARMFUL) :]
 
 
 class TestFormulas:

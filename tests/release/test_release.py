@@ -273,8 +273,8 @@ PATH = Topology([0, 1, 2, 3], [1, 2, 3, 4])
         ({"scale": 0.5}, r"\(0, 1\]"),
         ({"scale": 0}, "scale"),
         ({"scale": 10**400}, "scale"),
-        ({"clusterer": ""}, "clusterer must be a name"),
-        ({"clusterer": None}, "clusterer must be a name"),
+        ({"clusterer": ""}, "clusterer must not be empty"),
+        ({"clusterer": None}, "clusterer must be text"),
     ],
 )
 def test_clusters_that_do_not_fit(changes, message):

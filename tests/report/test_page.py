@@ -129,8 +129,20 @@ def test_the_release_is_in_the_page(page, release, tmp_path):
     again = Release.load(tmp_path / "release.json")
     assert again.statement == release.statement
     np.testing.assert_array_equal(again.labels, release.labels)
-    rows = unquote(links["labels"]["href"].partition(",")[2]).splitlines()
-    assert rows[:2] == ["node,label", '"a",0']
+    table = unquote(links["labels"]["href"].partition(",")[2])
+    release.to_csv(tmp_path / "labels.csv")
+    assert table.encode() == (tmp_path / "labels.csv").read_bytes()
+    assert table.splitlines()[:2] == ["node,label", "a,0"]
+
+
+def test_the_table_in_the_page_holds_no_formulas():
+    from urllib.parse import unquote
+
+    page = report_page(planted([2, 3], ["=cmd()", "\x1b[2J", "+1", "a", "'b"]))
+    table = unquote(next(a["href"] for _, a in Reader(page).found if a.get("id") == "labels"))
+    assert table.endswith("node,label\n'\x1b[2J,0\n'b,1\n'+1,1\n'=cmd(),0\na,1\n")
+    same = report_page(planted([2, 1], ["=a", "'=a", "b"]))  # which would be one in the table
+    assert not [a for _, a in Reader(same).found if a.get("id") == "labels"]
 
 
 def test_nothing_comes_from_elsewhere(page):

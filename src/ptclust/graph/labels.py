@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -16,28 +17,34 @@ from ptclust.errors import FileError, InputError
 from ptclust.graph.topology import Topology
 
 _UNCLUSTERED = "-1"
-_FORMULA = tuple("=+-@\t\r")
-"""What spreadsheets take for the beginning of a formula."""
+#: What spreadsheets take for the beginning of a formula; some drop before it what is not seen.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def write_labels(
     names: Array, labels: Ints, path: Path | None, *, escape_formulas: bool = True
 ) -> None:
-    """Write ``node,label`` as CSV to a file, or to stdout if there is none.
+    """Write ``node,label`` as CSV to a file, or to stdout if there is none; see `labels_text`."""
+    text = labels_text(names, labels, escape_formulas=escape_formulas)
+    if path is None:
+        sys.stdout.write(text)
+        return
+    with written_at_once(path) as temporary:
+        temporary.write_bytes(text.encode())
 
-    Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
-    return. With ``escape_formulas`` names that do are written with an apostrophe before them, by
-    which a spreadsheet knows plain text; `read_labels` takes it off again. Numbers stay numbers.
+
+def labels_text(names: Array, labels: Ints, *, escape_formulas: bool = True) -> str:
+    """Return ``node,label`` as CSV; every table of labels is written here.
+
+    Spreadsheets carry out text that begins with ``=``, ``+``, ``-`` or ``@``, and terminals what
+    begins with a control character. With ``escape_formulas`` names that do are written with an
+    apostrophe before them, by which a spreadsheet knows plain text; `read_labels` takes it off
+    again. Numbers stay numbers.
     """
     import polars as pl
 
     nodes = written_names(names, escape_formulas=escape_formulas)
-    table = pl.DataFrame({"node": nodes, "label": labels})
-    if path is None:
-        sys.stdout.write(table.write_csv())
-        return
-    with written_at_once(path) as temporary:
-        table.write_csv(temporary)
+    return pl.DataFrame({"node": nodes, "label": labels}).write_csv()
 
 
 def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:
@@ -55,13 +62,14 @@ def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:
 
 
 def _escaped(name: object) -> str:
-    """Return the text of a name, which no spreadsheet carries out.
+    r"""Return the text of a name, which no spreadsheet carries out.
 
-    >>> _escaped("=a"), _escaped(-1), _escaped("-1")
-    ("'=a", '-1', "'-1")
+    >>> _escaped("=a"), _escaped(-1), _escaped("-1"), _escaped("\x1b=a")
+    ("'=a", '-1', "'-1", "'\x1b=a")
     """
     text, number = str(name), type(name) in (int, float) or isinstance(name, np.number)
-    return f"'{text}" if text.startswith(_FORMULA) and not number else text
+    harmful = _FORMULA.match(text) or not text[:1].isprintable()
+    return f"'{text}" if harmful and not number else text
 
 
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:

@@ -431,6 +431,8 @@ def plain_name(name: Any) -> Any:
         name = name.item()
     if type(name) is tuple:
         return tuple(map(plain_name, name))
+    if isinstance(name, int):  # of any length
+        return int(name)
     if not isinstance(name, (Real, Decimal)):
         return name
     if isnan(name):

@@ -28,7 +28,7 @@ def text(field: str, value: object, *, empty: bool = False) -> str:
 
 def texts(field: str, value: object) -> tuple[str, ...]:
     """Return several lines of text."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if not isinstance(value, (list, tuple)):
         raise InputError(f"{field} must be a list of texts, not {type(value).__name__}")
     return tuple(text(f"{field}[{i}]", item) for i, item in enumerate(value))
 

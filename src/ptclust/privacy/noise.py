@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ptclust._markup import quoted
 from ptclust._traces import shown_half_built
 from ptclust._types import Floats
 from ptclust.errors import UsageError
@@ -46,6 +47,7 @@ Sampler = Literal["auto", "opendp"]  # of the noise: OpenDP's always, or only wh
 
 _ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21
 _FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise looks continuous
+_MOST_VALUES = 2**63  # what an index holds
 _FINEST, _COARSEST = -1074, 1023  # the exponents of the smallest and the largest floats
 _WIDEST = 2**56  # steps of the lattice: cube noise of this half-width leaves space to add weights
 
@@ -79,8 +81,11 @@ class Noise:
                 f"granularity must lie between {_FINEST} and {_COARSEST}, the exponents of floats, "
                 f"but is {self.granularity!r}"
             )
-        if self.n_values < 0:
-            raise UsageError(f"the number of values must be 0 or more, but is {self.n_values!r}")
+        if not 0 <= self.n_values < _MOST_VALUES:
+            raise UsageError(
+                f"the number of values must be 0 or more and below {_MOST_VALUES}, but is "
+                f"{quoted(self.n_values)}"
+            )
         if not 0 <= self.scale < math.inf or (self.n_values > 0 and self.scale == 0):
             raise UsageError(
                 f"the scale of the noise must be positive and finite, but is {self.scale!r}: "
@@ -121,7 +126,9 @@ class Noise:
         """Read what ``to_dict`` wrote; UsageError if a field is of the wrong type."""
         for name, kinds in (("scale", (int, float)), ("granularity", (int,)), ("n_values", (int,))):
             if type(fields[name]) not in kinds:
-                raise UsageError(f"{name} of the noise must be a number, not {fields[name]!r}")
+                raise UsageError(
+                    f"{name} of the noise must be a number, not {quoted(fields[name])}"
+                )
         try:
             scale = float(fields["scale"])
         except OverflowError:

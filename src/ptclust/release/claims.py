@@ -23,6 +23,8 @@ def check_claim(release: Release) -> None:
     statement, published = release.statement, release.published
     mechanism = MECHANISMS[published.mechanism]
     _check_published(published, mechanism)
+    if statement.mechanisms:
+        _check_number(published)
     shown, keeps = _recalibrated(release, mechanism)
     _check_totals(statement, drawn=release.topology.n_edges > 0, keeps=keeps)
     if altered := statement.altered_words:
@@ -33,11 +35,6 @@ def check_claim(release: Release) -> None:
     if not statement.mechanisms:
         return
     n_values = published.noise.n_values
-    if not published.tree_alone and n_values != release.topology.n_edges:
-        raise InputError(
-            f"the noise is for {published.noise.n_values} values, and {release.topology.n_edges} "
-            "are published"
-        )
     sensitivity = Sensitivity(**statement.sensitivity)
     built = statement.provenance
     if built is not None and not sensitivity.covers(built.sensitivity, n_values):
@@ -89,6 +86,14 @@ def _check_published(published: Published, mechanism: Mechanism) -> None:
         minimum_spanning_edges(*ends, published.distances, whole.n_nodes), published.tree.edge_ids
     ):
         raise InputError("the tree is not the minimum spanning tree of the noisy weights")
+
+
+def _check_number(published: Published) -> None:
+    """Check that noise was drawn for as many values as there are, of a tree alone as may be."""
+    n_values, whole = published.noise.n_values, published.topology
+    n_pairs = whole.n_nodes * (whole.n_nodes - 1) // 2
+    if n_values > n_pairs or (not published.tree_alone and n_values != whole.n_edges):
+        raise InputError(f"the noise is for {n_values} values, and {whole.n_edges} are published")
 
 
 def _check_published_scales(release: Release, sensitivity: Sensitivity, epsilon: float) -> None:

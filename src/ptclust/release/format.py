@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from ptclust._markup import quoted
+from ptclust._markup import quoted, shortened
 from ptclust._types import Array
 from ptclust.clustering.clusterer import Clustering, Cuts, Level
 from ptclust.errors import FileError, InputError, UsageError
@@ -60,6 +60,7 @@ from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
 FORMAT = "ptclust-release"
+_LONGEST_MESSAGE = 500
 VERSION = 3
 
 _NUMBERS = ("dbcvi", "shift", "scale", "min_cluster_size", "clusterer")
@@ -175,7 +176,8 @@ def decode(path: Path) -> Release:
     except BrokenError as error:
         raise FileError(f"{path} {error}") from None
     except (InputError, UsageError) as error:
-        raise FileError(f"{path} is not a valid release: {error}") from None
+        said = shortened(error, _LONGEST_MESSAGE)  # it may quote what is in the file
+        raise FileError(f"{path} is not a valid release: {said}") from None
     except RecursionError:
         raise FileError(f"{path} is not a release: its JSON is nested too deeply") from None
     except MemoryError:
@@ -345,6 +347,10 @@ def _names(nodes: dict[str, Any]) -> Array | None:
         raise InputError("nodes.names must be a list of texts and whole numbers")
     if len(names) != count:
         raise InputError(f"{len(names)} names for {count} nodes")
+    try:
+        "".join(name for name in names if type(name) is str).encode()
+    except UnicodeEncodeError:
+        raise InputError("nodes.names holds a lone surrogate, half of a letter") from None
     if names and all(type(name) is int and abs(name) < 2**63 for name in names):
         return np.array(names, dtype=np.int64)
     return np.fromiter(names, dtype=object, count=count)

@@ -21,6 +21,7 @@ from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy import _checks as check
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
@@ -361,8 +362,8 @@ class Release:
     ) -> None:
         """Write the columns ``node`` and ``label`` as CSV; FileError if it exists, as in ``save``.
 
-        Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
-        return. With ``escape_formulas`` an apostrophe is written before names, if they are text,
+        Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@`` or a control
+        character. With ``escape_formulas`` an apostrophe is written before names, if they are text,
         that do; ``ptclust check`` reads them all the same.
         """
         from ptclust.graph.labels import write_labels
@@ -433,8 +434,7 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     size = clustering.min_cluster_size
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise InputError(f"min_cluster_size must be a whole number of at least 1, not {size!r}")
-    if not isinstance(clustering.clusterer, str) or not clustering.clusterer:
-        raise InputError(f"clusterer must be a name, not {clustering.clusterer!r}")
+    check.text("clusterer", clustering.clusterer)
     clustered = (tree.distances + shift) / scale
     if not np.all((clustered > 0) & (clustered <= 1)):
         raise InputError(

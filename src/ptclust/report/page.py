@@ -25,7 +25,8 @@ from ptclust._markup import shortened
 from ptclust._types import Floats, Ints
 from ptclust._version import __version__
 from ptclust.drawing.layout import as_places
-from ptclust.errors import InputError
+from ptclust.errors import FileError, InputError
+from ptclust.graph.labels import labels_text
 from ptclust.privacy.statement._words import entries
 from ptclust.release import Release
 from ptclust.release.format import encode
@@ -306,13 +307,12 @@ class _Page:
             "noise": round(float(np.clip(bar / (high - low), 0.002, 2.0)) * WIDTH, 1),
         }
 
-    def _labels_file(self) -> str:
-        names = map(str, self.release.names.tolist())
-        quoted = ('"' + name.replace('"', '""') + '"' for name in names)
-        rows = zip(quoted, self.release.labels.tolist(), strict=True)
-        return _data_link(
-            "text/csv", "node,label\n" + "".join(f"{n},{label}\n" for n, label in rows)
-        )
+    def _labels_file(self) -> str | None:
+        """Return the table of labels, if names that are not the same do not become so in CSV."""
+        try:
+            return _data_link("text/csv", labels_text(self.release.names, self.release.labels))
+        except FileError:
+            return None
 
 
 def _short(numbers: Floats) -> list[float | int]:

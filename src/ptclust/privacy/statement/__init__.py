@@ -362,10 +362,11 @@ def _upgraded(data: object) -> object:
 
     Schema 1 is from before kinds and merges were stated, schema 2 from before provenance was.
     """
-    if not isinstance(data, Mapping) or data.get("schema_version") not in (1, 2):
+    version = data.get("schema_version") if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or type(version) is not int or version not in (1, 2):
         return data
     added: dict[str, Any] = {"provenance": None, **dict.fromkeys(_TOTALS)}
-    if data["schema_version"] == 1:
+    if version == 1:
         added |= {"kind": "distance", "merge": None, "clip": None, "taken_on_trust": []}
     return {**added, **data, "schema_version": SCHEMA_VERSION}
 
