@@ -94,6 +94,36 @@ def held(path: Path, overwrite: bool, why: str = "") -> AbstractContextManager[N
     return nullcontext() if overwrite else reserved(path, why + remedy)
 
 
+_set_aside: dict[Path, Path] = {}  # files that hold space, by the files that are to be there
+
+
+@contextmanager
+def space_for(path: Path, size: int) -> Iterator[None]:
+    """Hold bytes of the disk for what `written_at_once` is to write; FileError if it is full.
+
+    They go to the first file that is written there, if its writer does not cut it off first.
+    """
+    check_writable(path)
+    temporary = temporary_name(path)
+    try:
+        try:
+            temporary.touch(exist_ok=False)
+            with temporary.open("r+b") as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:
+                    file.write(bytes(size))
+        except OSError as error:
+            needs = f"{path} could not be written: it needs {size:,} bytes"
+            raise FileError(f"{needs}, and {error.strerror or error}") from error
+        _set_aside[path] = temporary
+        yield
+    finally:
+        _set_aside.pop(path, None)
+        with suppress(OSError):  # it has become the file, or was never made
+            temporary.unlink()
+
+
 @contextmanager
 def written_at_once(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """Yield a temporary file beside ``path`` that takes its place, or vanishes on any error.
@@ -103,9 +133,10 @@ def written_at_once(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """
     check_writable(path)
     # Named before it is made: whenever an interruption comes, it is known what to remove.
-    temporary = temporary_name(path)
+    aside = _set_aside.pop(path, None)
+    temporary = aside or temporary_name(path)
     try:
-        temporary.touch(mode, exist_ok=False)
+        temporary.touch(mode, exist_ok=aside is not None)
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())

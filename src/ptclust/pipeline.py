@@ -38,6 +38,7 @@ from ptclust.privacy import Provenance, RandomStream, Sensitivity
 from ptclust.privacy.sensitivity import check_sensitivity
 from ptclust.published import Published
 from ptclust.release import Release
+from ptclust.release.format import largest_size
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 Progress = Callable[[str], None]
@@ -94,16 +95,18 @@ def publish(
     request: ReleaseRequest,
     *,
     plan: Plan | None = None,
+    reserve: Callable[[int], None] | None = None,
     keep: Callable[[Release], None] = lambda _: None,
     confirm: bool = True,
     progress: Progress = _silent,
 ) -> Release:
     """Draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
 
-    ``plan`` is that of ``request.plan``, if it was made before. ``keep`` is called with the release
-    as soon as it is drawn, not clustered yet: it is paid for, so it is kept before anything else
-    can fail. When it returns, the payment is confirmed; without ``confirm`` that is left to the
-    caller, who hands the release over later.
+    ``plan`` is that of ``request.plan``, if it was made before. ``reserve`` is called, before
+    anything is spent, with the bytes that the file of the release may have. ``keep`` is called with
+    the release as soon as it is drawn, not clustered yet: it is paid for, so it is kept before
+    anything else can fail. When it returns, the payment is confirmed; without ``confirm`` that is
+    left to the caller, who hands the release over later.
 
     Notes
     -----
@@ -133,6 +136,9 @@ def publish(
         merge=graph.merge,
         provenance=graph.provenance,
     )
+    if reserve is not None:
+        whole = plan.mechanism.publishes == "graph"
+        reserve(largest_size(graph.topology, statement, whole=whole))
     progress("Charging the ledger")
     if graph.provenance is not None:
         request.payment.settle(graph.provenance.spent)
@@ -169,6 +175,7 @@ def publish_file(
     file: GraphFile,
     request: ReleaseRequest,
     *,
+    reserve: Callable[[int], None] | None = None,
     keep: Callable[[Release], None],
     confirm: bool = True,
     announce: Callable[[str], None] = _silent,
@@ -185,7 +192,8 @@ def publish_file(
     announce(_disclosure(file, graph))
     file.check_topology(graph.topology, request)
     check(graph.topology)
-    return publish(graph, request, keep=keep, confirm=confirm, progress=progress)
+    how: dict[str, Any] = {"keep": keep, "confirm": confirm, "progress": progress}
+    return publish(graph, request, reserve=reserve, **how)
 
 
 def _disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptclust import PTClust, Release, Sensitivity
+from ptclust import Graph, PTClust, Release, Sensitivity
 from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, InputError
+from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.planning.plan import PlanRequest
 from ptclust.release import container
 from ptclust.release.format import _digest, encode, encode_packed
 
@@ -174,3 +176,22 @@ def test_a_text_file_cannot_hold_places(folder, release):
     document["digest"] = _digest(document)
     with pytest.raises(FileError, match=r"tree\.sources lacks the field 'data'"):
         load(folder, json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("mechanism", ["kruskal", "laplace"])
+@pytest.mark.parametrize("names", [None, 'é="\x1b'])
+def test_the_largest_size_of_a_file_is_known_before_it_is_drawn(mechanism, names, tmp_path):
+    """And it is not much larger than the file."""
+    n, sizes = 3000, []
+    named = None if names is None else [f"{names}{i}" for i in range(n)]
+    graph = Graph(range(n - 1), range(1, n), np.full(n - 1, 0.5), names=named)
+    plan = PlanRequest(epsilon=1, sensitivity=Sensitivity(linf=1e-3), mechanism=mechanism)
+
+    def keep(release):
+        for suffix in (".json", ".ptc"):
+            release.save(tmp_path / f"release{suffix}")
+            sizes.append((tmp_path / f"release{suffix}").stat().st_size)
+
+    publish(graph, ReleaseRequest(plan=plan, privacy_unit="one"), reserve=sizes.append, keep=keep)
+    assert sizes[0] / 1.3 < sizes[1] <= sizes[0]
+    assert sizes[2] <= sizes[0]

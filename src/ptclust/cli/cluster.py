@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +47,7 @@ def cluster(
     """
     import json
 
+    from ptclust._files import space_for
     from ptclust._memory import keep_freed_memory
     from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
@@ -70,10 +71,15 @@ def cluster(
     place, remedy = results.place(output), "running again spends the budget again: "
     with (
         results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
+        ExitStack() as aside,
         progress_display() as progress,
     ):
         request, paid = options.release_request(file, noisy), None
         streamed = output == results.STDOUT  # which is written once, when all is known
+
+        def reserve(size: int) -> None:
+            if not streamed:
+                aside.enter_context(space_for(output, size))
 
         def keep(values: Release) -> None:
             nonlocal paid
@@ -99,6 +105,7 @@ def cluster(
             release = publish_file(
                 file,
                 request,
+                reserve=reserve,
                 keep=keep,
                 confirm=not streamed,
                 announce=say,

@@ -60,6 +60,7 @@ from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
 FORMAT = "ptclust-release"
+_OTHER_FIELDS = 4096  # bytes that are enough for all but statement, nodes and arrays
 _LONGEST_MESSAGE = 500
 VERSION = 3
 
@@ -90,8 +91,9 @@ def encode(release: Release) -> bytes:
 def write(release: Release, path: Path) -> None:
     """Write the file of a release, in the format that its name asks for."""
     encoded = encode_packed if path.suffix == container.SUFFIX else _encoded
-    with path.open("wb") as file:
+    with path.open("r+b") as file:  # which may hold space for it: see `space_for`
         file.writelines(encoded(release))
+        file.truncate()
 
 
 def _encoded(release: Release) -> Iterator[bytes | memoryview]:
@@ -100,6 +102,17 @@ def _encoded(release: Release) -> Iterator[bytes | memoryview]:
     document = _without_data(_document(release), arrays)
     document["digest"] = _hash(_with_data(_canonical(document), arrays))
     return _with_data(_lines(document), arrays)
+
+
+def largest_size(topology: Topology, statement: PrivacyStatement, *, whole: bool) -> int:
+    """Return how many bytes the file of a release may have that is not clustered yet.
+
+    *Privacy.* From public numbers: ``whole`` says whether the weights of all edges are released.
+    """
+    number = 4 if max(topology.n_nodes, topology.n_edges) < 2**31 else 8
+    arrays = (3 * number + 8) * topology.n_tree_edges + (2 * number + 8) * topology.n_edges * whole
+    texts = {"nodes": _encode_nodes(topology.names), "statement": statement.to_dict()}
+    return len(_lines(texts)) + 4 * arrays // 3 + _OTHER_FIELDS
 
 
 def encode_packed(release: Release) -> list[bytes | memoryview]:
@@ -117,7 +130,7 @@ def _document(release: Release) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "statement": release.statement.to_dict(),
-        "nodes": _encode_nodes(release),
+        "nodes": _encode_nodes(release.names),
         "kind": release.kind,
         "mechanism": published.mechanism,
         "noise": release.weight_noise.to_dict(),
@@ -317,8 +330,8 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
     }
 
 
-def _encode_nodes(release: Release) -> dict[str, Any]:
-    names, count = release.names, release.n_nodes
+def _encode_nodes(names: Array) -> dict[str, Any]:
+    count = len(names)
     if names.dtype.kind in "iu" and np.array_equal(names, np.arange(count)):
         return {"count": count, "names": None, "names_written_as_text": False}
     plain = [_plain_name(name) for name in names.tolist()]
