@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from ptclust.engines import spark as engine
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
@@ -35,5 +37,6 @@ def spark(tmp_path_factory):
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.local_dir = local
+    engine._checked.add(session.conf.get("spark.app.id"))  # it is open, and a test says so
     yield session
     session.stop()

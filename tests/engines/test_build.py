@@ -184,10 +184,17 @@ def test_pairs_that_nobody_is_on_are_there_with_zero(spark):
         assert not graph_from_flows(flows, nodes=items, **options).weights.any()
 
 
+CLOSED = {
+    "spark.ui.enabled": "false",
+    "spark.authenticate": "true",
+    "spark.io.encryption.enabled": "true",
+}
+
+
 class Parts:
     """As much of a Spark DataFrame as builders use, on one thread."""
 
-    sparkSession = type("", (), {"conf": {"spark.sql.shuffle.partitions": "3"}})  # noqa: N815
+    sparkSession = type("", (), {"conf": {"spark.sql.shuffle.partitions": "3", **CLOSED}})  # noqa: N815
 
     def __init__(self, table, n_parts, parts=None):
         self.parts = parts or [table.gather_every(n_parts, i) for i in range(n_parts)]

@@ -6,10 +6,12 @@ when an executor is lost, so a task must be a function of its rows: no task here
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +24,13 @@ import numpy as np
 from ptclust._lazy import package
 from ptclust._types import Array
 from ptclust._version import __version__
-from ptclust.errors import FileError, InputError, MissingDependencyError, UsageError
+from ptclust.errors import (
+    FileError,
+    InputError,
+    MissingDependencyError,
+    UsageError,
+    warn_of_privacy,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,14 +67,77 @@ def session(master: str | None = None) -> Any:
     if shutil.which("java" if java is None else os.path.join(java, "bin", "java")) is None:  # noqa: PTH118
         raise MissingJavaError
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = builder if master is None else builder.master(master)
     try:
+        chosen = builder if master is None else builder.master(master)
+        for name, value in _settings_of_new(master).items():
+            chosen = chosen.config(name, value)
         return chosen.appName("ptclust").getOrCreate()
     except Exception as error:
         raise UsageError(
             f"Spark does not start at {master or 'this machine'} ({type(error).__name__}); check "
             "the address, as spark://host:7077 or local[2], and that Java is 17 or later"
         ) from None
+
+
+_LOOPBACK = "127.0.0.1"
+#: What keeps private weights within a session: its setting, and what becomes of them otherwise.
+_GUARDS = {
+    ("spark.ui.enabled", "false"): "its web UI answers whoever reaches this machine",
+    ("spark.authenticate", "true"): "whoever reaches its ports can join in, and ask for rows",
+    ("spark.io.encryption.enabled", "true"): "exact weights lie on its disks as they are",
+}
+_checked: set[str] = set()  # sessions, by the ids of their applications
+
+
+def _settings_of_new(master: str | None) -> dict[str, str]:
+    """Return the settings of a session that is to be started; none if there is one already.
+
+    One of this machine listens on the loopback alone, and has a folder that only this user may
+    enter. Of a cluster the workers decide whether its nodes authenticate.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        return {}
+    SparkContext._ensure_initialized()  # type: ignore[attr-defined]  # it reads the defaults
+    defaults = SparkConf()
+    settings = dict(_GUARDS.keys())
+    if not _is_local(master or defaults.get("spark.master", "local[*]")):
+        del settings["spark.authenticate"]
+        return settings
+    above = (defaults.get("spark.local.dir") or "").partition(",")[0]
+    folder = tempfile.mkdtemp(prefix="ptclust-spark-", dir=above or None)  # of mode 0700
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    ours = {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+    return settings | ours | {"spark.local.dir": folder}
+
+
+def _is_local(master: str | None) -> bool:
+    """Whether driver and workers are on this machine."""
+    return (master or "").startswith("local")
+
+
+def warn_of_settings(running: Any) -> None:
+    """Warn, once, of a session whose settings leave private weights open to others."""
+    settings = running.conf.get
+    if (application := settings("spark.app.id", "")) in _checked:
+        return
+    _checked.add(application)
+    open_to = [
+        f"{why} ({name} is not {value})"
+        for (name, value), why in _GUARDS.items()
+        if settings(name, "true" if name == "spark.ui.enabled" else "false") != value
+    ]
+    host = settings("spark.driver.bindAddress", settings("spark.driver.host", _LOOPBACK))
+    if _is_local(settings("spark.master", None)) and host not in (_LOOPBACK, "localhost", "::1"):
+        open_to.append(
+            f"it listens on an outward address (spark.driver.bindAddress is not {_LOOPBACK})"
+        )
+    if open_to:
+        warn_of_privacy(
+            f"private weights are in a Spark session that others may reach: {'; '.join(open_to)}. "
+            "A session that ptclust starts is closed; docs/security.md says more"
+        )
 
 
 def is_frame(table: Any) -> bool:
@@ -154,6 +225,7 @@ class SparkTable:
 
     def __init__(self, frame: Any, columns: dict[str, str]) -> None:
         self._columns = columns
+        warn_of_settings(frame.sparkSession)
         quoted = {role: "`" + name.replace("`", "``") + "`" for role, name in columns.items()}
         self._frame = frame.selectExpr(*(f"{name} AS `{role}`" for role, name in quoted.items()))
 
@@ -269,6 +341,8 @@ class SparkTable:
                 "noise is drawn where the edges are by a session that runs on this machine, which "
                 "its workers ask for the key: not by Spark Connect (sc://); use spark:// or yarn"
             )
+        if _is_local(self._session.conf.get("spark.master", None)):
+            return _LOOPBACK, _LOOPBACK
         host = self._session.conf.get("spark.driver.host")
         return host, self._session.conf.get("spark.driver.bindAddress", host)
 
