@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 import subprocess
 import sys
@@ -51,7 +52,7 @@ print(json.dumps({
 
 def test_a_session_that_ptclust_starts_is_closed(tmp_path):
     pytest.importorskip("pyspark.sql", reason="pyspark is not installed: make spark")
-    if engine.shutil.which("java") is None:
+    if shutil.which("java") is None:
         pytest.skip("there is no Java: make spark installs it")
     command = [sys.executable, "-W", "error::ptclust.errors.PrivacyWarning", "-c", PROGRAM]
     done = subprocess.run(

@@ -22,9 +22,10 @@ ODD = [
 def leaves(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places of all values of a document, and of all lists and objects in it."""
     found = [path] if path else []
-    pairs = document.items() if isinstance(document, dict) else ()
-    pairs = enumerate(document) if isinstance(document, list) else pairs
-    return found + [place for key, part in pairs for place in leaves(part, (*path, key))]
+    parts: Any = document if isinstance(document, dict) else {}
+    if isinstance(document, list):
+        parts = dict(enumerate(document))
+    return found + [place for key, part in parts.items() for place in leaves(part, (*path, key))]
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,7 +240,7 @@ def _is_integer(text: str) -> bool:
         return False
 
 
-def _normal(names: list[str | None]) -> list[Any]:
+def _normal(names: Sequence[str | None]) -> list[Any]:
     """Return names as ids of records are compared."""
     import polars as pl
 

@@ -99,7 +99,7 @@ def _settings_of_new(master: str | None) -> dict[str, str]:
 
     if SparkContext._active_spark_context is not None:
         return {}
-    SparkContext._ensure_initialized()  # type: ignore[attr-defined]  # it reads the defaults
+    SparkContext._ensure_initialized()  # it reads the defaults
     defaults = SparkConf()
     settings = dict(_GUARDS.keys())
     if not _is_local(master or defaults.get("spark.master", "local[*]")):
