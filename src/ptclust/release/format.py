@@ -340,7 +340,16 @@ def _encode_nodes(names: Array) -> dict[str, Any]:
         plain = [str(name) for name in names.tolist()]
         if len(set(plain)) < count:
             raise FileError("two node names are the same when written as text; rename the nodes")
+    _check_letters(plain)
     return {"count": count, "names": plain, "names_written_as_text": as_text}
+
+
+def _check_letters(names: list[Any]) -> None:
+    """Refuse names that no file in UTF-8 can hold."""
+    try:
+        "".join(name for name in names if type(name) is str).encode()
+    except UnicodeEncodeError:
+        raise FileError("a node name holds a lone surrogate, half of a letter: rename it") from None
 
 
 def _plain_name(name: object) -> int | str | None:
@@ -360,10 +369,7 @@ def _names(nodes: dict[str, Any]) -> Array | None:
         raise InputError("nodes.names must be a list of texts and whole numbers")
     if len(names) != count:
         raise InputError(f"{len(names)} names for {count} nodes")
-    try:
-        "".join(name for name in names if type(name) is str).encode()
-    except UnicodeEncodeError:
-        raise InputError("nodes.names holds a lone surrogate, half of a letter") from None
+    _check_letters(names)
     if names and all(type(name) is int and abs(name) < 2**63 for name in names):
         return np.array(names, dtype=np.int64)
     return np.fromiter(names, dtype=object, count=count)
