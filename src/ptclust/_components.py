@@ -94,6 +94,17 @@ def number_by_first_appearance(codes: Array, new_code: Array) -> int:
     return count
 
 
+@kernel
+def connected_pieces(sources: Array, targets: Array, labels: Ints) -> Ints:
+    """Return the connected pieces of all clusters, numbered by first appearance."""
+    parent = np.arange(len(labels))
+    for edge in range(len(sources)):
+        if labels[sources[edge]] == labels[targets[edge]]:
+            join(parent, sources[edge], targets[edge])
+    number_roots(parent)
+    return parent
+
+
 class Adjacency(NamedTuple):
     """The edges at every node; those at node v have the places indptr[v] to indptr[v + 1]."""
 

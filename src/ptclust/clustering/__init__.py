@@ -7,6 +7,7 @@ from ptclust.clustering.clusterer import (
     ClusteringRequest,
     Cost,
     Cuts,
+    Evidence,
     Level,
     check_sizes,
     choose_clusterer,
@@ -14,7 +15,6 @@ from ptclust.clustering.clusterer import (
     without_small,
 )
 from ptclust.clustering.communities import CommunitiesClusterer
-from ptclust.clustering.contraction import ContractionClusterer, contract
 from ptclust.clustering.dbcvi import WeightedTree, cluster_validity, dbcvi, dispersion, separation
 from ptclust.clustering.dbmstclu import DBMSTCluClusterer, dbmstclu
 from ptclust.clustering.level_cuts import LevelsClusterer, cut_levels
@@ -27,12 +27,12 @@ __all__ = [
     "Cost",
     "Cuts",
     "DBMSTCluClusterer",
+    "Evidence",
     "Level",
     "WeightedTree",
     "check_sizes",
     "choose_clusterer",
     "cluster_validity",
-    "contract",
     "cut_levels",
     "dbcvi",
     "dbmstclu",
@@ -44,7 +44,6 @@ __all__ = [
 
 for _clusterer in (
     CommunitiesClusterer(),
-    ContractionClusterer(),
     LevelsClusterer(),
     DBMSTCluClusterer(),
 ):

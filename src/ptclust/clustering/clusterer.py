@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -54,6 +54,27 @@ class Level:
         return int(self.labels.max(initial=-1)) + 1
 
 
+Support = Literal["weights", "topology", "both", "none"]
+
+
+@shown_half_built
+@dataclass(frozen=True)
+class Evidence:
+    """What supports clusters: released weights that they have not seen, or the public topology.
+
+    Clusters of the topology alone cost nobody's privacy: they are there whatever the weights are.
+    """
+
+    partition: Support
+    clusters: tuple[Support, ...] = ()
+    """The same for every cluster, by number."""
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether weights support the partition."""
+        return self.partition in ("weights", "both")
+
+
 @shown_half_built
 @dataclass(frozen=True)
 class Clustering:
@@ -74,6 +95,8 @@ class Clustering:
     """Nested partitions, coarse to fine, of which ``labels`` is one; empty if none were sought."""
     topology_labels: Ints | None = None
     """What the public topology gives alone: clusters of the same graph with equal weights."""
+    evidence: Evidence | None = None
+    """What supports the clusters; None if the clusterer does not tell."""
     description: tuple[str, ...] = ()
     """What was done, for the statement."""
 

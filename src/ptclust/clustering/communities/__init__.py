@@ -1,39 +1,31 @@
-"""Clusters of real graphs: candidates, judged by edges they have not seen.
+"""Clusters of released graphs: candidates, judged by weights they have not seen.
 
-Counts between real places have heavy tails, and a busy node has large weights to everyone. So
+1.  *Model* (``_model``): given the sizes of its nodes, a weight has one distribution within
+    clusters and another across.
+2.  *Search* (``_search``): candidates have high modularity, in weights, compressed weights or the
+    topology alone, at several resolutions; some are joined by what their own weights show.
+3.  *Judge* (``_judge``): each is found without a part of the edges. How many nats does it say about
+    the weights of that part?
+4.  *Test* (``_test``): the best is shown if weights support it beyond what the public topology
+    gives alone, by three standard errors. Else that is shown, marked as such.
 
-1.  weights are compressed, and compared with what the sizes of their two nodes make of them
-    (``_weights``);
-2.  partitions are sought by modularity at several resolutions, of the compressed weights and of the
-    topology alone (``_search_kernel``), each without a part of the edges;
-3.  that part is the judge (``_judge``): how many nats does "together or apart" say about weights,
-    given what nodes alone make of them? How many it says about which edges exist counts as well,
-    if the partition does not depend on the part left out, or weights know of it: geometry makes
-    edges predictable without there being clusters. The best is improved by searching with what was
-    learned (``_trial``);
-4.  the winner is shown if it is more than chance. Where two levels of weights explain more
-    (``_two_levels``), it is the partition of ``contraction``, or in many edges of ``_blocks``, if
-    the judge agrees;
-5.  every cluster is searched in the same way, and clusters are joined where another candidate says
-    so and the judge agrees: the levels.
+docs/methods/communities.md has all formulas.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Level
-from ptclust.clustering.communities._large import MANY, LargeTrial
-from ptclust.clustering.communities._levels import coarser_levels, finer_levels
-from ptclust.clustering.communities._trial import CLEAR, NOISY, Found, Trial
-from ptclust.clustering.communities._two_levels import TwoLevels
-from ptclust.clustering.communities._weights import Edges
-from ptclust.clustering.contraction import ContractionClusterer
-from ptclust.clustering.contraction._partition_kernel import connected_pieces
+from ptclust._components import connected_pieces
+from ptclust.clustering.clusterer import Clusterer, Clustering, Cost, Evidence, Level
+from ptclust.clustering.communities._model import Edges
+from ptclust.clustering.communities._trial import Found, Trial
 
 if TYPE_CHECKING:
+    from ptclust._types import Ints
     from ptclust.mechanisms.mechanism import Publishes
     from ptclust.published import Published
 
@@ -41,15 +33,10 @@ __all__ = ["CommunitiesClusterer"]
 
 # Fewer edges hold no clusters that noise could not have made.
 _SMALLEST = 12
-# With more edges than these, a part of them may show already that all searches find the same.
-_MAY_BE_CLEAR = 20_000
 # With this many times the edges of a tree, some can be held back.
 _ENOUGH = 1.5
-# Partitions that are asked how far from clear they are, and standard errors that hint at something.
-_ASKED, _HINT = 5, 1.0
-
-
-_TWO_LEVELS = ContractionClusterer()
+# Levels below the default one, at most.
+_FINER = 2
 
 
 class CommunitiesClusterer(Clusterer):
@@ -64,8 +51,16 @@ class CommunitiesClusterer(Clusterer):
     cost = Cost(4_000_000, 600, 1.05)
 
     def visible_gap(self, n_nodes: int, n_edges: int, n_tree_edges: int | None = None) -> float:
-        """Return the gap that averages see: of two levels of weights, that of contraction."""
-        return _TWO_LEVELS.visible_gap(n_nodes, n_edges, n_tree_edges)
+        """Return the gap that averages see: of a node's edges, and of all nodes.
+
+        A node with d edges tells which of two clusters it is in if the gap is a few deviations of
+        the mean of half of them.
+        """
+        tree = n_nodes - 1 if n_tree_edges is None else n_tree_edges
+        if n_edges < _ENOUGH * max(tree, 1):
+            return super().visible_gap(n_nodes, n_edges, n_tree_edges)
+        degree = 2.0 * n_edges / max(n_nodes, 1)
+        return 2.0 * math.sqrt(2.0 * math.log(max(n_nodes, 2)) * 2.0 / max(degree, 1.0))
 
     def suits(self, publishes: Publishes, n_edges: int, n_tree_edges: int) -> bool:
         """Return whether all weights are released, and enough of them to hold some back."""
@@ -74,57 +69,78 @@ class CommunitiesClusterer(Clusterer):
     def cluster(self, published: Published) -> Clustering:
         """Cluster the published graph."""
         edges = Edges.of(published)
-        a, b = edges.sources, edges.targets
         components = published.topology.components.astype(np.int64)
-        if len(a) < _SMALLEST:
+        if edges.count < _SMALLEST:
             return Clustering(components)
-        trial, candidates = _tried(edges)
-        best = trial.best_of(candidates)
-        best = best if trial.asks_no_more(best) else TwoLevels(trial).instead_of(best)
-        found = trial.with_all_edges(best)
+        trial, found, is_settled = _found(edges)
         if found is None:
             return Clustering(
-                components, description=(self.description, _nothing(trial, candidates))
+                components, evidence=Evidence("none"), description=(self.description, _NOTHING)
             )
-        chain = (*coarser_levels(trial, found, candidates), found)
-        parts = [
-            (each.labels, trial.support(each, coarser))
-            for coarser, each in zip((None, *chain), chain, strict=False)
-        ]
-        parts += finer_levels(trial, found.labels)
-        levels = tuple(Level(connected_pieces(a, b, part)[0], nats) for part, nats in parts)
-        alone = trial.best_by_topology(candidates)
+        labels = trial.with_all_edges(found)
+        shown = _pieces(edges, labels)
+        evidence = trial.evidence(found, shown)
+        if not evidence.has_weights:
+            return Clustering(
+                shown,
+                topology_labels=shown,
+                evidence=evidence,
+                description=(self.description, _TOPOLOGY_ALONE),
+            )
+        parts = [(labels, found.nats), *([] if is_settled else _finer(edges, labels))]
+        levels = tuple(Level(_pieces(edges, part), nats) for part, nats in parts)
+        alone = trial.topology
         return Clustering(
-            levels[len(chain) - 1].labels,
+            shown,
             levels=levels,
-            topology_labels=None if alone is None else connected_pieces(a, b, alone)[0],
+            topology_labels=None if alone is None else _pieces(edges, trial.with_all_edges(alone)),
+            evidence=evidence,
         )
 
 
-def _tried(edges: Edges) -> tuple[Trial, list[Found]]:
-    """Return what is tried on a graph: little, where that is clear, or all there is time for."""
-    if len(edges.sources) > _MAY_BE_CLEAR:
-        large = LargeTrial(edges)
-        candidates = large.candidates()
-        if len(edges.sources) > MANY or large.is_settled:
-            return large, candidates
-    trial = Trial(edges)
-    return trial, trial.candidates()
+_NOTHING = (
+    "one cluster is the answer: no partition says more about weights that it has not seen than "
+    "chance would, and the topology has no clusters either"
+)
+_TOPOLOGY_ALONE = (
+    "weights that no partition has seen support none beyond chance: the clusters are those of the "
+    "public topology alone, and no record has a part in them"
+)
 
 
-def _nothing(trial: Trial, candidates: list[Found]) -> str:
-    """Say that nothing was found, by how much, and at which epsilon it might have been.
+def _pieces(edges: Edges, labels: Ints) -> Ints:
+    """Return the connected pieces of clusters, numbered by first appearance."""
+    return connected_pieces(edges.sources, edges.targets, labels)
 
-    Where weights differ by noise mostly, standard errors shrink as epsilon grows, in proportion.
+
+def _found(edges: Edges) -> tuple[Trial, Found | None, bool]:
+    """Return the best partition, what it was tried on, and whether all searches found the same."""
+    first = Trial.of_one_part(edges)
+    settled = first.settled()
+    if settled is not None:
+        return first, settled, True
+    trial = first if first.is_large else Trial(edges)
+    return trial, trial.best(), False
+
+
+def _finer(edges: Edges, labels: Ints) -> list[tuple[Ints, float]]:
+    """Return ever finer partitions, and by how many nats each is supported over the one before.
+
+    Every cluster is searched as the graph was, all at once, without the edges across.
     """
-    most = sorted(candidates, key=lambda each: -each.nats)[:_ASKED]
-    seen = max(trial.deviations(each) for each in most)
-    found = (
-        "one cluster is the answer: no partition says more about weights that it has not seen than "
-        f"chance would (the best {seen:.1f} standard errors, {CLEAR:g} are asked)"
-    )
-    if trial.edges.noise_share < NOISY:
-        return f"{found}; as noise is a small part of the weights, a larger epsilon may not help"
-    if seen < _HINT:
-        return f"{found}, and nothing hints at what a larger epsilon would show"
-    return f"{found}; if what it shows is real, {CLEAR / seen:.2g} times the epsilon would show it"
+    levels: list[tuple[Ints, float]] = []
+    while len(levels) < _FINER:
+        inside = edges.at(np.flatnonzero(labels[edges.sources] == labels[edges.targets]))
+        if inside.count < _SMALLEST:
+            break
+        trial = Trial(inside, within=labels)
+        found = trial.best()
+        if found is None or found is trial.topology:
+            break
+        part = trial.with_all_edges(found)
+        _, divided = np.unique(labels * (part.max() + 1) + part, return_inverse=True)
+        if divided.max() == labels.max():
+            break
+        levels.append((divided, found.nats))
+        labels = divided
+    return levels

@@ -1,0 +1,149 @@
+"""The search: candidates for a partition, from the edges that a part of the graph leaves to see.
+
+A candidate is a recipe. It is carried out without each part of the edges, and that part is its
+judge; the best is carried out with all edges.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ptclust._components import Adjacency, adjacency
+from ptclust.clustering.communities._model import BINS, Edges, Table
+from ptclust.clustering.communities._search_kernel import (
+    TURNS,
+    at_places,
+    join_small_clusters,
+    search_communities,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ptclust._types import Array, Floats, Ints
+
+#: Resolutions of modularity, 1 first: the usual one.
+RESOLUTIONS = 1.0, 2.0, 0.5, 5.0, 3.0, 1.4, 0.7, 0.35
+#: The resolution of patches: the finest.
+FINEST = max(RESOLUTIONS)
+# Rounds of learning, and pseudo-edges that smooth what is learned of a bin.
+_ROUNDS, _SMOOTHING = 2, 4.0
+
+
+class View:
+    """Edges that a search sees: all, or those that are not held back."""
+
+    def __init__(
+        self, edges: Edges, kept: Ints | slice, order: Array, within: Ints | None = None
+    ) -> None:
+        self.edges = edges if isinstance(kept, slice) else edges.at(kept)
+        self.kept, self.order, self._within = kept, order, within
+
+    @cached_property
+    def near(self) -> Adjacency:
+        """The edges at every node."""
+        return adjacency(self.edges.sources, self.edges.targets, self.edges.n_nodes)
+
+    @cached_property
+    def degree(self) -> Floats:
+        """Number of edges at every node."""
+        return np.diff(self.near.indptr).astype(np.float64)
+
+    def weights(self, source: Source) -> Floats:
+        """Return the weights whose modularity is searched."""
+        if source == "topology":
+            return np.ones(self.edges.count)
+        if source == "weights":
+            return np.maximum(self.edges.similarity, 0.0)
+        return self.edges.log_weights
+
+    def modularity(self, weights: Floats, gamma: float, start: Ints | None = None) -> Ints:
+        """Return a partition of high modularity; its null model stays within given clusters."""
+        strength = np.maximum(self.edges.at_nodes(weights), 0.0)
+        if self._within is None:
+            total = max(float(strength.sum()), 1e-300)
+            return self.search(weights, strength * np.sqrt(gamma / total), start)
+        by_cluster = np.maximum(np.bincount(self._within, strength), 1e-300)
+        return self.search(weights, strength * np.sqrt(gamma / by_cluster[self._within]), start)
+
+    def learned(self, labels: Ints, table: Table, *, join: bool) -> Ints:
+        """Return the likeliest partition by the log-likelihood ratios that another one shows.
+
+        Clusters join each other, or nodes move as well.
+        """
+        a, b, cell = self.edges.sources, self.edges.targets, table.cell[self.kept]
+        price = float(np.log(self.edges.n_nodes))
+        masses = np.zeros(self.edges.n_nodes)
+        for _ in range(_ROUNDS):
+            ratios = log_ratios(cell, labels[a] == labels[b], table.n_groups)
+            turns = 0 if join else TURNS
+            labels = self.search(ratios[cell], masses, labels, price, turns)
+        return labels
+
+    def search(
+        self,
+        affinity: Floats,
+        mass: Floats,
+        start: Ints | None = None,
+        price: float = 0.0,
+        turns: int = TURNS,
+    ) -> Ints:
+        """Return the partition found, its tiny clusters joined to others."""
+        data = at_places(affinity, self.near.edges)
+        found = search_communities(self.near, data, mass, self.order, start, price, turns)
+        return join_small_clusters(self.near, data, mass, found)
+
+
+def log_ratios(cell: Ints, together: Array, n_groups: int) -> Floats:
+    """Return the log-ratio of every cell: how much likelier its weights are within clusters.
+
+    Counts are smoothed towards the shares of bins among all edges of the group.
+    """
+    within, all_edges = (
+        np.bincount(some, minlength=n_groups * BINS).reshape(-1, BINS).astype(np.float64)
+        for some in (cell[together], cell)
+    )
+    prior = _SMOOTHING * all_edges / np.maximum(all_edges.sum(1, keepdims=True), 1)
+
+    def log_shares(counts: Floats) -> Floats:
+        total = counts.sum(1, keepdims=True) + _SMOOTHING
+        shares: Floats = np.log(np.maximum(counts + prior, 1e-12) / total)
+        return shares
+
+    return (log_shares(within) - log_shares(all_edges - within)).ravel()
+
+
+Source = str
+#: What modularity is searched in: compressed weights, weights as they are, the topology alone.
+SOURCES: tuple[Source, ...] = "log weights", "weights", "topology"
+
+
+class Recipe(NamedTuple):
+    """How a candidate is found: by modularity, and maybe joined by what its own weights show."""
+
+    source: Source
+    gamma: float
+    table: Table | None = None
+    """By which log-ratios are learned, if they are."""
+    moves: bool = False
+    """Whether nodes move by these as well, not clusters alone."""
+
+    def search(self, view: View, start: Ints | None = None) -> Ints:
+        """Return the partition in a view: from single nodes, or from one that was found before."""
+        if self.table is None or start is None:
+            start = view.modularity(view.weights(self.source), self.gamma, start)
+        return self._learned(view, start)
+
+    def _learned(self, view: View, labels: Ints) -> Ints:
+        if self.table is not None:
+            labels = view.learned(labels, self.table, join=True)
+            if self.moves:
+                labels = view.learned(labels, self.table, join=False)
+        return labels
+
+    def of(self, labels: Ints) -> Callable[[View], Ints]:
+        """Return the search that learns from a partition that modularity gave."""
+        return partial(self._learned, labels=labels)
