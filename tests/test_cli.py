@@ -135,7 +135,10 @@ BAD_FILES = {
     "visits": (
         "e.csv",
         text("person,place,day\nada,park,3\n"),
-        ["--source, --target, --weight", "its columns are: 'person', 'place', 'day'"],
+        [
+            "--source, --target, --weight",
+            "`ptclust build visits e.csv --person person --item place",
+        ],
     ),
     "two columns": ("e.csv", text("a,b\nb,c\n"), ["column"]),
     "empty file": ("e.csv", text(""), ["empty"]),
@@ -699,8 +702,7 @@ class TestTables:
         for command in (["cluster", *PAID, *UNIT], ["dbmstclu"], ["plan", *BUDGET]):
             code, out, err = run(command[0], "visits.csv", *command[1:])
             assert (code, out, err.count("\n")) == (3, "", 1)
-            assert "which column is the source and which the target" in err
-            assert "its columns are: 'person', 'place', 'day'" in err
+            assert "visits.csv is a table of records, not of edges" in err
         unspent()
 
     def test_options_of_tables_are_refused_for_others(self, run, edges):

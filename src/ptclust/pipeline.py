@@ -15,6 +15,7 @@ import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
+from ptclust.building._doors import refuse_records, refuse_release
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.engines.edges import SparkEdges, spark_edges
 from ptclust.engines.spark import is_frame
@@ -423,6 +424,15 @@ class GraphFile:
     def name(self) -> str:
         """What messages call it."""
         return "standard input" if str(self.path) == "-" else self.path.name
+
+    def check_is_graph(self, *, weighted: bool = True) -> None:
+        """Refuse a release, or a table of records, with the command that is for it."""
+        if self.engine == "spark" or not (self.path == Path("-") or self.path.is_file()):
+            return  # what is wrong with it is said where it is read
+        refuse_release(self._opened)
+        if self.header:
+            asked = Columns(self.source, self.target, self.weight)
+            refuse_records(self._opened, self.format, self.separator, asked, weighted=weighted)
 
     def read(self) -> Graph | SparkEdges:
         """Read topology and weights; Spark leaves them where they are."""

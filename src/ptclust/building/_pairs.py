@@ -114,7 +114,7 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
                 f"edges='private' chooses among all pairs of a public list, {word}=: give it, and "
                 f"{_NEVER}"
             )
-        pairs = _all_pairs(_as_names(nodes, word))
+        pairs = _all_pairs(_as_names(nodes, word), word)
         return replace(
             pairs, private=True, chosen_by=f"{pairs.chosen_by} above a private threshold"
         )
@@ -125,7 +125,7 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
             f"such as roads, not {given}; {_NEVER}"
         )
     if edges is None:
-        return _all_pairs(_as_names(nodes, word))
+        return _all_pairs(_as_names(nodes, word), word)
     if edges is records or _same_path(edges, records):
         raise UsageError(f"edges= is the table of the records; give a public list, and {_NEVER}")
     return _listed_pairs(edges)
@@ -136,8 +136,13 @@ def _same_path(one: Any, other: Any) -> bool:
     return paths and same_file(Path(one), Path(other))
 
 
-def _all_pairs(names: Array) -> Pairs:
+def _all_pairs(names: Array, word: str) -> Pairs:
     n = len(names)
+    if n < 2:
+        raise UsageError(
+            f"the list of {word} has only {shown(names[0])}, and clusters are of two {word} or "
+            f"more: list all of them, and {_NEVER}"
+        )
     n_edges = n * (n - 1) // 2
     if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
         takes = f"are {n_edges:,} and take {needed / 1e9:,.0f} GB, beyond this machine"

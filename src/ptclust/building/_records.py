@@ -36,25 +36,26 @@ _LISTED = 20
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
 
 
-#: What columns are called, in upper or lower case; the first of these names wins over the others.
+#: What columns are called, in upper or lower case, also with _id at the end.
 KNOWN: dict[str, tuple[str, ...]] = {
     "origin": ("origin", "source", "from", "start"),
     "destination": ("destination", "target", "to", "end"),
-    "person": ("person", "person_id", "user", "user_id", "customer", "customer_id", "patient"),
+    "person": ("person", "user", "customer", "patient"),
     "node_column": ("node", "item", "id", "name", "terminal", "zone", "stop"),
     "item": ("item", "place", "location", "shop", "product"),
 }
 
 
 def known_columns(there: Sequence[Any], role: str) -> list[Any]:
-    """Return the columns that are called as this role is.
+    """Return the columns that are called as this role is; its own name wins over the others.
 
-    >>> known_columns(["to", "Origin", "from"], "origin")
-    ['Origin']
+    >>> known_columns(["to", "Origin", "from"], "origin"), known_columns(["Patient_ID"], "person")
+    (['Origin'], ['Patient_ID'])
     """
     names = {column: str(column).strip().lower() for column in there}
     exact = [column for column in there if names[column] == role]
-    return exact or [column for column in there if names[column] in KNOWN[role]]
+    known = KNOWN[role]
+    return exact or [name for name in there if names[name].removesuffix("_id") in known]
 
 
 def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:

@@ -150,15 +150,17 @@ class GraphOptions:
     engine: Engine = EngineName.local
     master: Master = None
 
-    def file(self) -> GraphFile:
-        """Return the file with its options."""
+    def file(self, *, weighted: bool = True) -> GraphFile:
+        """Return the file with its options; refuse one that is for another command."""
         from ptclust.errors import UsageError
         from ptclust.pipeline import GraphFile
 
         if self.master is not None and self.engine is EngineName.local:
             raise UsageError("--master says where Spark runs: say --engine spark, too")
         given = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
-        return GraphFile(given.pop("edges"), **given)
+        file = GraphFile(given.pop("edges"), **given)
+        file.check_is_graph(weighted=weighted)
+        return file
 
 
 @dataclass(frozen=True, kw_only=True)

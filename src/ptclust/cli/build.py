@@ -113,6 +113,12 @@ class BuildOptions:
             graph.save(self.output, overwrite=True)
         if self.as_json:
             typer.echo(json.dumps(summary(graph), indent=2))
+        counted = {} if graph.provenance is None else graph.provenance.details
+        for name, cap in options.items():
+            most = counted.get(name, cap)
+            if isinstance(cap, int) and isinstance(most, int) and most < cap:
+                option = f"--{name.replace('_', '-')} {cap:,}"
+                say(f"{option} is more than there is: it leaves nothing out, as {most:,} does.")
         say(f"{description(graph)} It is in {self.output}, which holds private weights.")
         say(f"Next: ptclust plan {shlex.quote(str(self.output))} --epsilon 1")
 

@@ -61,7 +61,7 @@ def plan(
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
     asked = None if sizes is None else _numbers(sizes)
-    file = graph.file()
+    file = graph.file(weighted=False)
     if predict and file.engine == "spark":
         raise UsageError("--predict plants clusters on this machine: leave --engine spark out")
     request, prediction = options.request(file), None

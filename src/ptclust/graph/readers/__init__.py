@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ptclust._traces import leaves_no_trace
@@ -12,7 +13,7 @@ from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Edges, Graph, How
 from ptclust.graph.metadata import Metadata
 from ptclust.graph.readers.columns import Columns, settled_kind
-from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends
+from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends, read_header
 from ptclust.graph.readers.file import STANDARD_INPUT, File
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
@@ -156,6 +157,30 @@ def read_topology(
         "npz": lambda: read_npz(file, merging=merging, ends_only=True),
     }.get(form, lambda: read_csv_ends(file, dialect, asked))
     return _graph(file, read, merge, ends_only=True).topology
+
+
+def read_columns(
+    file: File,
+    format: str | None = None,  # noqa: A002
+    separator: str | None = None,
+) -> list[str]:
+    """Return the names of the columns of a table of others; none if it cannot be read as one."""
+    import polars as pl
+
+    damage = (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        EOFError,
+        zlib.error,
+    )
+    with suppress(FileError, UsageError, *damage):  # which is reported where rows are read
+        form = _format_of(os.fspath(file), format)
+        if form == "parquet" and read_metadata(file) is None:
+            return list(pl.read_parquet_schema(file.content))
+        if form in _TEXTS:
+            return read_header(file, Dialect.of(form, separator, True))
+    return []
 
 
 def read_provenance(

@@ -111,6 +111,11 @@ def read_csv_ends(file: File, dialect: Dialect, asked: Columns) -> Edges:
     return _edges(layout, frame, np.zeros(len(frame)), records)
 
 
+def read_header(file: File, dialect: Dialect) -> list[str]:
+    """Return the fields of the first line."""
+    return [name.strip() for name in _layout(file, dialect).first]
+
+
 def _choose(
     layout: _Layout, asked: Columns, roles: Sequence[str]
 ) -> tuple[list[str], tuple[int, ...]]:
