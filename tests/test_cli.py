@@ -827,3 +827,27 @@ def test_a_second_run_compiles_nothing(tmp_path, command):
         if compiled == "set()":
             break
     assert compiled == "set()"
+
+
+class TestHelp:
+    def test_of_cluster_fits_a_screen(self, run, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "80")
+        code, out, _ = run("cluster", "--help")
+        lines = out.splitlines()
+        assert code == 0
+        assert len(lines) <= 80
+        assert max(map(len, lines)) <= 80
+        for option in ("--epsilon", "--output", "--report", "--l1", "--separator", "--help-all"):
+            assert f"{option} " in out
+        assert "--sampler" not in out
+
+    @pytest.mark.parametrize(
+        "command", [["cluster"], ["plan"], ["show"], ["build", "flows"], ["recluster"]]
+    )
+    def test_the_rest_is_in_another(self, run, command):
+        short, full = (run(*command, option)[1] for option in ("--help", "--help-all"))
+        words = {word.strip(",") for word in full.split() if word.startswith("--")}
+        assert set(short.split()) < set(full.split())
+        assert {"--help", "--help-all"} < words
+        hidden = {"cluster": "--sampler", "plan": "--split", "build": "--engine"}
+        assert hidden.get(command[0], "--escape-formulas") in words - set(short.split())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptclust.graph import Graph
 
 _HELP = "Make a graph of records of people, with what one of them can change; see docs/building.md."
-build = typer.Typer(no_args_is_help=True, help=_HELP)
+build = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
 
 Neighbours = StrEnum("Neighbours", {"add_remove": "add-remove", "replace": "replace"})
 Unit = StrEnum("Unit", ["person", "record"])
@@ -139,7 +139,7 @@ class LookOptions:
     dataset: o.Dataset = None
 
 
-@build.command("flows", epilog=_CAPS)
+@build.command("flows", cls=o.Command, epilog=_CAPS)
 @o.command
 def flows(
     common: BuildOptions,
@@ -187,7 +187,7 @@ def flows(
     )
 
 
-@build.command("visits", epilog=_ITEM_CAPS)
+@build.command("visits", cls=o.Command, epilog=_ITEM_CAPS)
 @o.command
 def visits(
     common: BuildOptions,
@@ -212,7 +212,7 @@ def visits(
     )
 
 
-@build.command("profiles")
+@build.command("profiles", cls=o.Command)
 @o.command
 def profiles(
     common: BuildOptions,

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @o.command
 def cluster(
-    graph: o.GraphOptions,
     options: o.ReleaseOptions,
-    places: o.PlaceOptions,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
@@ -30,7 +28,7 @@ def cluster(
     labels: o.LabelsFile = None,
     noisy: Annotated[
         Path | None,
-        typer.Option(help="With --engine spark: write all noisy weights to this new folder."),
+        o.more(help="With --engine spark: write all noisy weights to this new folder."),
     ] = None,
     escape_formulas: o.EscapeFormulas = True,
     plot: o.Plot = None,
@@ -38,6 +36,9 @@ def cluster(
     overwrite: o.Overwrite = None,
     dry_run: Annotated[bool, typer.Option(help="Show the plan and stop; spends nothing.")] = False,
     as_json: o.AsJson = False,
+    *,
+    graph: o.GraphOptions,
+    places: o.PlaceOptions,
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 

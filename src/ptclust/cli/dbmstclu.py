@@ -26,7 +26,7 @@ def dbmstclu(
     ] = None,
     min_cluster_size: o.MinClusterSize = 1,
 ) -> None:
-    """Cluster a graph by DBMSTClu, [bold]without privacy[/bold].
+    """Cluster a graph by DBMSTClu, without privacy.
 
     The number of clusters is found, not given.
     """

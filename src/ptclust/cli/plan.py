@@ -44,7 +44,7 @@ def plan(
     overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Show every mechanism with its noise, from [bold]public numbers alone[/bold]; spends nothing.
+    """Show every mechanism with its noise, from public numbers alone; spends nothing.
 
     Of a table only the two columns of the nodes are read: it need not have weights at all.
     """

@@ -10,6 +10,7 @@ import typer
 from ptclust.cli import _options as o
 
 
+@o.command
 def show(
     release: Annotated[
         Path, typer.Argument(help="A release of `cluster`.", readable=False, show_default=False)
