@@ -414,6 +414,8 @@ class GraphFile:
     weight: str | None = None
     format: str | None = None
     separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
     header: bool = True
     merge: Merge | None = None
     kind: Kind | None = None
@@ -450,8 +452,12 @@ class GraphFile:
 
     def _by_spark(self, *, ends_only: bool) -> SparkEdges:
         """Return the graph as Spark has it; it reads Parquet alone."""
-        if self.format is not None or self.separator is not None:
-            raise UsageError("Spark reads Parquet, a row an edge: leave format and separator out")
+        of_text = self.format, self.separator, self.encoding, self.decimal
+        if any(option is not None for option in of_text):
+            raise UsageError(
+                "Spark reads Parquet, a row an edge: leave format, separator, encoding and decimal "
+                "out"
+            )
         asked = Columns(self.source, self.target, self.weight)
         return SparkEdges.read(
             self.path, asked, self.kind, self.master, merge=self.merge, ends_only=ends_only

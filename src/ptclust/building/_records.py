@@ -2,6 +2,7 @@
 
 A record that cannot be counted, because an id is missing, not a number or not in the public list,
 is dropped, one by one and in silence: an error, or a number of dropped records, would tell of it.
+Only a file that is not text as it was said to be is refused, as a whole.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import polars as pl
 from ptclust._types import Array
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
+from ptclust.graph.readers.csv import Dialect, find_separator, separator_hint
+from ptclust.graph.readers.file import File
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +33,7 @@ Key = tuple[int, int, int]
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_TABLES = (".csv", ".tsv")
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
 _LISTED = 20
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
@@ -66,6 +69,25 @@ def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
     return found
 
 
+@dataclass(frozen=True)
+class TextFile(os.PathLike[str]):
+    """The path of a table, and how its text is written."""
+
+    path: str | os.PathLike[str]
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def check_unused(self, path: Path) -> None:
+        """Refuse options that a file without text does not have."""
+        for option in ("separator", "encoding", "decimal"):
+            if getattr(self, option) is not None:
+                raise UsageError(f"{option}= is for text tables, not for {path}; leave it out")
+
+
 class Records:
     """The columns of a table that matter, by their roles; nothing is read before `collect`."""
 
@@ -74,6 +96,7 @@ class Records:
     columns: dict[str, Any]  # those that matter, by their roles
     types: dict[str, pl.DataType]
     typed: bool  # CSV is not: all is text
+    decimal: str = "."  # of CSV
     lazy: pl.LazyFrame  # without rows if those are Spark's
     distributed: spark.SparkTable | None = None  # the rows, if Spark has them
 
@@ -101,7 +124,7 @@ class Records:
 
     def _opened(self, table: Any) -> pl.LazyFrame:
         if isinstance(table, str | os.PathLike):
-            return self._scanned(Path(table))
+            return self._scanned(Path(table), table if isinstance(table, TextFile) else None)
         if isinstance(table, pl.DataFrame | pl.LazyFrame):
             return table.lazy()
         # Where the class DataFrame behind this one comes from, without importing it.
@@ -112,24 +135,26 @@ class Records:
         self._name_columns(list(table.columns))
         return pl.LazyFrame([_of_pandas(table[name], name) for name in self.columns.values()])
 
-    def _scanned(self, path: Path) -> pl.LazyFrame:
+    def _scanned(self, path: Path, text: TextFile | None) -> pl.LazyFrame:
         self.where, suffix = str(path), path.suffix.lower()
-        known = (*_PARQUET, *_SEPARATORS, *_ARROW)
+        known = (*_PARQUET, *_TABLES, *_ARROW)
         if suffix not in known:
             raise FileError(f"{path}: records are read from files called {', '.join(known)}")
         if not path.is_file():
             raise FileError(f"{path} does not exist or is no file; check the path")
-        if suffix in _PARQUET:
-            return pl.scan_parquet(path, glob=False)
-        if suffix in _ARROW:
-            return pl.scan_ipc(path)
+        if suffix in (*_PARQUET, *_ARROW):
+            if text is not None:
+                text.check_unused(path)
+            return pl.scan_parquet(path, glob=False) if suffix in _PARQUET else pl.scan_ipc(path)
         # All is text: polars would take types from the values of the first rows.
-        self.typed = False
+        text = text or TextFile(path)
+        self.typed, file = False, File.at(path).in_utf8(text.encoding)
+        dialect = Dialect.of(suffix[1:], text.separator, decimal=text.decimal)
+        self.decimal = dialect.decimal
         return pl.scan_csv(
-            path,
-            separator=_SEPARATORS[suffix],
+            file.content,
+            separator=find_separator(file, dialect),
             infer_schema=False,
-            encoding="utf8-lossy",
             truncate_ragged_lines=True,
             glob=False,
         )
@@ -149,6 +174,7 @@ class Records:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
                 more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
                 listed = f"its columns are: {', '.join(map(repr, there[:_LISTED]))}{more}"
+                listed += separator_hint(there)
                 use = f"name the right one, {role}=" if role in KNOWN else "every node is a column"
                 raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
@@ -159,7 +185,7 @@ class Records:
     def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
         """Return those of the records whose person is known: who is missing cannot be bounded.
 
-        Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8.
+        Nor can two persons who became one: by rounding, or where U+FFFD is in place of a letter.
         """
         dtype, person = self.types["person"], pl.col("person")
         if not (dtype.is_integer() or dtype == pl.Float64 or dtype in _TEXTS):

@@ -120,7 +120,22 @@ Split = Annotated[float | None, more(help=_SPLIT)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphOptions:
+class TextOptions:
+    """How a text table is written; of all commands that read one."""
+
+    separator: Annotated[
+        str | None, typer.Option(help="Of the columns of a text table: ';', tab, space.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Of a text table that is not UTF-8: latin-1, cp1252.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal point of a text table: '.' or ','.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions(TextOptions):
     """The file with the graph, and how to read it."""
 
     edges: Annotated[
@@ -147,9 +162,6 @@ class GraphOptions:
     format: Annotated[str | None, more(help="Format of the file, if its ending does not tell.")] = (
         None
     )
-    separator: Annotated[
-        str | None, typer.Option(help="Of the columns of a text table: ';', tab, space.")
-    ] = None
     header: Annotated[
         bool, more(help="Whether the first line of a text table names the columns.")
     ] = True

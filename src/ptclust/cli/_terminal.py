@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import threading
 import warnings
@@ -104,10 +105,14 @@ def in_options(text: str, options: Options | None = None) -> str:
         if value in (None, "True", "False"):
             return off if value == "False" else on
         in_order = value[0] == "("
-        plain = value[1:-1].replace(",", "") if in_order else _ONE_WORD.sub(r"\1", value)
+        plain = value[1:-1].replace(",", "") if in_order else _ONE_WORD.sub(_for_shell, value)
         return f"{on} {plain}"
 
     return _QUOTED_OR_ARGUMENT.sub(option, text)
+
+
+def _for_shell(word: re.Match[str]) -> str:
+    return shlex.quote(word[1])
 
 
 @contextmanager

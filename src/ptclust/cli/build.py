@@ -52,7 +52,7 @@ def _cap_option(text: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions:
+class BuildOptions(o.TextOptions):
     """What all builders need."""
 
     records: Annotated[
@@ -80,15 +80,25 @@ class BuildOptions:
     @cached_property
     def table(self) -> Any:
         """The records, as builders take them: the path, or what Spark makes of it."""
+        from ptclust.building._records import TextFile
         from ptclust.engines import spark
 
-        return spark.opened(self.records, self.engine.value, self.master)
+        table = spark.opened(self.records, self.engine.value, self.master)
+        text = TextFile(self.records, self.separator, self.encoding, self.decimal)
+        if table is self.records:
+            return text
+        text.check_unused(self.records)
+        return table
 
     def read_list(self, path: Path | None, column: str | None) -> list[Any] | None:
         """Read the public list of nodes."""
         from ptclust.building import read_list
 
-        return None if path is None else read_list(path, column, records=self.records)
+        return (
+            None
+            if path is None
+            else read_list(path, column, records=self.records, encoding=self.encoding)
+        )
 
     def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
         """Build the graph, write it and say what was built."""
