@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptclust.cli import _options as o
+from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +60,15 @@ class BuildOptions(o.TextOptions):
         Path, typer.Argument(help="The records: parquet, csv, tsv or arrow.", show_default=False)
     ]
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
-    ]
+        Path | None, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
+    ] = None
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing; say what the records are, for your eyes only: it is private.",
+        ),
+    ] = False
     edges: Annotated[
         str | None,
         typer.Option(
@@ -101,10 +109,15 @@ class BuildOptions(o.TextOptions):
         )
 
     def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
-        """Build the graph, write it and say what was built."""
+        """Build the graph, write it and say what was built; or only check the records."""
         import json
         import shlex
 
+        if self.check:
+            self._check(options)
+            return
+        if self.output is None:
+            raise UsageError("say where to write the graph: --output graph.parquet")
         from ptclust.building import description, summary
         from ptclust.cli._results import held_outputs, ledger_files
         from ptclust.cli._terminal import progress_display, say
@@ -130,7 +143,22 @@ class BuildOptions(o.TextOptions):
                 option = f"--{name.replace('_', '-')} {cap:,}"
                 say(f"{option} is more than there is: it leaves nothing out, as {most:,} does.")
         say(f"{description(graph)} It is in {self.output}, which holds private weights.")
+        say("How many records count is private; the same command with --check shows it to you.")
         say(f"Next: ptclust plan {shlex.quote(str(self.output))} --epsilon 1")
+
+    def _check(self, options: dict[str, Any]) -> None:
+        """Say what the records are, on stderr alone."""
+        from ptclust.building import check_records
+        from ptclust.cli._terminal import progress_display, say
+
+        if self.output is not None or self.as_json:
+            raise UsageError("--check writes nothing: leave --output and --json out")
+        roles = ("items", "nodes", "person", "item", "origin", "destination")
+        given = {role: options[role] for role in roles if role in options}
+        with progress_display() as progress:
+            progress(f"Reading {self.records.name}")
+            found = check_records(self.table, edges=self.edges, **given)
+        say(str(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +230,9 @@ def flows(
 def visits(
     common: BuildOptions,
     looks: LookOptions,
-    max_items: Annotated[str, _cap_option("At most so many items count for a person.")],
+    max_items: Annotated[
+        str | None, _cap_option("At most so many items count for a person.")
+    ] = None,
     person: Person = None,
     item: Annotated[str | None, typer.Option(help="Column of the item.")] = None,
     items: Annotated[Path | None, typer.Option(help=_NODES)] = None,
@@ -245,6 +275,8 @@ def profiles(
     """
     from ptclust.building import graph_from_profiles
 
+    if common.check:
+        raise UsageError("--check is for visits and flows: a row of profiles is a person")
     common.run(
         graph_from_profiles,
         nodes,
