@@ -20,7 +20,7 @@ from ptclust.errors import FileError
 
 HEADER = "source,target,distance\n"
 EDGES = HEADER + "a,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
-LABELS = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
+LABELS = "node,cluster\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
 SECRET = "0.123456789"
 
 
@@ -62,7 +62,7 @@ class TestDbmstclu:
         options = ["--source", "from", "--target", "to", "--weight", "similarity"]
         options += ["--merge", "max", "--max-clusters", "2"]
         code, out, _ = run("dbmstclu", "edges.tsv", *options)
-        assert (code, out) == (0, "node,label\n1,0\n2,0\n3,1\n4,1\n")
+        assert (code, out) == (0, "node,cluster\n1,0\n2,0\n3,1\n4,1\n")
 
     def test_counts_are_similarities(self, run, trips):
         code, out, err = run("dbmstclu", "trips.csv", "--merge", "sum", "--kind", "similarity")
@@ -76,7 +76,7 @@ class TestDbmstclu:
     def test_small_clusters_become_noise(self, run):
         Path("edges.csv").write_text(HEADER + "a,b,0.9\nb,c,0.1\nc,d,0.1\nd,e,0.1\n")
         out = run("dbmstclu", "edges.csv", "--min-cluster-size", "2")[1]
-        assert out == "node,label\na,-1\nb,0\nc,0\nd,0\ne,0\n"
+        assert out == "node,cluster\na,-1\nb,0\nc,0\nd,0\ne,0\n"
 
 
 def parquet(**columns):
@@ -206,17 +206,17 @@ GOOD_FILES = {
     "one node": (
         "e.graphml",
         text("<graphml><graph edgedefault='undirected'><node id='a'/></graph></graphml>"),
-        "node,label\na,0\n",
+        "node,cluster\na,0\n",
     ),
     "isolated nodes": (
         "e.mtx",
         text("%%MatrixMarket matrix coordinate real symmetric\n5 5 1\n2 1 0.5\n"),
-        "node,label\n0,0\n1,1\n2,2\n3,3\n4,4\n",
+        "node,cluster\n0,0\n1,1\n2,2\n3,3\n4,4\n",
     ),
     "only isolated nodes": (
         "e.npz",
         lambda p: np.savez(p, sources=[], targets=[], weights=[], n_nodes=2),
-        "node,label\n0,0\n1,1\n",
+        "node,cluster\n0,0\n1,1\n",
     ),
 }
 
@@ -323,7 +323,7 @@ def test_demo_goes_from_rides_to_a_map(run):
 
 
 #: Many trips are within towns 0 to 5, and within towns 6 to 11; few are across.
-TOWNS = "node,label\n" + "".join(f"{town},{town // 6}\n" for town in range(12))
+TOWNS = "node,cluster\n" + "".join(f"{town},{town // 6}\n" for town in range(12))
 
 
 @pytest.fixture
@@ -393,7 +393,7 @@ class TestCluster:
         assert release.n_clusters == 2
         assert release.statement.privacy_unit == "one patient"
         assert release.statement.private
-        assert pl.read_csv("labels.csv")["label"].to_list() == release.labels.tolist()
+        assert pl.read_csv("labels.csv")["cluster"].to_list() == release.labels.tolist()
         assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
 
     def test_never_overwrites_a_release(self, run, edges):

@@ -196,7 +196,7 @@ def test_the_release_is_downloaded(opened, small):
     browser.one("#labels").click()
     table = browser.folder / f"labels-{small.statement.id[:8]}.csv"
     browser.until(table.exists)
-    assert table.read_text().splitlines()[0] == "node,label"
+    assert table.read_text().splitlines()[0] == "node,cluster"
 
 
 def test_hostile_names_do_nothing(opened):

@@ -130,7 +130,7 @@ def test_the_release_is_in_the_page(page, release, tmp_path):
     assert again.statement == release.statement
     np.testing.assert_array_equal(again.labels, release.labels)
     rows = unquote(links["labels"]["href"].partition(",")[2]).splitlines()
-    assert rows[:2] == ["node,label", '"a",0']
+    assert rows[:2] == ["node,cluster", '"a",0']
 
 
 def test_nothing_comes_from_elsewhere(page):

@@ -97,7 +97,7 @@ Dataset = Annotated[
     str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
 ]
 LabelsFile = Annotated[
-    Path | None, typer.Option(help="Write node,label to this CSV or Parquet file too.")
+    Path | None, typer.Option(help="Write node,cluster to this CSV or Parquet file too.")
 ]
 Plot = Annotated[
     Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")

@@ -17,7 +17,7 @@ def check(
     clusters: Annotated[
         Path,
         typer.Option(
-            help="CSV with the columns node,label; -1 is unclustered.",
+            help="CSV with the columns node,cluster; -1 is unclustered.",
             show_default=False,
             readable=False,
         ),

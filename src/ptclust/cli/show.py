@@ -17,7 +17,7 @@ def show(
     ],
     as_json: o.AsJson = False,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Write node,label as CSV to stdout instead.")
+        bool, typer.Option("--labels", help="Write node,cluster as CSV to stdout instead.")
     ] = False,
     escape_formulas: o.EscapeFormulas = True,
     registry: Annotated[

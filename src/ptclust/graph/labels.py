@@ -22,7 +22,7 @@ _FORMULA = tuple("=+-@\t\r")
 def write_labels(
     names: Array, labels: Ints, path: Path | None, *, escape_formulas: bool = True
 ) -> None:
-    """Write ``node,label`` as CSV to a file, or to stdout if there is none.
+    """Write ``node,cluster`` as CSV to a file, or to stdout if there is none.
 
     Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
     return. With ``escape_formulas`` names that do are written with an apostrophe before them, by
@@ -31,7 +31,7 @@ def write_labels(
     import polars as pl
 
     nodes = written_names(names, escape_formulas=escape_formulas)
-    table = pl.DataFrame({"node": nodes, "label": labels})
+    table = pl.DataFrame({"node": nodes, "cluster": labels})
     if path is None:
         sys.stdout.write(table.write_csv())
         return
@@ -66,16 +66,16 @@ def _escaped(name: object) -> str:
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
     r"""Read a table of nodes and their clusters; return the cluster of every node, in node order.
 
-    The CSV file has the columns ``node``, by name, and ``label``, as ``Release.to_csv`` writes it;
-    without a header, its first two columns count. Labels are any text, and ``-1`` is unclustered.
-    Clusters are numbered by their labels if these are whole numbers, else by first appearance. A
-    name that begins as a formula may have an apostrophe before it.
+    The CSV file has the columns ``node``, by name, and ``cluster``, as ``Release.to_csv`` writes
+    it, or ``label``; without a header, its first two columns count. Labels are any text, and ``-1``
+    is unclustered. Clusters are numbered by their labels if these are whole numbers, else by first
+    appearance. A name that begins as a formula may have an apostrophe before it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from ptclust.graph import Topology
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "truth.csv"
-    ...     _ = path.write_text("node,label\nb,right\na,left\nc,right\n")
+    ...     _ = path.write_text("node,cluster\nb,right\na,left\nc,right\n")
     ...     read_labels(path, Topology([0, 1], [1, 2], names="abc")).tolist()
     [0, 1, 1]
     """
@@ -110,12 +110,13 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
                     continue
                 cells = [cell.strip() for cell in row]
                 lowered = [cell.lower() for cell in cells]
-                if not found and "node" in lowered and "label" in lowered:
-                    columns = lowered.index("node"), lowered.index("label")
+                label = "cluster" if "cluster" in lowered else "label"
+                if not found and "node" in lowered and label in lowered:
+                    columns = lowered.index("node"), lowered.index(label)
                     continue
                 where = f"line {reader.line_num} of {file}"
                 if max(columns) >= len(cells):
-                    raise FileError(f"{where} has {len(cells)} column(s), not a node and a label")
+                    raise FileError(f"{where} has {len(cells)} column(s), not a node and a cluster")
                 found.append((where, cells[columns[0]], cells[columns[1]]))
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._files import held
 from ptclust._registry import AUTO
@@ -18,7 +19,7 @@ from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level
 from ptclust.clustering.normalise import normalisation
-from ptclust.errors import InputError
+from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
@@ -349,8 +350,40 @@ class Release:
         return decode(Path(path))
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table with the columns ``node`` and ``label``."""
-        return data_frame({"node": self.names, "label": self.labels}, backend)
+        """Return a table with the columns ``node`` and ``cluster``."""
+        return self.labels_frame(backend=backend)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with the columns ``node`` and ``cluster``."""
+        return self.labels_frame()
+
+    def labels_frame(
+        self, node: str = "node", *, backend: Literal["polars", "pandas"] = "pandas"
+    ) -> Any:
+        """Return the cluster of every node, to be merged with your own table.
+
+        Parameters
+        ----------
+        node : str
+            What to call the column of the nodes: as in your table. They have the ids, and the
+            types, that they had when the graph was made.
+        backend : {"pandas", "polars"}
+            Whose data frame.
+
+        Examples
+        --------
+        >>> import pandas, ptclust
+        >>> visits = pandas.DataFrame({"person": [1, 1, 2], "clinic": [30, 10, 10]})
+        >>> graph = ptclust.graph_from_visits(
+        ...     visits, item="clinic", items=[10, 20, 30], max_items=2
+        ... )
+        >>> release = ptclust.PTClust(epsilon=1).fit(graph).release_
+        >>> visits.merge(release.labels_frame("clinic"), on="clinic").columns.tolist()
+        ['person', 'clinic', 'cluster']
+        """
+        if node == "cluster":
+            raise UsageError("node= is the column of the nodes; the other is called cluster")
+        return data_frame({node: self.names, "cluster": self.labels}, backend)
 
     def to_csv(
         self,
@@ -359,7 +392,7 @@ class Release:
         escape_formulas: bool = True,
         overwrite: bool = False,
     ) -> None:
-        """Write the columns ``node`` and ``label`` as CSV; FileError if it exists, as in ``save``.
+        """Write ``node`` and ``cluster`` as CSV; FileError if it exists, as in ``save``.
 
         Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
         return. With ``escape_formulas`` an apostrophe is written before names, if they are text,
@@ -372,7 +405,7 @@ class Release:
             write_labels(self.names, self.labels, file, escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the columns ``node`` and ``label`` as Parquet; FileError if it exists."""
+        """Write the columns ``node`` and ``cluster`` as Parquet; FileError if it exists."""
         from ptclust.release.exports import write_parquet
 
         with held(Path(path), overwrite):
@@ -381,7 +414,7 @@ class Release:
     def to_graphml(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the tree as GraphML; FileError if it exists.
 
-        A node has a ``label``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
+        A node has a ``cluster``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
         weights.
         """
         from ptclust.release.exports import write_graphml
@@ -398,6 +431,26 @@ class Release:
 
         with held(Path(path), overwrite):
             write_gexf(self, Path(path))
+
+    def to_geojson(
+        self, path: str | os.PathLike[str], coordinates: ArrayLike, *, overwrite: bool = False
+    ) -> None:
+        """Write the nodes as GeoJSON, for maps; FileError if it exists, as in ``save``.
+
+        A node is a point with the properties ``node``, ``cluster`` and ``marker-color``.
+
+        Parameters
+        ----------
+        path : str or path
+        coordinates : array_like of shape (n_nodes, 2)
+            Longitude and latitude in degrees, in the order of ``names``: public knowledge you add.
+        overwrite : bool, default False
+        """
+        from ptclust.release.exports import write_geojson
+
+        file = Path(path)
+        with held(file, overwrite):
+            write_geojson(self, coordinates, file)
 
     def to_text(self) -> str:
         """Return guarantee, clusters and how sure they are as text; ``statement`` has the rest."""

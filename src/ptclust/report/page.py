@@ -311,7 +311,7 @@ class _Page:
         quoted = ('"' + name.replace('"', '""') + '"' for name in names)
         rows = zip(quoted, self.release.labels.tolist(), strict=True)
         return _data_link(
-            "text/csv", "node,label\n" + "".join(f"{n},{label}\n" for n, label in rows)
+            "text/csv", "node,cluster\n" + "".join(f"{n},{label}\n" for n, label in rows)
         )
 
 
