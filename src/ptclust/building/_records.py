@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from ptclust._types import Array
+from ptclust.building.databases import Query
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.readers.csv import Dialect, find_separator, separator_hint
@@ -81,7 +82,7 @@ class TextFile(os.PathLike[str]):
     def __fspath__(self) -> str:
         return os.fspath(self.path)
 
-    def check_unused(self, path: Path) -> None:
+    def check_unused(self, path: object) -> None:
         """Refuse options that a file without text does not have."""
         for option in ("separator", "encoding", "decimal"):
             if getattr(self, option) is not None:
@@ -125,12 +126,15 @@ class Records:
     def _opened(self, table: Any) -> pl.LazyFrame:
         if isinstance(table, str | os.PathLike):
             return self._scanned(Path(table), table if isinstance(table, TextFile) else None)
+        if isinstance(table, Query):
+            self.where, self.typed = f"the query to {table}", table.typed
+            return table.scan()
         if isinstance(table, pl.DataFrame | pl.LazyFrame):
             return table.lazy()
         # Where the class DataFrame behind this one comes from, without importing it.
         families = [kind for kind in type(table).__mro__ if kind.__name__ == "DataFrame"]
         if not families or families[0].__module__.partition(".")[0] != "pandas":
-            kinds = "polars, pandas or Spark, or the path of a Parquet, CSV or Arrow file"
+            kinds = "polars, pandas or Spark, the path of a file, or a Query"
             raise UsageError(f"records must be a data frame of {kinds}, not {type(table).__name__}")
         self._name_columns(list(table.columns))
         return pl.LazyFrame([_of_pandas(table[name], name) for name in self.columns.values()])

@@ -57,8 +57,17 @@ class BuildOptions(o.TextOptions):
     """What all builders need."""
 
     records: Annotated[
-        Path, typer.Argument(help="The records: parquet, csv, tsv or arrow.", show_default=False)
+        str,
+        typer.Argument(
+            help="The records: a parquet, csv, tsv or arrow file, or, with --query, a database: "
+            "postgresql://user@host/name, duckdb:file, sqlite:file.",
+            show_default=False,
+        ),
     ]
+    query: Annotated[
+        str | None,
+        typer.Option(help="Records of a database: 'select person, place from visits'."),
+    ] = None
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
     ] = None
@@ -89,14 +98,32 @@ class BuildOptions(o.TextOptions):
     def table(self) -> Any:
         """The records, as builders take them: the path, or what Spark makes of it."""
         from ptclust.building._records import TextFile
+        from ptclust.building.databases import Query
         from ptclust.engines import spark
 
-        table = spark.opened(self.records, self.engine.value, self.master)
         text = TextFile(self.records, self.separator, self.encoding, self.decimal)
-        if table is self.records:
+        if self._file is None:
+            if self.engine is not o.EngineName.local:
+                raise UsageError("a database is read by this machine: leave --engine spark out")
+            found = Query(self.records, self.query or "")
+            text.check_unused(found)
+            return found
+        table = spark.opened(self._file, self.engine.value, self.master)
+        if table is self._file:
             return text
-        text.check_unused(self.records)
+        text.check_unused(self._file)
         return table
+
+    @cached_property
+    def _file(self) -> Path | None:
+        """The file of the records, if they are in one."""
+        from ptclust.building.databases import is_address
+
+        return None if self.query is not None or is_address(self.records) else Path(self.records)
+
+    @property
+    def _name(self) -> str:
+        return "the records" if self._file is None else self._file.name
 
     def read_list(self, path: Path | None, column: str | None) -> list[Any] | None:
         """Read the public list of nodes."""
@@ -105,7 +132,7 @@ class BuildOptions(o.TextOptions):
         return (
             None
             if path is None
-            else read_list(path, column, records=self.records, encoding=self.encoding)
+            else read_list(path, column, records=self._file, encoding=self.encoding)
         )
 
     def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
@@ -123,13 +150,13 @@ class BuildOptions(o.TextOptions):
         from ptclust.cli._terminal import progress_display, say
 
         roads = Path(self.edges) if self.edges not in (None, "private") else None
-        reads = {"the records": self.records, "the list": listed, "--edges": roads}
+        reads = {"the records": self._file, "the list": listed, "--edges": roads}
         reads |= ledger_files(options.get("ledger"))
         with (
             held_outputs({"--output": self.output}, reads, self.overwrite),
             progress_display() as progress,
         ):
-            progress(f"Reading {self.records.name}")
+            progress(f"Reading {self._name}")
             words = {"edges": self.edges, "neighbours": self.neighbours.value}
             graph = make(self.table, **words, **options)
             progress(f"Writing {self.output.name}")
@@ -156,7 +183,7 @@ class BuildOptions(o.TextOptions):
         roles = ("items", "nodes", "person", "item", "origin", "destination")
         given = {role: options[role] for role in roles if role in options}
         with progress_display() as progress:
-            progress(f"Reading {self.records.name}")
+            progress(f"Reading {self._name}")
             found = check_records(self.table, edges=self.edges, **given)
         say(str(found))
 
