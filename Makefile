@@ -95,14 +95,17 @@ bench: .venv/ready-bench  # the libraries that it compares with
 	touch $@
 
 .venv/bin/python:
+	@echo "Making a virtual environment in .venv, with pip: once, some seconds"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 .venv/ready: .venv/bin/python pyproject.toml
+	@echo "pip installs ptclust and what it needs (numpy, scipy, numba, polars, ...) in .venv: once, a minute or two"
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 .venv/ready-dev: .venv/ready
+	@echo "pip installs what tests, checks and documentation need, too: once, a minute or two"
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 

@@ -851,3 +851,14 @@ class TestHelp:
         assert {"--help", "--help-all"} < words
         hidden = {"cluster": "--sampler", "plan": "--split", "build": "--engine"}
         assert hidden.get(command[0], "--escape-formulas") in words - set(short.split())
+
+
+def test_a_prediction_is_announced_without_a_terminal(run):
+    Path("edges.csv").write_text(
+        HEADER + "".join(f"{a},{b},0.5\n" for a in range(12) for b in range(a))
+    )
+    budget = ("--epsilon", "1", "--l1", "1", "--kind", "distance")
+    code, _, err = run("plan", "edges.csv", *budget, "--predict", "--repetitions", "1")
+    assert code == 0
+    assert err.count("Predicting: planted clusters are published many times") == 1
+    assert "Predicting" not in run("plan", "edges.csv", *budget)[2]

@@ -313,6 +313,22 @@ class PlaceOptions:
     ] = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublisherOptions:
+    """Who publishes, as a page says it."""
+
+    controller: Annotated[
+        str | None, more(help="Who is responsible, for the page: 'City of Sund'.")
+    ] = None
+    period: Annotated[str | None, more(help="What the records cover: 'May 2026'.")] = None
+    contact: Annotated[str | None, more(help="Whom to ask, for the page.")] = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What was said."""
+        return {name: words for name, words in vars(self).items() if words is not None}
+
+
 class Command(TyperCommand):
     """A command whose help lists what most need, and with --help-all the rest."""
 

@@ -29,16 +29,26 @@ _QUOTED_OR_ARGUMENT = re.compile(
 
 @contextmanager
 def progress_display() -> Iterator[Callable[[str], None]]:
-    """Yield a progress callback; a terminal shows what is being done after two seconds of work."""
+    """Yield a progress callback; a terminal shows what is being done after two seconds of work.
+
+    That kernels are compiled is said without a terminal, too: it takes long, and comes once.
+    """
+    from ptclust._kernel import announcement
+
+    announcement.say = say
+    try:
+        yield from _progress()
+    finally:
+        announcement.say = None
+
+
+def _progress() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from ptclust._kernel import announcement
-
-    announcement.say = say
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task("")

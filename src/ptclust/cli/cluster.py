@@ -39,6 +39,7 @@ def cluster(
     *,
     graph: o.GraphOptions,
     places: o.PlaceOptions,
+    publisher: o.PublisherOptions,
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 
@@ -63,6 +64,9 @@ def cluster(
         return
     if places.coordinates is not None and plot is None and report is None:
         raise UsageError("--coordinates are for pictures: say --report report.html, or --plot")
+    if publisher.given and report is None:
+        option = next(iter(publisher.given))
+        raise UsageError(f"--{option} is written on the page: say --report report.html, too")
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
     files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
@@ -127,6 +131,7 @@ def cluster(
             escape_formulas=escape_formulas,
             report=report,
             places=known,
+            publisher=publisher.given,
         )
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))

@@ -51,7 +51,7 @@ def plan(
     import json
 
     from ptclust.cli._results import held_outputs
-    from ptclust.cli._terminal import in_options, progress_display
+    from ptclust.cli._terminal import in_options, progress_display, say
     from ptclust.errors import UsageError
     from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
@@ -76,6 +76,7 @@ def plan(
         if predict:
             from ptclust.planning import predict as predicted
 
+            say("Predicting: planted clusters are published many times, for up to a minute or so.")
             settings = {each.name: getattr(request, each.name) for each in fields(request)}
             for name in ("sampler", "engine"):  # of secure noise, which a prediction needs none of
                 del settings[name]

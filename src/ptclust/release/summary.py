@@ -93,7 +93,8 @@ class Separation:
             return "There are no released edges both within and across clusters to compare."
         needed = self.at_epsilon.visible_gap
         numbers = (
-            f"the mean weights within and across differ by {self.gap:.3g}, and about {needed:.3g} "
+            f"the mean weights within and across differ by {number(self.gap)}, and about "
+            f"{number(needed)} "
             "is needed to be seen"
         )
         if self.gap >= needed:
@@ -388,5 +389,12 @@ def counted(count: int, word: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number of three digits, a dash if there is none."""
-    return "-" if value is None else f"{value:.3g}"
+    """Return a number of three digits, a dash if there is none.
+
+    >>> number(0.01234), number(-8.0), number(12345.6), number(None)
+    ('0.0123', '-8', '12,300', '-')
+    """
+    if value is None:
+        return "-"
+    short = float(f"{value:.3g}")
+    return f"{short:,.0f}" if 1000 <= abs(short) < 1e15 else f"{short:.3g}"
