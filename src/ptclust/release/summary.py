@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -391,10 +393,11 @@ def counted(count: int, word: str) -> str:
 def number(value: float | None) -> str:
     """Return a number of three digits, a dash if there is none.
 
-    >>> number(0.01234), number(-8.0), number(12345.6), number(None)
-    ('0.0123', '-8', '12,300', '-')
+    >>> number(0.01234), number(-8.0), number(12345.6), number(0.00000283), number(None)
+    ('0.0123', '-8', '12,300', '0.00000283', '-')
     """
     if value is None:
         return "-"
-    short = float(f"{value:.3g}")
-    return f"{short:,.0f}" if 1000 <= abs(short) < 1e15 else f"{short:.3g}"
+    short = f"{value:.3g}"
+    readable = math.isfinite(value) and 1e-12 < abs(value) < 1e15
+    return f"{Decimal(short):,f}" if readable else short

@@ -21,7 +21,7 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  const short = (value) => (value === null ? "-" : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 9 }));
+  const short = (value) => (value === null ? "-" : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 }));
   const tenth = (value) => Math.round(value * 10) / 10;
   const mark = ([colour, shape], x, y) => {
     const [[dx, dy], path] = data.shapes[shape];
@@ -133,7 +133,7 @@
     const [path, text] = byId("bar").children, per = data.per_pixel / view.scale, longest = (per * box.width) / 6;
     const power = 10 ** Math.floor(Math.log10(longest)), length = [5, 2, 1].map((part) => part * power).find((each) => each <= longest);
     path.setAttribute("d", `M25 ${box.height - 22}v6h${tenth(length / per)}v-6`);
-    text.textContent = Number(length.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 9 }) + (text.textContent.endsWith(" km") ? " km" : "");
+    text.textContent = Number(length.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 }) + (text.textContent.endsWith(" km") ? " km" : "");
   }
 
   // Names are written beside nodes where they cover nothing; zooming in makes space for more.
