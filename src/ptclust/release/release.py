@@ -17,7 +17,7 @@ from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level
+from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level, by_size
 from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
@@ -101,7 +101,7 @@ class Release:
 
     @property
     def labels(self) -> Ints:
-        """The cluster of every node, numbered by first appearance; -1 for unclustered nodes."""
+        """The cluster of every node, 0 the largest; -1 for unclustered nodes."""
         return np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
 
     @property
@@ -545,10 +545,17 @@ def _check_labels(labels: Ints, tree: Tree) -> None:
         raise InputError(f"{len(labels)} labels were given for {tree.n_nodes} nodes")
     of_clusters = labels[labels >= 0]
     so_far = np.maximum.accumulate(np.concatenate([[-1], of_clusters]))
-    if np.any(labels < -1) or np.any(of_clusters > so_far[:-1] + 1):
+    by_appearance = not np.any(of_clusters > so_far[:-1] + 1)
+    if np.any(labels < -1) or not (by_appearance or _by_size(labels)):
         raise InputError(
-            "labels must number clusters 0, 1, 2, ... by first appearance; -1 for unclustered nodes"
+            "labels must number clusters 0, 1, 2, ..., the largest first or by first appearance; "
+            "-1 for unclustered nodes"
         )
+
+
+def _by_size(labels: Ints) -> bool:
+    """Whether clusters are numbered by size; a number beyond the nodes is none of a cluster."""
+    return bool(labels.max() < len(labels)) and np.array_equal(labels, by_size(labels))
 
 
 def _check_cuts(cuts: Ints, labels: Ints, min_cluster_size: int, tree: Tree) -> None:
