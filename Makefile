@@ -5,10 +5,10 @@ SHELL := /bin/bash
 # Without bytecode every process compiles all modules anew, which doubles the time to collect the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-command bench-noise bench-spark scale prediction calibration trips ledger-stress crossings \
+EXPERIMENTS := figures tables bounds certificates utility shift bench bench-building bench-command bench-database bench-noise bench-spark scale prediction calibration trips ledger-stress crossings \
 	pictures
 
-.PHONY: browser demo docs test test-long test-oldest test-pythons coverage check format fuzz spark $(EXPERIMENTS) clean
+.PHONY: browser database demo docs test test-long test-oldest test-pythons coverage check format fuzz spark $(EXPERIMENTS) clean
 
 demo: .venv/ready
 	$(BIN)/ptclust demo --output build/demo
@@ -56,6 +56,11 @@ browser:
 	{ command -v chromium && command -v chromedriver; } > /dev/null || { apt-get update --quiet && \
 	  apt-get install --quiet --yes --no-install-recommends chromium chromium-driver; }
 
+# A PostgreSQL server for the tests of databases, which are skipped without one.
+database:
+	ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null || { apt-get update --quiet && \
+	  apt-get install --quiet --yes --no-install-recommends postgresql; }
+
 # Spark for the engine of that name and its tests, and the Java that it runs on.
 spark: .venv/ready
 	command -v java > /dev/null || apt-get install --yes --no-install-recommends openjdk-17-jre-headless
@@ -74,6 +79,8 @@ $(EXPERIMENTS): .venv/ready
 
 bench-spark: spark
 
+bench-database: .venv/ready-dev database
+
 utility: .venv/ready-contacts  # networkx has some of its graphs
 
 bench: .venv/ready-bench  # the libraries that it compares with
@@ -88,14 +95,17 @@ bench: .venv/ready-bench  # the libraries that it compares with
 	touch $@
 
 .venv/bin/python:
+	@echo "Making a virtual environment in .venv, with pip: once, some seconds"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 .venv/ready: .venv/bin/python pyproject.toml
+	@echo "pip installs ptclust and what it needs (numpy, scipy, numba, polars, ...) in .venv: once, a minute or two"
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 .venv/ready-dev: .venv/ready
+	@echo "pip installs what tests, checks and documentation need, too: once, a minute or two"
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 

@@ -293,6 +293,25 @@ def bench_building(
     typer.echo(report.to_json() if as_json else report.to_table())
 
 
+@app.command("bench-database")
+def bench_database(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
+    ] = Path("build/bench-database.json"),
+    visits: Annotated[int, typer.Option(min=1000, help="Rows of the table.")] = 10_000_000,
+    persons: Annotated[int, typer.Option(min=100, help="Persons in it.")] = 1_000_000,
+    places: Annotated[int, typer.Option(min=10, help="Public places.")] = 2_000,
+    as_json: AsJson = False,
+) -> None:
+    """Compare CPU time and memory of building from databases with the same from Parquet."""
+    from experiments.database import run_databases
+
+    with progress_display() as progress:
+        report = run_databases(visits, persons, places, progress)
+    report.save(output)
+    typer.echo(report.to_json() if as_json else report.to_table())
+
+
 @app.command("bench-command")
 def bench_command(
     output: Annotated[

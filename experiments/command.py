@@ -168,7 +168,7 @@ def _measure(task: str, n_edges: int, folder: Path) -> Measurement:
     unit = 1 if sys.platform == "darwin" else 1024
     ari = None
     if task != PLAIN:
-        labels = pl.read_parquet(folder / "labels.parquet").sort("node")["label"].to_numpy()
+        labels = pl.read_parquet(folder / "labels.parquet").sort("node")["cluster"].to_numpy()
         ari = agreement(np.load(folder / "truth.npy"), labels)
     cpu = used.ru_utime + used.ru_stime
     return Measurement(n_edges, task, cpu, wall, unit * used.ru_maxrss, ari)

@@ -20,7 +20,7 @@ from ptclust.errors import FileError
 
 HEADER = "source,target,distance\n"
 EDGES = HEADER + "a,b,0.1\nb,c,0.1\nc,d,0.9\nd,e,0.1\ne,f,0.1\n"
-LABELS = "node,label\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
+LABELS = "node,cluster\na,0\nb,0\nc,0\nd,1\ne,1\nf,1\n"
 SECRET = "0.123456789"
 
 
@@ -62,7 +62,7 @@ class TestDbmstclu:
         options = ["--source", "from", "--target", "to", "--weight", "similarity"]
         options += ["--merge", "max", "--max-clusters", "2"]
         code, out, _ = run("dbmstclu", "edges.tsv", *options)
-        assert (code, out) == (0, "node,label\n1,0\n2,0\n3,1\n4,1\n")
+        assert (code, out) == (0, "node,cluster\n1,0\n2,0\n3,1\n4,1\n")
 
     def test_counts_are_similarities(self, run, trips):
         code, out, err = run("dbmstclu", "trips.csv", "--merge", "sum", "--kind", "similarity")
@@ -76,7 +76,7 @@ class TestDbmstclu:
     def test_small_clusters_become_noise(self, run):
         Path("edges.csv").write_text(HEADER + "a,b,0.9\nb,c,0.1\nc,d,0.1\nd,e,0.1\n")
         out = run("dbmstclu", "edges.csv", "--min-cluster-size", "2")[1]
-        assert out == "node,label\na,-1\nb,0\nc,0\nd,0\ne,0\n"
+        assert out == "node,cluster\na,-1\nb,0\nc,0\nd,0\ne,0\n"
 
 
 def parquet(**columns):
@@ -135,7 +135,10 @@ BAD_FILES = {
     "visits": (
         "e.csv",
         text("person,place,day\nada,park,3\n"),
-        ["--source, --target, --weight", "its columns are: 'person', 'place', 'day'"],
+        [
+            "--source, --target, --weight",
+            "`ptclust build visits e.csv --person person --item place",
+        ],
     ),
     "two columns": ("e.csv", text("a,b\nb,c\n"), ["column"]),
     "empty file": ("e.csv", text(""), ["empty"]),
@@ -203,17 +206,17 @@ GOOD_FILES = {
     "one node": (
         "e.graphml",
         text("<graphml><graph edgedefault='undirected'><node id='a'/></graph></graphml>"),
-        "node,label\na,0\n",
+        "node,cluster\na,0\n",
     ),
     "isolated nodes": (
         "e.mtx",
         text("%%MatrixMarket matrix coordinate real symmetric\n5 5 1\n2 1 0.5\n"),
-        "node,label\n0,0\n1,1\n2,2\n3,3\n4,4\n",
+        "node,cluster\n0,0\n1,1\n2,2\n3,3\n4,4\n",
     ),
     "only isolated nodes": (
         "e.npz",
         lambda p: np.savez(p, sources=[], targets=[], weights=[], n_nodes=2),
-        "node,label\n0,0\n1,1\n",
+        "node,cluster\n0,0\n1,1\n",
     ),
 }
 
@@ -320,7 +323,7 @@ def test_demo_goes_from_rides_to_a_map(run):
 
 
 #: Many trips are within towns 0 to 5, and within towns 6 to 11; few are across.
-TOWNS = "node,label\n" + "".join(f"{town},{town // 6}\n" for town in range(12))
+TOWNS = "node,cluster\n" + "".join(f"{town},{town // 6}\n" for town in range(12))
 
 
 @pytest.fixture
@@ -390,7 +393,7 @@ class TestCluster:
         assert release.n_clusters == 2
         assert release.statement.privacy_unit == "one patient"
         assert release.statement.private
-        assert pl.read_csv("labels.csv")["label"].to_list() == release.labels.tolist()
+        assert pl.read_csv("labels.csv")["cluster"].to_list() == release.labels.tolist()
         assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
 
     def test_never_overwrites_a_release(self, run, edges):
@@ -699,8 +702,7 @@ class TestTables:
         for command in (["cluster", *PAID, *UNIT], ["dbmstclu"], ["plan", *BUDGET]):
             code, out, err = run(command[0], "visits.csv", *command[1:])
             assert (code, out, err.count("\n")) == (3, "", 1)
-            assert "which column is the source and which the target" in err
-            assert "its columns are: 'person', 'place', 'day'" in err
+            assert "visits.csv is a table of records, not of edges" in err
         unspent()
 
     def test_options_of_tables_are_refused_for_others(self, run, edges):
@@ -825,3 +827,38 @@ def test_a_second_run_compiles_nothing(tmp_path, command):
         if compiled == "set()":
             break
     assert compiled == "set()"
+
+
+class TestHelp:
+    def test_of_cluster_fits_a_screen(self, run, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "80")
+        code, out, _ = run("cluster", "--help")
+        lines = out.splitlines()
+        assert code == 0
+        assert len(lines) <= 80
+        assert max(map(len, lines)) <= 80
+        for option in ("--epsilon", "--output", "--report", "--l1", "--separator", "--help-all"):
+            assert f"{option} " in out
+        assert "--sampler" not in out
+
+    @pytest.mark.parametrize(
+        "command", [["cluster"], ["plan"], ["show"], ["build", "flows"], ["recluster"]]
+    )
+    def test_the_rest_is_in_another(self, run, command):
+        short, full = (run(*command, option)[1] for option in ("--help", "--help-all"))
+        words = {word.strip(",") for word in full.split() if word.startswith("--")}
+        assert set(short.split()) < set(full.split())
+        assert {"--help", "--help-all"} < words
+        hidden = {"cluster": "--sampler", "plan": "--split", "build": "--engine"}
+        assert hidden.get(command[0], "--escape-formulas") in words - set(short.split())
+
+
+def test_a_prediction_is_announced_without_a_terminal(run):
+    Path("edges.csv").write_text(
+        HEADER + "".join(f"{a},{b},0.5\n" for a in range(12) for b in range(a))
+    )
+    budget = ("--epsilon", "1", "--l1", "1", "--kind", "distance")
+    code, _, err = run("plan", "edges.csv", *budget, "--predict", "--repetitions", "1")
+    assert code == 0
+    assert err.count("Predicting: planted clusters are published many times") == 1
+    assert "Predicting" not in run("plan", "edges.csv", *budget)[2]

@@ -225,3 +225,16 @@ def test_a_first_run_says_that_it_compiles_and_a_second_does_not(package):
     script += "print(outer.twice(1))"
     outputs = [start(package, script).communicate(timeout=120)[0] for _ in range(2)]
     assert [len(out.splitlines()) for out in outputs] == [2, 1]
+
+
+class TestSilence:
+    def test_compiling_is_announced_without_a_terminal(self, capsys, monkeypatch):
+        from ptclust._kernel import announcement
+        from ptclust.cli._terminal import progress_display
+
+        monkeypatch.setattr(announcement, "say", None, raising=False)
+        with progress_display():
+            announcement.compiling()
+            announcement.compiling()
+        said = "Compiling for this machine, once: this takes up to a minute.\n"
+        assert capsys.readouterr() == ("", said)

@@ -568,7 +568,7 @@ class TestFormulas:
 
     def test_a_node_of_that_very_name_is_meant(self, tmp_path):
         topology = Topology([0], [1], names=["'=a", "b"])
-        (tmp_path / "l.csv").write_text("node,label\n'=a,7\nb,8\n")
+        (tmp_path / "l.csv").write_text("node,cluster\n'=a,7\nb,8\n")
         assert read_labels(tmp_path / "l.csv", topology).tolist() == [7, 8]
 
     def test_names_that_would_become_one_are_refused(self, tmp_path):
@@ -717,7 +717,7 @@ class TestOptions:
         assert "--merge min, max or sum" in run("dbmstclu", "twice.csv")[2]
         Path("lacks.csv").write_text("source,target,distance\na,b,0.1\nb,c,\n")
         assert "name another column: --weight" in run("dbmstclu", "lacks.csv")[2]
-        Path("visits.csv").write_text("person,place,day\nada,park,3\n")
+        Path("visits.csv").write_text("who,place,day\nada,park,3\n")
         assert "say so: --source, --target, --weight; its" in run("dbmstclu", "visits.csv")[2]
         Path("counts.csv").write_text("source,target,weight\na,b,3\n")
         err = run("dbmstclu", "counts.csv")[2]

@@ -12,7 +12,12 @@ from ptclust._lazy import lazy
 from ptclust._version import __version__
 
 if TYPE_CHECKING:
-    from ptclust.building import graph_from_flows, graph_from_profiles, graph_from_visits
+    from ptclust.building import (
+        check_records,
+        graph_from_flows,
+        graph_from_profiles,
+        graph_from_visits,
+    )
     from ptclust.clustering import (
         Clustering,
         Cuts,
@@ -58,6 +63,7 @@ __all__ = [
     "Topology",
     "Tree",
     "__version__",
+    "check_records",
     "cluster_validity",
     "dbcvi",
     "dbmstclu",
@@ -79,7 +85,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     *_SUBMODULES,
-    building=("graph_from_flows", "graph_from_profiles", "graph_from_visits"),
+    building=("check_records", "graph_from_flows", "graph_from_profiles", "graph_from_visits"),
     clustering=(
         "Clustering",
         "Cuts",

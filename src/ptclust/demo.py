@@ -63,6 +63,7 @@ def run_demo(
         coordinates=flattened(bikes.points),
         names=bikes.stations["station"].to_list(),
         title="Bike stations that belong together",
+        degrees=True,
     )
     agreement = adjusted_rand_score(bikes.truth, release.labels)
     return f"""\

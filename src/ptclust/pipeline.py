@@ -15,6 +15,7 @@ import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
+from ptclust.building._doors import refuse_records, refuse_release
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
 from ptclust.engines.edges import SparkEdges, spark_edges
 from ptclust.engines.spark import is_frame
@@ -421,6 +422,8 @@ class GraphFile:
     weight: str | None = None
     format: str | None = None
     separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
     header: bool = True
     merge: Merge | None = None
     kind: Kind | None = None
@@ -431,6 +434,15 @@ class GraphFile:
     def name(self) -> str:
         """What messages call it."""
         return "standard input" if str(self.path) == "-" else self.path.name
+
+    def check_is_graph(self, *, weighted: bool = True) -> None:
+        """Refuse a release, or a table of records, with the command that is for it."""
+        if self.engine == "spark" or not (self.path == Path("-") or self.path.is_file()):
+            return  # what is wrong with it is said where it is read
+        refuse_release(self._opened)
+        if self.header:
+            asked = Columns(self.source, self.target, self.weight)
+            refuse_records(self._opened, self.format, self.separator, asked, weighted=weighted)
 
     def read(self) -> Graph | SparkEdges:
         """Read topology and weights; Spark leaves them where they are."""
@@ -448,8 +460,12 @@ class GraphFile:
 
     def _by_spark(self, *, ends_only: bool) -> SparkEdges:
         """Return the graph as Spark has it; it reads Parquet alone."""
-        if self.format is not None or self.separator is not None:
-            raise UsageError("Spark reads Parquet, a row an edge: leave format and separator out")
+        of_text = self.format, self.separator, self.encoding, self.decimal
+        if any(option is not None for option in of_text):
+            raise UsageError(
+                "Spark reads Parquet, a row an edge: leave format, separator, encoding and decimal "
+                "out"
+            )
         asked = Columns(self.source, self.target, self.weight)
         return SparkEdges.read(
             self.path, asked, self.kind, self.master, merge=self.merge, ends_only=ends_only

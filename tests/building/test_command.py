@@ -199,15 +199,16 @@ def test_profiles(run, here):
 def test_the_trade_off_of_caps_is_that_of_the_builders():
     """What help and page say of noise follows from the sensitivities."""
     flows, visits = RIDES.clear(), VISITS.clear().cast(pl.String)
+    nodes = [f"node {i}" for i in range(20)]
     pages = build._CAPS + build._ITEM_CAPS, PAGE.read_text()
     for pairs, records in ((1, 1), (2, 1), (5, 2), (10, 2), (20, 5)):
         caps = {"person": "who", "max_pairs": pairs, "max_per_pair": records}
-        found = graph_from_flows(flows, nodes=["a", "b"], **caps).sensitivity
+        found = graph_from_flows(flows, nodes=nodes, **caps).sensitivity
         assert f"{pairs} x {records}: {found.l1:g} and {found.l2:.2g}" in pages[0]
         assert f"| {pairs} x {records} " in pages[1]
         assert f"| {found.l1:g}, {found.l2:.2g} " in pages[1]
     for items in (2, 3, 5, 10, 20):
-        found = graph_from_visits(visits, items=["a", "b"], max_items=items).sensitivity
+        found = graph_from_visits(visits, items=nodes, max_items=items).sensitivity
         assert f"{items}: {found.l1:g} and {found.l2:.2g}" in pages[0]
         assert f"| {found.l1:g}, {found.l2:.2g} " in pages[1]
 
@@ -226,3 +227,93 @@ def test_nothing_that_is_said_depends_on_the_records(run, here):
     first = run(*FLOWS, "--json")
     RIDES.head(1).write_parquet("rides.parquet")
     assert run(*FLOWS, "--json", "--overwrite", "graph.parquet") == first
+
+
+def test_a_cap_above_what_there_is_counts_as_that(run, here):
+    code, _, err = run(
+        "build", "visits", "visits.csv", "--items", "places.txt", "--max-items", "100000",
+        "-o", "graph.parquet",
+    )  # fmt: skip
+    assert code == 0
+    assert "--max-items 100,000 is more than there is: it leaves nothing out, as 12 does.\n" in err
+    assert "Protected: one person, at most 12 items." in err
+    assert "l1 <= 66, l2 <= 8.12404, linf <= 1" in err
+    flows = (*FLOWS[:3], "--edges", "roads.csv", "--person", "who", "--max-per-pair", "2")
+    code, _, err = run(*flows, "--max-pairs", "4", "-o", "roads.parquet")
+    assert code == 0
+    assert "--max-pairs 4 is more than there is: it leaves nothing out, as 3 does.\n" in err
+    assert "l1 <= 6, l2 <= 3.4641" in err
+    code, _, err = run(*flows, "--max-pairs", "3", "-o", "all.parquet")
+    assert code == 0
+    assert "more than there is" not in err
+
+
+def test_one_node_is_none_to_cluster(run, here):
+    Path("one.txt").write_text("a\n")
+    code, _, err = run(*FLOWS[:3], "--nodes", "one.txt", "-o", "graph.parquet")
+    assert code == 2
+    assert "the list of nodes has only 'a', and clusters are of two nodes or more" in err
+
+
+VISITS_COMMAND = (
+    "`ptclust build visits visits.csv --person person --item place --items items.txt "
+    "--max-items 4 -o graph.parquet`"
+)
+
+
+class TestWrongDoor:
+    @pytest.mark.parametrize("command", ["cluster", "plan", "dbmstclu"])
+    def test_visits_are_for_build(self, run, here, command):
+        budget = () if command == "dbmstclu" else ("--epsilon", "1")
+        code, out, err = run(command, "visits.csv", *budget)
+        assert (code, out, err.count("\n")) == (3, "", 1)
+        assert "visits.csv is a table of records, not of edges: build a graph of it" in err
+        assert VISITS_COMMAND in err
+        assert "name its columns: --source, --target, --weight" in err
+
+    def test_the_command_does_what_it_says(self, run, here):
+        Path("items.txt").write_text("a\nb\nx\n")
+        assert run(*VISITS_COMMAND.strip("`").split()[1:])[0] == 0
+
+    @pytest.mark.parametrize(
+        ("header", "command"),
+        [
+            ("day,origin,destination", "flows t.csv --origin origin --destination destination "
+             "--nodes nodes.txt -o graph.parquet"),
+            ("customer,from,to", "flows t.csv --person customer --origin from --destination to "
+             "--nodes nodes.txt --max-pairs 5 --max-per-pair 1 -o graph.parquet"),
+            ("Patient,clinic", "visits t.csv --person Patient --item clinic --items items.txt "
+             "--max-items 4 -o graph.parquet"),
+            ("patient,the clinic,day", "visits t.csv --person patient --item COLUMN --items "
+             "items.txt --max-items 4 -o graph.parquet"),
+        ],
+    )  # fmt: skip
+    def test_the_command_is_for_the_columns_there_are(self, run, here, header, command):
+        Path("t.csv").write_text(f"{header}\n1,2,3\n")
+        code, _, err = run("cluster", "t.csv", "--epsilon", "1", "-o", "release.json")
+        assert code == 3
+        assert f"`ptclust build {command}`" in err
+        pl.DataFrame({name: [1] for name in header.split(",")}).write_parquet("t.parquet")
+        code, _, err = run("cluster", "t.parquet", "--epsilon", "1", "-o", "release.json")
+        assert code == 3
+        assert f"`ptclust build {command.replace('t.csv', 't.parquet')}`" in err
+
+    def test_edges_are_edges(self, run, here):
+        """Also with a column called user, if the columns of edges are named."""
+        Path("t.csv").write_text("user,from,to,count\n7,1,2,3\n")
+        named = ("--source", "from", "--target", "to", "--weight", "count", "--kind", "similarity")
+        assert run("dbmstclu", "t.csv")[0] == 3
+        assert run("dbmstclu", "t.csv", *named)[0] == 0
+        Path("ends.csv").write_text("from,to\n1,2\n")  # to plan, no weights are needed
+        assert run("plan", "ends.csv", "--epsilon", "1", "--l1", "1")[0] == 0
+
+    @pytest.mark.parametrize("name", ["release.json", "release.ptc"])
+    def test_a_release_is_for_show_and_recluster(self, run, here, name):
+        assert run(*FLOWS)[0] == 0
+        assert run("cluster", "graph.parquet", "--epsilon", "1", "-o", name)[0] == 0
+        code, _, err = run("cluster", name, "--epsilon", "1", "-o", "again.json")
+        assert code == 3
+        assert f"{name} is a release, which is published already, not a graph" in err
+        assert f"`ptclust show {name}` says what is in it" in err
+        assert f"`ptclust recluster {name} -o FILE` clusters it anew; neither spends" in err
+        assert run("recluster", name, "-o", "again.json")[0] == 0

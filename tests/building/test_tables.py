@@ -102,9 +102,10 @@ def test_persons_that_are_not_a_number_are_dropped():
     assert graph.weights.tolist() == [1.0]
 
 
-def test_persons_that_cannot_be_read_are_dropped(tmp_path):
+def test_persons_that_could_not_be_read_are_dropped(tmp_path):
+    """A program that wrote U+FFFD for what it could not read may have made two persons one."""
     path = tmp_path / "visits.csv"
-    path.write_bytes(b"person,item\nx\xff,a\nx\xfe,b\n\xc3\xa9,a\n\xc3\xa9,b\n")
+    path.write_text("person,item\nx\ufffd,a\nx\ufffd,b\n\xe9,a\n\xe9,b\n", encoding="utf-8")
     graph = graph_from_visits(path, items=["a", "b"], max_items=2)
     assert graph.weights.tolist() == [1.0]
 
@@ -217,7 +218,7 @@ def test_what_is_wrong_is_said(case, tmp_path, monkeypatch):
 def test_a_damaged_file_is_said_without_quoting_it(suffix, tmp_path):
     path = tmp_path / f"rides{suffix}"
     path.write_bytes(b"" if suffix == ".csv" else b"secret" * 9)
-    with pytest.raises(InputError, match="cannot be read") as caught:
+    with pytest.raises(InputError, match=r"cannot be read|is empty") as caught:
         graph_from_flows(path, nodes=NODES)
     assert "secret" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None

@@ -7,7 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ptclust import PTClust, graph_from_flows
 from ptclust.clustering import (
     CLUSTERERS,
     Clusterer,
@@ -17,6 +20,8 @@ from ptclust.clustering import (
     choose_clusterer,
     with_options,
 )
+from ptclust.clustering.clusterer import by_size
+from ptclust.datasets import bike_rides
 from ptclust.errors import UsageError
 from ptclust.graph import Graph, Topology
 from ptclust.privacy.noise import Noise
@@ -336,3 +341,33 @@ class TestOptions:
         ):
             with pytest.raises(UsageError, match=message):
                 make()
+
+
+class TestNumbers:
+    """Releases number clusters by size, the largest first; all else follows from that."""
+
+    @given(st.lists(st.integers(-1, 6), min_size=1, max_size=30))
+    def test_sizes_fall_and_the_partition_stays(self, given_labels):
+        labels = np.array(given_labels)
+        found = by_size(labels)
+        assert ((found < 0) == (labels < 0)).all()
+        pairs = set(zip(labels.tolist(), found.tolist(), strict=True))
+        assert len(pairs) == len(set(labels.tolist())) == len(set(found.tolist()))
+        sizes = np.bincount(found[found >= 0])
+        assert (np.diff(sizes) <= 0).all()
+        firsts = [int(np.argmax(found == one)) for one in range(len(sizes)) if sizes[one]]
+        for one, other in zip(range(len(firsts)), range(1, len(firsts)), strict=False):
+            assert sizes[one] > sizes[other] or firsts[one] < firsts[other]
+        assert by_size(found).tolist() == found.tolist()
+
+    @pytest.mark.parametrize("size", [1, 2, 3])
+    def test_of_a_release_and_all_its_levels(self, size):
+        bikes = bike_rides()
+        graph = graph_from_flows(bikes.rides, nodes=bikes.nodes)
+        release = PTClust(epsilon=1, privacy_unit="one ride").fit(graph).release_
+        for made in (release.recluster(min_cluster_size=size), release.recluster("dbmstclu")):
+            every = [made.labels, *(level.labels for level in made.levels)]
+            for labels in every:
+                assert (np.diff(np.bincount(labels[labels >= 0])) <= 0).all()
+            assert not made.levels or made.clustering.level is not None
+            assert [each.label for each in made.summary.clusters] == list(range(made.n_clusters))

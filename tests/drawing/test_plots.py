@@ -18,7 +18,7 @@ from ptclust.clustering import Clustering, Level
 from ptclust.datasets import planted_graph
 from ptclust.drawing import plots
 from ptclust.drawing.layout import as_places, packed, packed_by_levels
-from ptclust.drawing.style import COLOURS, Groups
+from ptclust.drawing.style import ALONE, COLOURS, OTHERS, UNCLUSTERED, Groups
 from ptclust.errors import GraphError, InputError
 from ptclust.graph import Topology
 from ptclust.planning import predict
@@ -64,10 +64,27 @@ def test_every_node_is_in_one_group_and_groups_count_them(labels):
             assert group.marker == "x"
 
 
-def test_looks_of_56_clusters_differ():
-    looks = {(g.colour, g.marker) for g in Groups.of(np.repeat(np.arange(56), 2)).all}
-    assert len(looks) == 56
+def test_looks_of_120_clusters_differ():
+    looks = {(g.colour, g.marker) for g in Groups.of(np.repeat(np.arange(120), 2)).all}
+    assert len(looks) == 120
     assert {colour for colour, _ in looks} == set(COLOURS)
+
+
+def test_colours_are_far_apart():
+    """In CIE Lab, where 2.3 is just noticeable; the greys of nodes without a cluster included."""
+    every = [*COLOURS, UNCLUSTERED, ALONE, OTHERS]
+    lab = [np.array(_lab(colour)) for colour in every]
+    for i, one in enumerate(lab[: len(COLOURS)]):
+        for other in lab[i + 1 :]:
+            assert np.linalg.norm(one - other) > 25
+
+
+def _lab(colour):
+    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt(np.array(xyz) @ linear / [0.95047, 1, 1.08883])
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
 def test_beyond_200_clusters_the_smallest_share_a_look_and_the_legend_says_so():

@@ -228,7 +228,7 @@ def test_the_commands_plan_and_cluster(spark, tmp_path, run, monkeypatch):
     assert "by key and edge" in whole.statement.mechanisms[0].reference
     labels = pl.read_parquet(tmp_path / "l.parquet")
     assert labels["node"].to_list() == whole.names.tolist()
-    assert labels["label"].to_list() == whole.labels.tolist()
+    assert labels["cluster"].to_list() == whole.labels.tolist()
 
     code, _, err = run("cluster", place, *SAID, "--mechanism", "pamst", "-o", "pamst.json")
     assert code == 0, err

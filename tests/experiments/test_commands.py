@@ -179,6 +179,17 @@ def test_building_is_measured_beside_a_group_by(run_experiment):
     assert measured["tasks"]["build"]["peak_bytes"] > 0
 
 
+def test_databases_are_measured_beside_parquet(run_experiment):
+    options = ["--visits", 20_000, "--persons", 1000, "--places", 50, "-o", "d.json"]
+    code, out, _ = run_experiment("bench-database", *options)
+    assert code == 0
+    assert "20,000 visits of 1,000 persons to 50 places" in out
+    measured = json.loads(Path("d.json").read_text())
+    assert measured["ratios"]["parquet"] == 1
+    assert {"parquet", "duckdb", "sqlite"} <= measured["sources"].keys()
+    assert measured["sources"]["duckdb"]["peak_bytes"] > 0
+
+
 def test_visits_are_what_they_are_called(tmp_path):
     write_visits(tmp_path / "v.parquet", 3000, 40, 20)
     visits = pl.read_parquet(tmp_path / "v.parquet")

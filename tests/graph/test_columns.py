@@ -309,12 +309,12 @@ class TestSeparator:
 
     def test_of_a_csv_file_without_a_header_is_a_comma(self, write):
         path = write("e.csv", "b;a;0.5\na;c;2\n")
-        with pytest.raises(FileError, match=r"'1'; check its separator, separator="):
+        with pytest.raises(FileError, match=r"'1'; say separator=';' if that sep"):
             read_graph(path, header=False, kind="distance")
 
     def test_decimal_commas_are_named(self, write):
         path = write("e.csv", "source;target;weight\nb;a;1\na;c;0,123456789\n")
-        with pytest.raises(WeightError, match=r"line 3 of .* decimal point") as caught:
+        with pytest.raises(WeightError, match=r"line 3 of .* say decimal=','") as caught:
             read_graph(path, kind="distance")
         assert "123456789" not in everything_said(caught.value)
         assert read_topology(path).n_edges == 2

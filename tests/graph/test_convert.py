@@ -124,6 +124,9 @@ class TestRoundTrips:
         assert graph.weights.tolist() == [0.5]
 
 
+DIRECTED = "the graph is directed, and clusters are of undirected ones"
+
+
 class TestNetworkx:
     def test_isolated_nodes_and_order(self):
         source = nx.Graph()
@@ -133,14 +136,13 @@ class TestNetworkx:
         assert graph.names.tolist() == [3, "lone", (1, 2)]
         assert [graph.names.tolist()[node] for node in graph.node_of] == list(source.nodes)
 
-    def test_direction_is_forgotten_and_parallels_merge(self):
+    def test_directions_and_parallels_merge(self):
         directed = nx.DiGraph([("a", "b", {"w": 1}), ("b", "a", {"w": 2})])
         multi = nx.MultiGraph([("a", "b", {"w": 1}), ("a", "b", {"w": 2})])
-        for source in (directed, multi):
+        parallel = "edges 0 and 1 both join 'a' and 'b'"
+        for source, message in {directed: DIRECTED, multi: parallel}.items():
             assert_refused(
-                lambda source=source: Graph.from_networkx(source, "w"),
-                GraphError,
-                "edges 0 and 1 both join 'a' and 'b'",
+                lambda source=source: Graph.from_networkx(source, "w"), GraphError, message
             )
             assert Graph.from_networkx(source, "w", merge="sum").weights.tolist() == [3.0]
 
@@ -206,7 +208,7 @@ class TestIgraph:
         source = igraph.Graph(
             n=2, edges=[(0, 1), (1, 0)], directed=True, edge_attrs={"weight": [1, 2]}
         )
-        assert_refused(lambda: Graph.from_igraph(source), GraphError, "edges 0 and 1 both join 0")
+        assert_refused(lambda: Graph.from_igraph(source), GraphError, DIRECTED)
         assert Graph.from_igraph(source, merge="max").weights.tolist() == [2.0]
 
 

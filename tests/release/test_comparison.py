@@ -39,7 +39,7 @@ def test_a_cluster_keeps_its_number():
     pairs = {(match.label, match.earlier, match.shared) for match in found.matches}
     assert pairs == {(1, 0, 2), (2, 1, 2), (3, 2, 3), (0, None, 0)}
     assert found.n_common == 10
-    assert found.to_dataframe()["label"].to_list() == found.labels.tolist()
+    assert found.to_dataframe()["cluster"].to_list() == found.labels.tolist()
 
 
 def test_a_cluster_that_is_gone_is_listed():

@@ -1,18 +1,24 @@
-"""Releases in other programs: networkx, igraph, GEXF, scipy's linkage."""
+"""Releases in other programs: networkx, igraph, GEXF, GeoJSON, pandas, scipy's linkage."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 
-from ptclust import Graph, PTClust, Sensitivity
+from ptclust import Graph, PTClust, Sensitivity, graph_from_visits
 from ptclust.clustering import Clustering
-from ptclust.errors import FileError, InputError
+from ptclust.errors import FileError, InputError, UsageError
 from tests.lazy import lazy
 
+geopandas = lazy("geopandas")
 igraph = lazy("igraph")
 nx = lazy("networkx")
 
@@ -79,3 +85,118 @@ def test_linkage(release):
     assert np.all((linkage[:, 2] > 0) & (linkage[:, 2] <= 1))
     two = fcluster(linkage, 2, "maxclust")
     assert len(set(zip(two.tolist(), release.labels.tolist()))) == 2
+
+
+WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import pandas, ptclust
+visits = pandas.DataFrame({"person": [1, 1, 2, 2], "clinic": ["a", "b", "b", "c"]})
+graph = ptclust.graph_from_visits(visits, item="clinic", items=["a", "b", "c"], max_items=2)
+release = ptclust.PTClust(epsilon=1).fit(graph).release_
+edges = ptclust.Graph.from_dataframe(
+    pandas.DataFrame({"source": ["a"], "target": ["b"], "weight": [1.0]}), kind="distance"
+)
+merged = visits.merge(release.labels_frame("clinic"), on="clinic", how="left")
+print(merged["cluster"].notna().all(), release.to_pandas().columns.tolist(), edges.n_edges)
+print(graph.to_dataframe("pandas").shape, release.to_dataframe("pandas").shape)
+"""
+
+
+def test_pandas_needs_no_pyarrow():
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "True ['node', 'cluster'] 1\n(3, 3) (3, 2)\n"
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [30, 10, 20],
+        ["c", "a", "b"],
+        pd.Series([30, 10, 20], dtype="Int64"),
+        pd.Series(["c", "a", "b"], dtype="category"),
+        pd.Series(["c", "a", "b"], dtype="string"),
+        pd.Series([30.0, 10.0, 20.0]),
+    ],
+)
+def test_labels_merge_with_the_table_they_came_from(ids):
+    visits = pd.DataFrame({"person": [1, 2, 3], "clinic": ids})
+    listed = [10, 20, 30] if pd.api.types.is_numeric_dtype(visits["clinic"]) else ["a", "b", "c"]
+    graph = graph_from_visits(visits, item="clinic", items=listed, max_items=2)
+    release = PTClust(epsilon=1).fit(graph).release_
+    merged = visits.merge(release.labels_frame("clinic"), on="clinic", how="left")
+    cluster_of = dict(zip(release.names.tolist(), release.labels.tolist(), strict=True))
+    assert merged["cluster"].tolist() == [cluster_of[one] for one in visits["clinic"]]
+    assert release.labels_frame(backend="polars").columns == ["node", "cluster"]
+    with pytest.raises(UsageError, match="the other is called cluster"):
+        release.labels_frame("cluster")
+
+
+class TestGeoJson:
+    PLACES = "node,longitude,latitude\n1,10.5,60\n2,-0.25,51.5\n3,0,0\n4,179,-89\n"
+
+    @pytest.fixture
+    def release(self):
+        edges = [1, 2, 3], [2, 3, 4]
+        frame = pl.DataFrame({"source": edges[0], "target": edges[1], "distance": [0.1, 0.9, 0.1]})
+        graph = Graph.from_dataframe(frame, weight="distance")
+        model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=1e-6), privacy_unit="one person")
+        found = Clustering(np.repeat([0, 1], 2), dbcvi=0.5, shift=1.0, scale=4.0)
+        return replace(model.fit(graph).release_, clustering=found)
+
+    def test_opens_in_geopandas(self, run, release):
+        Path("places.csv").write_text(self.PLACES)
+        release.save("release.json")
+        places = ("--coordinates", "places.csv", "--x", "longitude", "--y", "latitude")
+        code, out, err = run("export", "release.json", *places, "-o", "nodes.geojson")
+        assert (code, out) == (0, "")
+        assert "in nodes.geojson. Nothing was spent." in err
+        read = geopandas.read_file("nodes.geojson")
+        assert read.crs.to_epsg() == 4326
+        assert read["node"].tolist() == [1, 2, 3, 4]
+        assert read["cluster"].tolist() == release.labels.tolist()
+        assert list(read.geometry.x) == [10.5, -0.25, 0, 179]
+        assert list(read.geometry.y) == [60, 51.5, 0, -89]
+        assert read["marker-color"].nunique() == 2
+        # degrees are what GeoJSON has: --degrees, which is for pictures, changes nothing
+        assert run("export", "release.json", *places, "--degrees", "-o", "again.geojson")[0] == 0
+        assert Path("again.geojson").read_bytes() == Path("nodes.geojson").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("places", "message"),
+        [
+            ([[0, 0]] * 3, "a longitude and a latitude for each of the 4 nodes"),
+            ([[0, 0], [181, 0], [0, 0], [0, 0]], "node 2 is at no longitude within 180"),
+            ([[0, 0], [0, 0], [0, float("nan")], [0, 0]], "node 3 is at no longitude"),
+        ],
+    )
+    def test_places_that_are_none(self, release, places, message, tmp_path):
+        with pytest.raises(InputError, match=message):
+            release.to_geojson(tmp_path / "nodes.geojson", places)
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("suffix", ["csv", "parquet", "graphml", "gexf"])
+    def test_other_formats_are_those_of_the_methods(self, run, release, suffix):
+        release.save("release.json")
+        assert run("export", "release.json", "-o", f"out.{suffix}")[0] == 0
+        getattr(release, f"to_{suffix}")(f"own.{suffix}")
+        assert Path(f"out.{suffix}").read_bytes() == Path(f"own.{suffix}").read_bytes()
+        code, _, err = run("export", "release.json", "-o", f"out.{suffix}")
+        assert code == 3
+        assert "exists already" in err
+
+    @pytest.mark.parametrize(
+        ("output", "more", "message"),
+        [
+            ("x.geojson", (), "GeoJSON needs places: --coordinates stations.csv"),
+            ("x.csv", ("--coordinates", "p.csv"), "--coordinates are for GeoJSON"),
+            ("x.shp", (), "x.shp ends in none of .csv, .parquet, .graphml, .gexf, .geojson"),
+        ],
+    )
+    def test_what_does_not_fit(self, run, release, output, more, message):
+        release.save("release.json")
+        code, _, err = run("export", "release.json", *more, "-o", output)
+        assert code == 2
+        assert message in err

@@ -600,11 +600,11 @@ def test_a_million_nodes_are_compact(tmp_path):
 
 def test_tables(tmp_path):
     release = path_release(list("abcde"))
-    wanted = {"node": list("abcde"), "label": [0, 0, 0, 1, 1]}
+    wanted = {"node": list("abcde"), "cluster": [0, 0, 0, 1, 1]}
     assert release.to_dataframe().to_dict(as_series=False) == wanted
     assert release.to_dataframe("pandas").to_dict("list") == wanted
     release.to_csv(tmp_path / "labels.csv")
-    assert (tmp_path / "labels.csv").read_text() == "node,label\na,0\nb,0\nc,0\nd,1\ne,1\n"
+    assert (tmp_path / "labels.csv").read_text() == "node,cluster\na,0\nb,0\nc,0\nd,1\ne,1\n"
     release.to_parquet(tmp_path / "labels.parquet")
     assert pl.read_parquet(tmp_path / "labels.parquet").to_dict(as_series=False) == wanted
 
@@ -668,7 +668,7 @@ def test_graphml(tmp_path, names):
     called = [str(name) for name in release.names.tolist()]
     graph = nx.read_graphml(path)
     assert list(graph) == called
-    assert [graph.nodes[node]["label"] for node in called] == release.labels.tolist()
+    assert [graph.nodes[node]["cluster"] for node in called] == release.labels.tolist()
     found = [graph.edges[a, b] for a, b in pairwise(called)]
     assert [edge["weight"] for edge in found] == release.tree.weights.tolist()
     assert [edge["edge_id"] for edge in found] == release.tree.edge_ids.tolist()

@@ -211,7 +211,10 @@ def test_show_json_has_clusters_and_statement(run, saved, release):
 
 def test_show_labels_are_those_of_to_csv(run, saved):
     rows = list(csv.reader(io.StringIO(run("show", saved, "--labels")[1])))
-    assert rows == [["node", "label"], *([name, str(i // 4)] for i, name in enumerate("abcdefgh"))]
+    assert rows == [
+        ["node", "cluster"],
+        *([name, str(i // 4)] for i, name in enumerate("abcdefgh")),
+    ]
 
 
 def test_show_registry_is_yaml(run, saved, release):

@@ -196,7 +196,7 @@ def test_the_release_is_downloaded(opened, small):
     browser.one("#labels").click()
     table = browser.folder / f"labels-{small.statement.id[:8]}.csv"
     browser.until(table.exists)
-    assert table.read_text().splitlines()[0] == "node,label"
+    assert table.read_text().splitlines()[0] == "node,cluster"
 
 
 def test_hostile_names_do_nothing(opened):
@@ -228,6 +228,47 @@ def test_ten_thousand_nodes(opened):
     browser = opened(release)
     assert "Aggregated" in browser.one("figcaption").text
     browser.screenshot("ten-thousand")
+
+
+def boxes(browser, selector):
+    """Return left, top, right and bottom of all parts of the picture that a selector finds."""
+    return browser.run(
+        f"[...document.querySelectorAll('{selector}')].map((e) => {{ const b = e.getBBox(); "
+        "return [b.x, b.y, b.x + b.width, b.y + b.height]; })"
+    )
+
+
+def test_no_mark_is_hidden_by_a_number(opened):
+    """Ten clusters in a crowd: numbers are beside marks, and in any case below them."""
+    release = planted([12] * 10)
+    random = np.random.default_rng(3)
+    places = random.normal(size=(120, 2)) * 0.5 + random.normal(size=(10, 2))[release.labels] * 3
+    browser = opened(release, coordinates=places)
+    data = browser.run("JSON.parse(document.getElementById('data').textContent)")
+    marks = np.array(data["places"]).reshape(-1, 2)
+    for left, top, right, bottom in boxes(browser, "#tags text"):
+        inside = (marks > [left, top]).all(axis=1) & (marks < [right, bottom]).all(axis=1)
+        assert not inside.any()
+    assert len(boxes(browser, "#tags text")) == 10
+    order = browser.run("[...document.getElementById('picture').children].map((each) => each.id)")
+    assert order.index("tags") < order.index("shapes")
+    browser.screenshot("crowd")
+
+
+def test_the_scale_bar_follows_the_zoom(opened):
+    release = planted([5, 3, 2])
+    places = np.stack([np.linspace(0, 1, 10), np.zeros(10)], axis=1)
+    browser = opened(release, coordinates=places, degrees=True)
+    assert browser.one("#bar text").text == "10 km"
+    browser.run(
+        "document.querySelector('#picture [data-cluster=\"2\"]').dispatchEvent("
+        "new MouseEvent('click', {bubbles: true}))"
+    )
+    browser.one("#zoom").click()
+    assert browser.one("#bar text").text == "2 km"
+    browser.screenshot("zoomed-map")
+    browser.one("#clear").click()
+    assert browser.one("#bar text").text == "10 km"
 
 
 def test_a_node_of_a_cluster_without_a_row_is_found(opened):

@@ -5,15 +5,19 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ptclust import Release
-from ptclust.errors import FileError, InputError
+from ptclust import Graph, PTClust, Release, Sensitivity
+from ptclust.clustering import Clustering
+from ptclust.errors import FileError, InputError, PrivacyWarning
+from ptclust.privacy.statement._words import sentence
 from ptclust.report import read_coordinates, read_names, report_page, write_report
+from ptclust.report.picture import Picture
 from tests.report.releases import HOSTILE, planted, with_labels, with_levels
 
 #: What a page may hold; no name of a node can add to it.
@@ -102,9 +106,8 @@ def page(release) -> str:
 
 
 def test_the_order_is_that_of_a_readers_questions(page, release):
-    places = [
-        page.index(html.escape(release.statement.sentence, quote=False).replace("'", "&#39;"))
-    ]
+    headline = sentence(release.statement, plain=True)
+    places = [page.index(html.escape(headline, quote=False).replace("'", "&#39;"))]
     places += [page.index(f'<section id="{each}"') for each in
                ("clusters", "sure", "statement", "public", "caveats", "download")]  # fmt: skip
     assert places == sorted(places)
@@ -132,7 +135,7 @@ def test_the_release_is_in_the_page(page, release, tmp_path):
     table = unquote(links["labels"]["href"].partition(",")[2])
     release.to_csv(tmp_path / "labels.csv")
     assert table.encode() == (tmp_path / "labels.csv").read_bytes()
-    assert table.splitlines()[:2] == ["node,label", "a,0"]
+    assert table.splitlines()[:2] == ["node,cluster", "a,0"]
 
 
 def test_the_table_in_the_page_holds_no_formulas():
@@ -140,7 +143,7 @@ def test_the_table_in_the_page_holds_no_formulas():
 
     page = report_page(planted([2, 3], ["=cmd()", "\x1b[2J", "+1", "a", "'b"]))
     table = unquote(next(a["href"] for _, a in Reader(page).found if a.get("id") == "labels"))
-    assert table.endswith("node,label\n'\x1b[2J,0\n'b,1\n'+1,1\n'=cmd(),0\na,1\n")
+    assert table.endswith("node,cluster\n'\x1b[2J,0\n'b,1\n'+1,1\n'=cmd(),0\na,1\n")
     same = report_page(planted([2, 1], ["=a", "'=a", "b"]))  # which would be one in the table
     assert not [a for _, a in Reader(same).found if a.get("id") == "labels"]
 
@@ -249,7 +252,7 @@ def test_one_level_is_a_sentence(release):
     made = with_labels(release, release.labels, (release.labels,))
     page = report_page(made)
     assert "Support:" not in page
-    assert "better than a single cluster does, by 0 nats" in page
+    assert "their log-likelihood is larger by 0, where 3 is odds of 20 to 1" in page
 
 
 def test_not_private_is_said_first(release):
@@ -344,3 +347,125 @@ class TestCommands:
         assert "no place for node 'b'" in done[2]
         assert not Path("release.json").exists()
         assert run(*self.CLUSTER, "--coordinates", "places.csv")[0] == 2
+
+
+def clustered(release, labels):
+    """Return a release of any weights with these clusters."""
+    found = Clustering(np.array(labels), dbcvi=0.0, shift=1e8, scale=1e9)
+    return replace(release, clustering=found)
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("unit", "who"),
+        [
+            ("one ride", "one ride"),
+            ("one person, at most 4 items", "one person (at most 4 items)"),
+            ("a patient", "a patient"),
+            ("whoever signed", "one privacy unit"),
+        ],
+    )
+    def test_the_headline_names_the_unit_and_has_no_powers(self, release, unit, who):
+        made = replace(release, statement=replace(release.statement, privacy_unit=unit))
+        (words,) = [line for line in report_page(made).splitlines() if 'id="guarantee"' in line]
+        assert f"what {who} contributes to the edge weights changes" in words
+        assert "by a factor of at most 2.72 (pure" in words
+        assert "e^" not in words
+
+    def test_tiny_deltas_and_large_epsilons(self):
+        graph = Graph([0, 1], [1, 2], [0.1, 0.9])
+        common = {"sensitivity": Sensitivity(l1=1.0), "privacy_unit": "one ride"}
+        tiny = PTClust(epsilon=1, delta=1e-6, mechanism="gaussian", **common).fit(graph)
+        said = sentence(tiny.release_.statement, plain=True)
+        assert "and an additional probability of at most 1 in 1,000,000 (approximate" in said
+        with pytest.warns(PrivacyWarning):
+            vast = PTClust(epsilon=50, **common).fit(graph)
+        assert "by any factor (pure" in sentence(vast.release_.statement, plain=True)
+
+    def test_the_tip_names_another_level(self):
+        release = with_levels()
+        assert "--level 2 -o level-2.json" in report_page(release)  # level 1 was chosen
+        assert "--level 1 -o level-1.json" in report_page(release.recluster(level=0))
+        assert "--level 1 -o level-1.json" in report_page(release.recluster(level=2))
+
+    def test_no_number_has_an_exponent(self):
+        weights = np.array([1e4, 1.2e6, 3.4e5, 2e6, 1e5, 1e4])
+        a, b = np.triu_indices(4, 1)
+        graph = Graph(a, b, weights, kind="similarity")
+        model = PTClust(
+            epsilon=1, sensitivity=Sensitivity(l1=1e4), privacy_unit="one ride", mechanism="laplace"
+        )
+        made = clustered(model.fit(graph).release_, [0, 0, 1, 1])
+        body = re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", report_page(made))
+        sure = body[body.index("How sure") : body.index("Privacy statement")]
+        assert not re.search(r"\d\.?\d*e[+-]\d", sure)
+        assert "14,100" in sure  # the noise
+
+    def test_who_publishes(self, release, run):
+        page = report_page(release, publisher={"controller": "City <b>", "period": "May 2026"})
+        assert "<dt>controller</dt><dd>City &lt;b&gt;</dd>" in page
+        assert "<dt>period</dt><dd>May 2026</dd>" in page
+        assert 'class="signature"' in page
+        assert 'class="signature"' not in report_page(release)
+        release.save("release.json")
+        options = ("--controller", "City", "--period", "May", "--contact", "ask@city.example")
+        assert run("report", "release.json", "-o", "page.html", *options)[0] == 0
+        found = Path("page.html").read_text()
+        for words in ("City", "May", "ask@city.example"):
+            assert f"<dd>{words}</dd>" in found
+        Path("e.csv").write_text("source,target,distance\na,b,1\n")
+        code, _, err = run("cluster", "e.csv", "--epsilon", "1", "-o", "r.json", "--period", "May")
+        assert code == 2
+        assert "--period is written on the page: say --report report.html, too" in err
+
+
+class TestBars:
+    def test_heavy_tails_are_spread_out(self):
+        """Most counts are small, one is not: no bar has nearly all of them."""
+        random = np.random.default_rng(1)
+        a, b = np.triu_indices(60, 1)
+        weights = np.floor(random.pareto(1.0, len(a)) * 3)
+        graph = Graph(a, b, weights, kind="similarity")
+        model = PTClust(
+            epsilon=1, sensitivity=Sensitivity(l1=10), privacy_unit="x", mechanism="laplace"
+        )
+        made = clustered(model.fit(graph).release_, np.arange(60) // 20)
+        page = report_page(made)
+        assert "the scale is logarithmic away from zero" in page
+        (path,) = re.findall(r'class="across" d="([^"]*)"', page)
+        heights = [float(each) for each in re.findall(r"v-([\d.]+)h", path)]
+        assert len(heights) > 8
+        assert min(heights) >= 2
+        assert np.median(heights) > 10
+
+    def test_a_high_bar_does_not_flatten_the_others(self):
+        a, b = np.triu_indices(80, 1)
+        weights = 10 + np.maximum(np.linspace(-19, 1, len(a)), 0)
+        graph = Graph(a, b, weights)
+        model = PTClust(
+            epsilon=1, sensitivity=Sensitivity(l1=1e-3), privacy_unit="x", mechanism="laplace"
+        )
+        page = report_page(clustered(model.fit(graph).release_, np.arange(80) // 40))
+        assert "Heights are logarithmic, too." in page
+
+
+class TestScaleBar:
+    def test_degrees_are_kilometres(self, release):
+        places = np.stack([np.linspace(0, 1, 10), np.zeros(10)], axis=1)
+        page = report_page(release, coordinates=places, degrees=True)
+        # 950 pixels are 111.2 km: 10 km are 85.4 pixels
+        assert re.search(r'h85\.4v-6"/><text [^>]*>10 km</text>', page)
+        assert re.search(r"<text [^>]*>0\.1</text>", report_page(release, coordinates=places))
+
+    def test_none_without_places(self, release):
+        assert 'id="bar"' not in report_page(release)
+        assert 'id="bar"' not in report_page(release, coordinates=np.zeros((10, 2)))
+
+    def test_the_view_is_fitted_to_the_nodes(self, release):
+        places = np.random.default_rng(0).normal(size=(10, 2)) * [3, 1] + [500, -70]
+        found = Picture.of(release, places)
+        low, high = found.places.min(axis=0), found.places.max(axis=0)
+        assert low[0] == pytest.approx(25, abs=0.2)
+        assert high[0] == pytest.approx(975, abs=0.2)
+        assert (low >= 24).all()
+        assert high[1] <= found.height - 24

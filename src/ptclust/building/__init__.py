@@ -2,11 +2,16 @@
 
 from ptclust.building._pairs import read_list
 from ptclust.building._words import description, summary
+from ptclust.building.checking import RecordsCheck, check_records
+from ptclust.building.databases import Query
 from ptclust.building.flows import graph_from_flows
 from ptclust.building.profiles import graph_from_profiles
 from ptclust.building.visits import graph_from_visits
 
 __all__ = [
+    "Query",
+    "RecordsCheck",
+    "check_records",
     "description",
     "graph_from_flows",
     "graph_from_profiles",

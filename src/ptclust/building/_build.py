@@ -96,19 +96,24 @@ class Build:
             draw_key() if key is None else key,
         )
 
-    def cap(self, name: str, histogram: Callable[[Sequence[int]], Array]) -> int:
-        """Return the cap of this name that was given, or choose one; see `private_cap`."""
-        given = self.caps[name]
-        if given is not None:
-            return given
-        return private_cap(
-            self.looks,
-            name,
-            histogram,
-            least=self.least,
-            epsilon=self.cap_epsilon,
-            neighbours=self.neighbours,
-        )
+    def cap(
+        self, name: str, histogram: Callable[[Sequence[int]], Array], most: int | None = None
+    ) -> int:
+        """Return the cap of this name that was given, or choose one; see `private_cap`.
+
+        It is at most ``most``, the number of all that there is to count.
+        """
+        cap = self.caps[name]
+        if cap is None:
+            cap = private_cap(
+                self.looks,
+                name,
+                histogram,
+                least=self.least,
+                epsilon=self.cap_epsilon,
+                neighbours=self.neighbours,
+            )
+        return cap if most is None else min(cap, most)
 
     @leaves_no_trace
     def graph(

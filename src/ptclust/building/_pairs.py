@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
 from ptclust.graph.readers import read_topology
 from ptclust.graph.readers.columns import ENDS, Columns, choose_columns
+from ptclust.graph.readers.file import File
 from ptclust.graph.readers.ids import normal_texts
 from ptclust.graph.topology import Kind, Topology, as_objects, shown
 
@@ -116,7 +118,7 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
                 f"edges='private' chooses among all pairs of a public list, {word}=: give it, and "
                 f"{_NEVER}"
             )
-        pairs = _all_pairs(_as_names(nodes, word))
+        pairs = _all_pairs(_as_names(nodes, word), word)
         return replace(
             pairs, private=True, chosen_by=f"{pairs.chosen_by} above a private threshold"
         )
@@ -127,7 +129,7 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
             f"such as roads, not {given}; {_NEVER}"
         )
     if edges is None:
-        return _all_pairs(_as_names(nodes, word))
+        return _all_pairs(_as_names(nodes, word), word)
     if edges is records or _same_path(edges, records):
         raise UsageError(f"edges= is the table of the records; give a public list, and {_NEVER}")
     return _listed_pairs(edges)
@@ -138,8 +140,13 @@ def _same_path(one: Any, other: Any) -> bool:
     return paths and same_file(Path(one), Path(other))
 
 
-def _all_pairs(names: Array) -> Pairs:
+def _all_pairs(names: Array, word: str) -> Pairs:
     n = len(names)
+    if n < 2:
+        raise UsageError(
+            f"the list of {word} has only {shown(names[0])}, and clusters are of two {word} or "
+            f"more: list all of them, and {_NEVER}"
+        )
     n_edges = n * (n - 1) // 2
     if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
         takes = f"are {n_edges:,} and take {needed / 1e9:,.0f} GB, beyond this machine"
@@ -187,12 +194,17 @@ def _read_pairs(edges: Any) -> Topology:
 
 
 def read_list(
-    path: str | os.PathLike[str], column: str | None = None, *, records: Any = None
+    path: str | os.PathLike[str],
+    column: str | None = None,
+    *,
+    records: Any = None,
+    encoding: str | None = None,
 ) -> list[Any]:
     r"""Read a public list of nodes: lines of a text file, or a column of a CSV or Parquet file.
 
     ``column`` may be left out if there is only one, or one with a well-known name, as node or id.
-    Ids from text files are integers if every one is, as Python writes it, and texts otherwise. A
+    Ids from text files are integers if every one is, as Python writes it, and texts otherwise. The
+    ``encoding`` is that of a text file that is not UTF-8. A
     list that is in the file of the ``records`` is refused.
 
     >>> from tempfile import TemporaryDirectory
@@ -202,7 +214,7 @@ def read_list(
     ...     read_list(path, "terminal")
     [7, 9]
     """
-    from ptclust.building._records import Records
+    from ptclust.building._records import Records, TextFile
 
     path = Path(path)
     if _same_path(path, records):
@@ -210,11 +222,12 @@ def read_list(
     if path.suffix.lower() == ".txt":
         if column is not None:
             raise UsageError(f"{path} is a list of lines and has no column {column!r}")
-        listed = _lines(path)
+        listed = _lines(path, encoding)
     else:
-        table = Records(path, {})
+        file = TextFile(path, encoding=_other_than_utf8(path, encoding))
+        table = Records(file, {})
         name = column if column is not None or len(table.there) != 1 else table.there[0]
-        table = Records(path, {"node_column": name})
+        table = Records(file, {"node_column": name})
         listed = table.collect(table.lazy)["node_column"].to_list()
         if table.typed:
             return listed
@@ -223,13 +236,21 @@ def read_list(
     return [int(name) for name in listed] if whole else listed
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        text = ""
-    if not text:
-        raise FileError(f"{path} cannot be read as a list of lines, or is empty")
+def _other_than_utf8(path: Path, encoding: str | None) -> str | None:
+    """Return the encoding that was said if a text is not UTF-8: records and list may differ."""
+    if path.suffix.lower() in (".csv", ".tsv", ".txt") and encoding is not None:
+        with suppress(FileError):
+            File.at(path).in_utf8()
+            return None
+        return encoding
+    return None
+
+
+def _lines(path: Path, encoding: str | None) -> list[str]:
+    with File.at(path).in_utf8(_other_than_utf8(path, encoding)).open() as file:
+        text = file.read().decode("utf-8-sig")
+    if not text.strip():
+        raise FileError(f"{path} is empty: list one node a line")
     return [line for line in text.splitlines() if line.strip()]
 
 

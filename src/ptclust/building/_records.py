@@ -2,6 +2,7 @@
 
 A record that cannot be counted, because an id is missing, not a number or not in the public list,
 is dropped, one by one and in silence: an error, or a number of dropped records, would tell of it.
+Only a file that is not text as it was said to be is refused, as a whole.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import polars as pl
 
 from ptclust._markup import quoted, quoted_list
 from ptclust._types import Array
+from ptclust.building.databases import Query
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_expansion
-from ptclust.graph.readers.csv import COMPRESSED
+from ptclust.graph.readers.csv import COMPRESSED, Dialect, find_separator, separator_hint
 from ptclust.graph.readers.file import File
 from ptclust.graph.readers.ids import normal_texts
 from ptclust.graph.readers.parquet import check_decoded
@@ -38,30 +40,31 @@ Key = tuple[int, int, int]
 _TEXTS = text_types()
 _IDS = ("origin", "destination", "person", "item")  # roles of columns that name somebody or a node
 _PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_TABLES = (".csv", ".tsv")
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
 
 
-#: What columns are called, in upper or lower case; the first of these names wins over the others.
+#: What columns are called, in upper or lower case, also with _id at the end.
 KNOWN: dict[str, tuple[str, ...]] = {
     "origin": ("origin", "source", "from", "start"),
     "destination": ("destination", "target", "to", "end"),
-    "person": ("person", "person_id", "user", "user_id", "customer", "customer_id", "patient"),
+    "person": ("person", "user", "customer", "patient"),
     "node_column": ("node", "item", "id", "name", "terminal", "zone", "stop"),
     "item": ("item", "place", "location", "shop", "product"),
 }
 
 
 def known_columns(there: Sequence[Any], role: str) -> list[Any]:
-    """Return the columns that are called as this role is.
+    """Return the columns that are called as this role is; its own name wins over the others.
 
-    >>> known_columns(["to", "Origin", "from"], "origin")
-    ['Origin']
+    >>> known_columns(["to", "Origin", "from"], "origin"), known_columns(["Patient_ID"], "person")
+    (['Origin'], ['Patient_ID'])
     """
     names = {column: str(column).strip().lower() for column in there}
     exact = [column for column in there if names[column] == role]
-    return exact or [column for column in there if names[column] in KNOWN[role]]
+    known = KNOWN[role]
+    return exact or [name for name in there if names[name].removesuffix("_id") in known]
 
 
 def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
@@ -72,6 +75,25 @@ def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
     return found
 
 
+@dataclass(frozen=True)
+class TextFile(os.PathLike[str]):
+    """The path of a table, and how its text is written."""
+
+    path: str | os.PathLike[str]
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def check_unused(self, path: object) -> None:
+        """Refuse options that a file without text does not have."""
+        for option in ("separator", "encoding", "decimal"):
+            if getattr(self, option) is not None:
+                raise UsageError(f"{option}= is for text tables, not for {path}; leave it out")
+
+
 class Records:
     """The columns of a table that matter, by their roles; nothing is read before `collect`."""
 
@@ -80,6 +102,7 @@ class Records:
     columns: dict[str, Any]  # those that matter, by their roles
     types: dict[str, pl.DataType]
     typed: bool  # CSV is not: all is text
+    decimal: str = "."  # of CSV
     lazy: pl.LazyFrame  # without rows if those are Spark's
     distributed: spark.SparkTable | None = None  # the rows, if Spark has them
 
@@ -122,13 +145,16 @@ class Records:
 
     def _opened(self, table: Any) -> pl.LazyFrame:
         if isinstance(table, str | os.PathLike):
-            return self._scanned(Path(table))
+            return self._scanned(Path(table), table if isinstance(table, TextFile) else None)
+        if isinstance(table, Query):
+            self.where, self.typed = f"the query to {table}", table.typed
+            return table.scan()
         if isinstance(table, pl.DataFrame | pl.LazyFrame):
             return table.lazy()
         # Where the class DataFrame behind this one comes from, without importing it.
         families = [kind for kind in type(table).__mro__ if kind.__name__ == "DataFrame"]
         if not families or families[0].__module__.partition(".")[0] != "pandas":
-            kinds = "polars, pandas or Spark, or the path of a Parquet, CSV or Arrow file"
+            kinds = "polars, pandas or Spark, the path of a file, or a Query"
             raise UsageError(f"records must be a data frame of {kinds}, not {type(table).__name__}")
         self._name_columns(list(table.columns))
         return pl.LazyFrame(
@@ -138,27 +164,29 @@ class Records:
             ]
         )
 
-    def _scanned(self, path: Path) -> pl.LazyFrame:
+    def _scanned(self, path: Path, text: TextFile | None) -> pl.LazyFrame:
         self.where, suffix = str(path), path.suffix.lower()
-        known = (*_PARQUET, *_SEPARATORS, *_ARROW)
+        known = (*_PARQUET, *_TABLES, *_ARROW)
         if suffix not in known:
             raise FileError(f"{path}: records are read from files called {', '.join(known)}")
         if not path.is_file():
             raise FileError(f"{path} does not exist or is no file; check the path")
-        if suffix in _PARQUET:
-            return pl.scan_parquet(path, glob=False)
-        if suffix in _ARROW:
-            return pl.scan_ipc(path)
+        if suffix in (*_PARQUET, *_ARROW):
+            if text is not None:
+                text.check_unused(path)
+            return pl.scan_parquet(path, glob=False) if suffix in _PARQUET else pl.scan_ipc(path)
         # All is text: polars would take types from the values of the first rows.
-        self.typed = False
-        with path.open("rb") as file:
-            if file.read(2) in COMPRESSED:  # polars would expand it, to any size
+        with path.open("rb") as opened:
+            if opened.read(2) in COMPRESSED:  # polars would expand it, to any size
                 raise FileError(f"{path} is compressed; decompress it first")
+        text = text or TextFile(path)
+        self.typed, file = False, File.at(path).in_utf8(text.encoding)
+        dialect = Dialect.of(suffix[1:], text.separator, decimal=text.decimal)
+        self.decimal = dialect.decimal
         return pl.scan_csv(
-            path,
-            separator=_SEPARATORS[suffix],
+            file.content,
+            separator=find_separator(file, dialect),
             infer_schema=False,
-            encoding="utf8-lossy",
             truncate_ragged_lines=True,
             glob=False,
         )
@@ -176,7 +204,7 @@ class Records:
                 found, called = _called(there, name), quoted(name)
             if len(found) != 1:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
-                listed = f"its columns are: {quoted_list(there)}"
+                listed = f"its columns are: {quoted_list(there)}{separator_hint(there)}"
                 use = f"name the right one, {role}=" if role in KNOWN else "every node is a column"
                 raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
@@ -187,7 +215,7 @@ class Records:
     def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
         """Return those of the records whose person is known: who is missing cannot be bounded.
 
-        Nor can two persons who became one in reading: by rounding, or by a letter beyond UTF-8. One
+        Nor can two persons who became one: by rounding, or where U+FFFD is in place of a letter. One
         who is written in several ways is one person: see `normal_texts`.
         """
         dtype, person = self.types["person"], pl.col("person")

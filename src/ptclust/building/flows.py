@@ -106,7 +106,8 @@ def graph_from_flows(
     decided by a keyed hash of person and pair (`ptclust.building._records.keep_some`), and the
     count on each is cut at ``max_per_pair``. So a person more or less adds or removes one such
     vector, with at most ``max_pairs`` entries between 0 and ``max_per_pair``:
-    linf = max_per_pair, l1 = max_pairs max_per_pair, l2 = max_per_pair sqrt(max_pairs). With
+    linf = max_per_pair, l1 = max_pairs max_per_pair, l2 = max_per_pair sqrt(max_pairs), where a
+    ``max_pairs`` above the number of public pairs is taken as that. With
     ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
     (`ptclust.building._neighbours.sensitivity_of_sum` has the proof).
 
@@ -166,8 +167,10 @@ def _of_persons(records: Records, build: Build, called: str) -> Graph:
     each = Things(partial(_of_each, records, build.pairs.coding), partial(_summed, by))
     average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
     numbers = {"max_pairs": pl.len(), "max_per_pair": average}
+    most = {"max_pairs": max(1, len(build.pairs.keys))}
     caps = {
-        name: build.cap(name, records.histogram(each, number)) for name, number in numbers.items()
+        name: build.cap(name, records.histogram(each, number), most.get(name))
+        for name, number in numbers.items()
     }
     max_pairs, max_per_pair = caps.values()
     kept = each.kept("pair", max_pairs, build.key)

@@ -17,6 +17,7 @@ from ptclust.building._pairs import PRIVATE
 from ptclust.engines.spark import is_frame
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
+from ptclust.graph.readers.csv import with_points
 from ptclust.privacy._numbers import float_up
 from ptclust.privacy.provenance import Neighbours
 from ptclust.privacy.sensitivity import Sensitivity
@@ -190,6 +191,8 @@ def _steps(
     for role in roles:
         table.check_numbers(role)
     lazy = table.with_persons(table.lazy) if of_persons else table.lazy
+    if table.decimal == ",":
+        lazy = lazy.with_columns(with_points(pl.col(roles)))
     lazy = lazy.with_columns(_step(role, bounds) for role in roles)
     if of_persons:
         mean = (pl.col(role).sum() // pl.col(role).count() for role in roles)  # of whole numbers

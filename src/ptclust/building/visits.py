@@ -75,7 +75,8 @@ def graph_from_visits(
     k = ``max_items`` items are kept is decided by a keyed hash of person and item
     (`ptclust.building._records.keep_some`), and the vector is 1 on all pairs of them. So a person
     more or less changes at most k (k - 1) / 2 weights by 1 each: linf = 1, l1 = k (k - 1) / 2,
-    l2 its root. With ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
+    l2 its root, and no more than if all public pairs changed: a cap above the number of items is
+    taken as that. With ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
     (`ptclust.building._neighbours.sensitivity_of_sum`).
 
     Records of items that are not public, or whose person or item is missing, are dropped in
@@ -109,7 +110,7 @@ def graph_from_visits(
     )
     pairs, table = build.pairs, Records(records, {"person": person, "item": item})
     items_of = Things(partial(_items, table, pairs.coding), lambda rows: rows.unique())
-    most = build.cap("max_items", table.histogram(items_of, pl.len()))
+    most = build.cap("max_items", table.histogram(items_of, pl.len()), pairs.n_nodes)
     found = table.summed_over_persons(
         items_of.kept("item node", most, build.key),
         lambda kept: kept.group_by("person").agg(pl.col("item node")),
@@ -117,7 +118,7 @@ def graph_from_visits(
         by="pair",
     )
     weights = pairs.weights(found["pair"].to_numpy(), found["count"].to_numpy())
-    n_pairs = most * (most - 1) // 2
+    n_pairs = max(1, min(most * (most - 1) // 2, len(pairs.keys)))
     sensitivity = sensitivity_of_sum(
         linf=1, l1=n_pairs, squares=n_pairs, neighbours=build.neighbours
     )

@@ -14,12 +14,14 @@ from ptclust.cli import (
     cluster,
     dbmstclu,
     demo,
+    export,
     ledger,
     plan,
     recluster,
     report,
     show,
 )
+from ptclust.cli._options import Command
 from ptclust.cli._terminal import in_options, options_of, say, shown_warnings
 from ptclust.errors import PtclustError
 
@@ -28,12 +30,12 @@ _INTERRUPTED = 130
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (demo, plan, cluster, show, report, recluster, check, dbmstclu, audit):
+for _module in (demo, plan, cluster, show, report, recluster, export, check, dbmstclu, audit):
     _name = _module.__name__.rpartition(".")[2]
-    app.command(_name)(getattr(_module, _name))
+    app.command(_name, cls=Command)(getattr(_module, _name))
 app.add_typer(build.build, name="build")
 app.add_typer(ledger.ledger, name="ledger")
 

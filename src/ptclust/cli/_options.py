@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,12 +64,17 @@ def number(given: str | float) -> float | Fraction:
     return written if written < nearest else nearest
 
 
-Engine = Annotated[
-    EngineName, typer.Option(help="spark: work on Parquet where it is, in many parts.")
-]
+MORE = "more"  # the panel of options that only --help-all lists
+
+
+def more(*names: str, **settings: Any) -> Any:
+    """Return an option that few need: only --help-all lists it."""
+    return typer.Option(*names, rich_help_panel=MORE, **settings)
+
+
+Engine = Annotated[EngineName, more(help="spark: work on Parquet where it is, in many parts.")]
 Master = Annotated[
-    str | None,
-    typer.Option(help="Where Spark runs: spark://host:7077, local[2], yarn.", metavar="URL"),
+    str | None, more(help="Where Spark runs: spark://host:7077, local[2], yarn.", metavar="URL")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 MinClusterSize = Annotated[
@@ -82,7 +88,7 @@ Overwrite = Annotated[
 ]
 EscapeFormulas = Annotated[
     bool,
-    typer.Option(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
+    more(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
 ]
 LedgerFile = Annotated[
     Path | None, typer.Option(help="Charge this ledger first; it refuses what it does not cover.")
@@ -91,7 +97,7 @@ Dataset = Annotated[
     str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
 ]
 LabelsFile = Annotated[
-    Path | None, typer.Option(help="Write node,label to this CSV or Parquet file too.")
+    Path | None, typer.Option(help="Write node,cluster to this CSV or Parquet file too.")
 ]
 Plot = Annotated[
     Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
@@ -110,11 +116,26 @@ Delta = Annotated[float, typer.Option(help=_DELTA, parser=number, metavar="NUMBE
 Mechanism = Annotated[
     str, typer.Option(help=_MECHANISM, metavar="NAME", autocompletion=_mechanisms)
 ]
-Split = Annotated[float | None, typer.Option(help=_SPLIT)]
+Split = Annotated[float | None, more(help=_SPLIT)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphOptions:
+class TextOptions:
+    """How a text table is written; of all commands that read one."""
+
+    separator: Annotated[
+        str | None, typer.Option(help="Of the columns of a text table: ';', tab, space.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Of a text table that is not UTF-8: latin-1, cp1252.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal point of a text table: '.' or ','.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions(TextOptions):
     """The file with the graph, and how to read it."""
 
     edges: Annotated[
@@ -138,27 +159,26 @@ class GraphOptions:
         Kind | None,
         typer.Option(help="Weights are distances, or similarities: small, or large, means close."),
     ] = None
-    format: Annotated[
-        str | None, typer.Option(help="Format of the file, if its ending does not tell.")
-    ] = None
-    separator: Annotated[
-        str | None, typer.Option(help="Of the columns of a text table: ';', tab, space.")
-    ] = None
+    format: Annotated[str | None, more(help="Format of the file, if its ending does not tell.")] = (
+        None
+    )
     header: Annotated[
-        bool, typer.Option(help="Whether the first line of a text table names the columns.")
+        bool, more(help="Whether the first line of a text table names the columns.")
     ] = True
     engine: Engine = EngineName.local
     master: Master = None
 
-    def file(self) -> GraphFile:
-        """Return the file with its options."""
+    def file(self, *, weighted: bool = True) -> GraphFile:
+        """Return the file with its options; refuse one that is for another command."""
         from ptclust.errors import UsageError
         from ptclust.pipeline import GraphFile
 
         if self.master is not None and self.engine is EngineName.local:
             raise UsageError("--master says where Spark runs: say --engine spark, too")
         given = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
-        return GraphFile(given.pop("edges"), **given)
+        file = GraphFile(given.pop("edges"), **given)
+        file.check_is_graph(weighted=weighted)
+        return file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,15 +215,15 @@ class PlanOptions(SensitivityOptions):
     split: Split = None
     calibration: Annotated[
         CalibrationRule,
-        typer.Option(help="published: the paper's scales, with their true epsilon."),
+        more(help="published: the paper's scales, with their true epsilon."),
     ] = CalibrationRule.sound
     clip: Annotated[
         tuple[float, float] | None,
         typer.Option(help="Public bounds; weights outside are moved to the nearer: LOW HIGH."),
     ] = None
-    sampler: Annotated[
-        Sampler, typer.Option(help="What draws the noise; the statement names it.")
-    ] = Sampler.auto
+    sampler: Annotated[Sampler, more(help="What draws the noise; the statement names it.")] = (
+        Sampler.auto
+    )
 
     def request(self, file: GraphFile) -> PlanRequest:
         """Return the request, checked; what was not said follows from how the graph was built."""
@@ -233,8 +253,8 @@ class PlanOptions(SensitivityOptions):
 class ReleaseOptions(PlanOptions):
     """All that is asked of a release."""
 
-    shift: Annotated[float | None, typer.Option(help="tau; default from the release.")] = None
-    scale: Annotated[float | None, typer.Option(help="p; default from the release.")] = None
+    shift: Annotated[float | None, more(help="tau; default from the release.")] = None
+    scale: Annotated[float | None, more(help="p; default from the release.")] = None
     min_cluster_size: MinClusterSize = 1
     privacy_unit: Annotated[
         str | None, typer.Option(help="What one unit is, for the statement: 'one patient'.")
@@ -244,7 +264,7 @@ class ReleaseOptions(PlanOptions):
         typer.Option(help="public: which pairs are joined may be known, though not all are."),
     ] = None
     random_state: Annotated[
-        int | None, typer.Option(help="Seed for experiments: the release is NOT private.", min=0)
+        int | None, more(help="Seed for experiments: the release is NOT private.", min=0)
     ] = None
     ledger: LedgerFile = None
     dataset: Dataset = None
@@ -282,15 +302,64 @@ class PlaceOptions:
         Path | None,
         typer.Option(help="Draw nodes at the places in this CSV file: public knowledge you add."),
     ] = None
-    node: Annotated[str, typer.Option(help="Its column of nodes.")] = "node"
-    x: Annotated[str, typer.Option("--x", help="Its column of x, or longitudes.")] = "x"
-    y: Annotated[str, typer.Option("--y", help="Its column of y, or latitudes.")] = "y"
+    node: Annotated[str, more(help="Its column of nodes.")] = "node"
+    x: Annotated[str, more("--x", help="Its column of x, or longitudes.")] = "x"
+    y: Annotated[str, more("--y", help="Its column of y, or latitudes.")] = "y"
     name: Annotated[
-        str | None, typer.Option("--name", help="Its column of what a page calls the nodes.")
+        str | None, more("--name", help="Its column of what a page calls the nodes.")
     ] = None
     degrees: Annotated[
-        bool, typer.Option("--degrees", help="Places are degrees of longitude and latitude.")
+        bool, more("--degrees", help="Places are degrees of longitude and latitude.")
     ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublisherOptions:
+    """Who publishes, as a page says it."""
+
+    controller: Annotated[
+        str | None, more(help="Who is responsible, for the page: 'City of Sund'.")
+    ] = None
+    period: Annotated[str | None, more(help="What the records cover: 'May 2026'.")] = None
+    contact: Annotated[str | None, more(help="Whom to ask, for the page.")] = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What was said."""
+        return {name: words for name, words in vars(self).items() if words is not None}
+
+
+class Command(TyperCommand):
+    """A command whose help lists what most need, and with --help-all the rest."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the parameters, those that few need only for --help-all."""
+        shown = [each for each in self.get_params(ctx) if ctx.meta.get(MORE) or not _is_more(each)]
+        for kind, title in (("argument", "Arguments"), ("option", "Options")):
+            records = (each.get_help_record(ctx) for each in shown if each.param_type_name == kind)
+            if rows := [record for record in records if record is not None]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _is_more(parameter: Any) -> bool:
+    return getattr(parameter, "rich_help_panel", None) == MORE
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.meta[MORE] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+_ALL_NAME = "help_all"
+_ALL = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", callback=_show_all, is_eager=True, help="Show all options and exit."
+    ),
+]
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -305,8 +374,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters[name] = _parameter(name, hints[name], given.default)
 
+    if any(_is_more(setting) for each in parameters.values() for setting in _settings(each)):
+        parameters[_ALL_NAME] = _parameter(_ALL_NAME, _ALL, False)
+
     @functools.wraps(function)
     def run(**values: Any) -> None:
+        values.pop(_ALL_NAME, None)
         together = {
             name: group(**{field.name: values.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
@@ -317,6 +390,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in ordered}
     return run
+
+
+def _settings(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    return getattr(parameter.annotation, "__metadata__", ())
 
 
 def _plain(value: Any) -> Any:

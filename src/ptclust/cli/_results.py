@@ -113,6 +113,7 @@ def write_views(
     escape_formulas: bool,
     report: Path | None = None,
     places: Places | None = None,
+    publisher: Mapping[str, str] | None = None,
 ) -> None:
     """Write the labels of a release, its picture and its page, where these are wanted."""
     from functools import partial
@@ -128,7 +129,7 @@ def write_views(
     if plot is not None:
         save_plot(partial(release.plot, found.coordinates), plot)
     if report is not None:
-        write_report(release, report, **found._asdict(), overwrite=True)
+        write_report(release, report, **found._asdict(), publisher=publisher, overwrite=True)
 
 
 class Places(NamedTuple):
@@ -136,6 +137,7 @@ class Places(NamedTuple):
 
     coordinates: Floats | None = None
     names: list[str] | None = None
+    degrees: bool = False
 
 
 def read_places(options: PlaceOptions, names: Array) -> Places:
@@ -147,8 +149,9 @@ def read_places(options: PlaceOptions, names: Array) -> Places:
     columns = {"node": options.node, "x": options.x, "y": options.y}
     found = read_coordinates(file, names, **columns, degrees=options.degrees)
     if options.name is None:
-        return Places(found)
-    return Places(found, read_names(file, names, node=options.node, name=options.name))
+        return Places(found, degrees=options.degrees)
+    called = read_names(file, names, node=options.node, name=options.name)
+    return Places(found, called, options.degrees)
 
 
 def show_advice(release: Release) -> None:

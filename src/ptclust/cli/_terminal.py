@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import threading
 import warnings
@@ -28,16 +29,26 @@ _QUOTED_OR_ARGUMENT = re.compile(
 
 @contextmanager
 def progress_display() -> Iterator[Callable[[str], None]]:
-    """Yield a progress callback; a terminal shows what is being done after two seconds of work."""
+    """Yield a progress callback; a terminal shows what is being done after two seconds of work.
+
+    That kernels are compiled is said without a terminal, too: it takes long, and comes once.
+    """
+    from ptclust._kernel import announcement
+
+    announcement.say = say
+    try:
+        yield from _progress()
+    finally:
+        announcement.say = None
+
+
+def _progress() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from ptclust._kernel import announcement
-
-    announcement.say = say
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task("")
@@ -104,10 +115,14 @@ def in_options(text: str, options: Options | None = None) -> str:
         if value in (None, "True", "False"):
             return off if value == "False" else on
         in_order = value[0] == "("
-        plain = value[1:-1].replace(",", "") if in_order else _ONE_WORD.sub(r"\1", value)
+        plain = value[1:-1].replace(",", "") if in_order else _ONE_WORD.sub(_for_shell, value)
         return f"{on} {plain}"
 
     return _QUOTED_OR_ARGUMENT.sub(option, text)
+
+
+def _for_shell(word: re.Match[str]) -> str:
+    return shlex.quote(word[1])
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptclust.cli import _options as o
+from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ptclust.graph import Graph
 
 _HELP = "Make a graph of records of people, with what one of them can change; see docs/building.md."
-build = typer.Typer(no_args_is_help=True, help=_HELP)
+build = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
 
 Neighbours = StrEnum("Neighbours", {"add_remove": "add-remove", "replace": "replace"})
 Unit = StrEnum("Unit", ["person", "record"])
@@ -52,15 +53,31 @@ def _cap_option(text: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions:
+class BuildOptions(o.TextOptions):
     """What all builders need."""
 
     records: Annotated[
-        Path, typer.Argument(help="The records: parquet, csv, tsv or arrow.", show_default=False)
+        str,
+        typer.Argument(
+            help="The records: a parquet, csv, tsv or arrow file, or, with --query, a database: "
+            "postgresql://user@host/name, duckdb:file, sqlite:file.",
+            show_default=False,
+        ),
     ]
+    query: Annotated[
+        str | None,
+        typer.Option(help="Records of a database: 'select person, place from visits'."),
+    ] = None
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
-    ]
+        Path | None, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
+    ] = None
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing; say what the records are, for your eyes only: it is private.",
+        ),
+    ] = False
     edges: Annotated[
         str | None,
         typer.Option(
@@ -80,41 +97,95 @@ class BuildOptions:
     @cached_property
     def table(self) -> Any:
         """The records, as builders take them: the path, or what Spark makes of it."""
+        from ptclust.building._records import TextFile
+        from ptclust.building.databases import Query
         from ptclust.engines import spark
 
-        return spark.opened(self.records, self.engine.value, self.master)
+        text = TextFile(self.records, self.separator, self.encoding, self.decimal)
+        if self._file is None:
+            if self.engine is not o.EngineName.local:
+                raise UsageError("a database is read by this machine: leave --engine spark out")
+            found = Query(self.records, self.query or "")
+            text.check_unused(found)
+            return found
+        table = spark.opened(self._file, self.engine.value, self.master)
+        if table is self._file:
+            return text
+        text.check_unused(self._file)
+        return table
+
+    @cached_property
+    def _file(self) -> Path | None:
+        """The file of the records, if they are in one."""
+        from ptclust.building.databases import is_address
+
+        return None if self.query is not None or is_address(self.records) else Path(self.records)
+
+    @property
+    def _name(self) -> str:
+        return "the records" if self._file is None else self._file.name
 
     def read_list(self, path: Path | None, column: str | None) -> list[Any] | None:
         """Read the public list of nodes."""
         from ptclust.building import read_list
 
-        return None if path is None else read_list(path, column, records=self.records)
+        return (
+            None
+            if path is None
+            else read_list(path, column, records=self._file, encoding=self.encoding)
+        )
 
     def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
-        """Build the graph, write it and say what was built."""
+        """Build the graph, write it and say what was built; or only check the records."""
         import json
         import shlex
 
+        if self.check:
+            self._check(options)
+            return
+        if self.output is None:
+            raise UsageError("say where to write the graph: --output graph.parquet")
         from ptclust.building import description, summary
         from ptclust.cli._results import held_outputs, ledger_files
         from ptclust.cli._terminal import progress_display, say
 
         roads = Path(self.edges) if self.edges not in (None, "private") else None
-        reads = {"the records": self.records, "the list": listed, "--edges": roads}
+        reads = {"the records": self._file, "the list": listed, "--edges": roads}
         reads |= ledger_files(options.get("ledger"))
         with (
             held_outputs({"--output": self.output}, reads, self.overwrite),
             progress_display() as progress,
         ):
-            progress(f"Reading {self.records.name}")
+            progress(f"Reading {self._name}")
             words = {"edges": self.edges, "neighbours": self.neighbours.value}
             graph = make(self.table, **words, **options)
             progress(f"Writing {self.output.name}")
             graph.save(self.output, overwrite=True)
         if self.as_json:
             typer.echo(json.dumps(summary(graph), indent=2))
+        counted = {} if graph.provenance is None else graph.provenance.details
+        for name, cap in options.items():
+            most = counted.get(name, cap)
+            if isinstance(cap, int) and isinstance(most, int) and most < cap:
+                option = f"--{name.replace('_', '-')} {cap:,}"
+                say(f"{option} is more than there is: it leaves nothing out, as {most:,} does.")
         say(f"{description(graph)} It is in {self.output}, which holds private weights.")
+        say("How many records count is private; the same command with --check shows it to you.")
         say(f"Next: ptclust plan {shlex.quote(str(self.output))} --epsilon 1")
+
+    def _check(self, options: dict[str, Any]) -> None:
+        """Say what the records are, on stderr alone."""
+        from ptclust.building import check_records
+        from ptclust.cli._terminal import progress_display, say
+
+        if self.output is not None or self.as_json:
+            raise UsageError("--check writes nothing: leave --output and --json out")
+        roles = ("items", "nodes", "person", "item", "origin", "destination")
+        given = {role: options[role] for role in roles if role in options}
+        with progress_display() as progress:
+            progress(f"Reading {self._name}")
+            found = check_records(self.table, edges=self.edges, **given)
+        say(str(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +204,7 @@ class LookOptions:
     dataset: o.Dataset = None
 
 
-@build.command("flows", epilog=_CAPS)
+@build.command("flows", cls=o.Command, epilog=_CAPS)
 @o.command
 def flows(
     common: BuildOptions,
@@ -181,12 +252,14 @@ def flows(
     )
 
 
-@build.command("visits", epilog=_ITEM_CAPS)
+@build.command("visits", cls=o.Command, epilog=_ITEM_CAPS)
 @o.command
 def visits(
     common: BuildOptions,
     looks: LookOptions,
-    max_items: Annotated[str, _cap_option("At most so many items count for a person.")],
+    max_items: Annotated[
+        str | None, _cap_option("At most so many items count for a person.")
+    ] = None,
     person: Person = None,
     item: Annotated[str | None, typer.Option(help="Column of the item.")] = None,
     items: Annotated[Path | None, typer.Option(help=_NODES)] = None,
@@ -206,7 +279,7 @@ def visits(
     )
 
 
-@build.command("profiles")
+@build.command("profiles", cls=o.Command)
 @o.command
 def profiles(
     common: BuildOptions,
@@ -229,6 +302,8 @@ def profiles(
     """
     from ptclust.building import graph_from_profiles
 
+    if common.check:
+        raise UsageError("--check is for visits and flows: a row of profiles is a person")
     common.run(
         graph_from_profiles,
         nodes,

@@ -17,7 +17,7 @@ def check(
     clusters: Annotated[
         Path,
         typer.Option(
-            help="CSV with the columns node,label; -1 is unclustered.",
+            help="CSV with the columns node,cluster; -1 is unclustered.",
             show_default=False,
             readable=False,
         ),
@@ -32,7 +32,7 @@ def check(
 ) -> None:
     """Say which of the paper's conditions clusters fulfil, which break which, what is promised.
 
-    [bold]For the curator only:[/bold] the answers are computed from the private weights and must
+    For the curator only: the answers are computed from the private weights and must
     not be published.
     """
     import json

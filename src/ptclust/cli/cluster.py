@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @o.command
 def cluster(
-    graph: o.GraphOptions,
     options: o.ReleaseOptions,
-    places: o.PlaceOptions,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
@@ -30,7 +28,7 @@ def cluster(
     labels: o.LabelsFile = None,
     noisy: Annotated[
         Path | None,
-        typer.Option(help="With --engine spark: write all noisy weights to this new folder."),
+        o.more(help="With --engine spark: write all noisy weights to this new folder."),
     ] = None,
     escape_formulas: o.EscapeFormulas = True,
     plot: o.Plot = None,
@@ -38,6 +36,10 @@ def cluster(
     overwrite: o.Overwrite = None,
     dry_run: Annotated[bool, typer.Option(help="Show the plan and stop; spends nothing.")] = False,
     as_json: o.AsJson = False,
+    *,
+    graph: o.GraphOptions,
+    places: o.PlaceOptions,
+    publisher: o.PublisherOptions,
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 
@@ -63,6 +65,9 @@ def cluster(
         return
     if places.coordinates is not None and plot is None and report is None:
         raise UsageError("--coordinates are for pictures: say --report report.html, or --plot")
+    if publisher.given and report is None:
+        option = next(iter(publisher.given))
+        raise UsageError(f"--{option} is written on the page: say --report report.html, too")
     if output is None:
         raise UsageError("say where to write the release: --output release.json")
     files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
@@ -133,6 +138,7 @@ def cluster(
             escape_formulas=escape_formulas,
             report=report,
             places=known,
+            publisher=publisher.given,
         )
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))

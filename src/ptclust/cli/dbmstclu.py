@@ -15,7 +15,7 @@ def dbmstclu(
     graph: o.GraphOptions,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write node,label to this CSV file; - is stdout."),
+        typer.Option("--output", "-o", help="Write node,cluster to this CSV file; - is stdout."),
     ] = None,
     escape_formulas: o.EscapeFormulas = True,
     as_json: o.AsJson = False,
@@ -26,7 +26,7 @@ def dbmstclu(
     ] = None,
     min_cluster_size: o.MinClusterSize = 1,
 ) -> None:
-    """Cluster a graph by DBMSTClu, [bold]without privacy[/bold].
+    """Cluster a graph by DBMSTClu, without privacy.
 
     The number of clusters is found, not given.
     """

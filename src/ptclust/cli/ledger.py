@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ptclust.pipeline import GraphFile, ReleaseRequest
 
 _HELP = "Keep account of privacy budgets; see docs/ledger.md."
-ledger = typer.Typer(no_args_is_help=True, help=_HELP)
+ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
 File = Annotated[Path, typer.Argument(help="The file of the ledger.", show_default=False)]
 
 

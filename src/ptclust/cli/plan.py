@@ -44,14 +44,14 @@ def plan(
     overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Show every mechanism with its noise, from [bold]public numbers alone[/bold]; spends nothing.
+    """Show every mechanism with its noise, from public numbers alone; spends nothing.
 
     Of a table only the two columns of the nodes are read: it need not have weights at all.
     """
     import json
 
     from ptclust.cli._results import held_outputs
-    from ptclust.cli._terminal import in_options, progress_display
+    from ptclust.cli._terminal import in_options, progress_display, say
     from ptclust.errors import UsageError
     from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
@@ -61,7 +61,7 @@ def plan(
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
     asked = None if sizes is None else _numbers(sizes)
-    file = graph.file()
+    file = graph.file(weighted=False)
     if predict and file.engine == "spark":
         raise UsageError("--predict plants clusters on this machine: leave --engine spark out")
     request, prediction = options.request(file), None
@@ -76,6 +76,7 @@ def plan(
         if predict:
             from ptclust.planning import predict as predicted
 
+            say("Predicting: planted clusters are published many times, for up to a minute or so.")
             settings = {each.name: getattr(request, each.name) for each in fields(request)}
             for name in ("sampler", "engine"):  # of secure noise, which a prediction needs none of
                 del settings[name]

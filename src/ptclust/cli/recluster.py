@@ -29,7 +29,7 @@ def recluster(
     plot: o.Plot = None,
     overwrite: o.Overwrite = None,
 ) -> None:
-    """Cluster published values anew. Nothing private is read and [bold]nothing is spent[/bold]."""
+    """Cluster published values anew. Nothing private is read and nothing is spent."""
     from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
     from ptclust.release import Release

@@ -19,6 +19,7 @@ def report(
         Path, typer.Option("--output", "-o", help="Write the page to this HTML file.")
     ],
     places: o.PlaceOptions,
+    publisher: o.PublisherOptions,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     overwrite: o.Overwrite = None,
 ) -> None:
@@ -40,5 +41,12 @@ def report(
         made = Release.load(release)
         progress("Drawing")
         known = results.read_places(places, made.names)
-        write_report(made, output, **known._asdict(), title=title, overwrite=True)
+        write_report(
+            made,
+            output,
+            **known._asdict(),
+            title=title,
+            publisher=publisher.given,
+            overwrite=True,
+        )
     say(f"{results.found(made)} in {output}. Open it in a browser; nothing was spent.")

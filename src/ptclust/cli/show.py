@@ -10,13 +10,14 @@ import typer
 from ptclust.cli import _options as o
 
 
+@o.command
 def show(
     release: Annotated[
         Path, typer.Argument(help="A release of `cluster`.", readable=False, show_default=False)
     ],
     as_json: o.AsJson = False,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Write node,label as CSV to stdout instead.")
+        bool, typer.Option("--labels", help="Write node,cluster as CSV to stdout instead.")
     ] = False,
     escape_formulas: o.EscapeFormulas = True,
     registry: Annotated[

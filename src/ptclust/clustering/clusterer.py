@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 
-from ptclust._components import number_by_first_appearance
 from ptclust._registry import AUTO, Registry
 from ptclust._traces import shown_half_built
 from ptclust.clustering.dbcvi import dbcvi
@@ -44,7 +43,7 @@ class Level:
     """One of several nested partitions that the same published values support."""
 
     labels: Ints
-    """The cluster of every node, numbered by first appearance."""
+    """The cluster of every node, the largest first; a clusterer numbers by first appearance."""
     support: float
     """By how many nats weights that did not make it support it over the next coarser level."""
 
@@ -81,7 +80,8 @@ class Clustering:
     """A partition of the nodes, and how it came about."""
 
     labels: Ints
-    """The cluster of every node, numbered by first appearance; -1 for unclustered nodes."""
+    """The cluster of every node, the largest first, -1 for unclustered nodes; a clusterer numbers
+    by first appearance, and ``finish`` by size."""
     clusterer: str = "dbmstclu"
     cuts: Cuts | None = None
     """The cuts of the tree whose pieces the clusters are, if they are such."""
@@ -168,7 +168,7 @@ class Clusterer(ABC):
         return self.finish(self.cluster(published), published, min_cluster_size)
 
     def finish(self, found: Clustering, published: Published, min_cluster_size: int) -> Clustering:
-        """Drop small clusters, and fill in the fields that ``cluster`` leaves open."""
+        """Number by size, drop small clusters, and fill in what ``cluster`` leaves open."""
         if math.isnan(found.dbcvi):
             tree = published.tree
             normal = normalisation(tree.distances, published.noise.standard_deviation)
@@ -183,9 +183,11 @@ class Clusterer(ABC):
                 f"clusters of fewer than {min_cluster_size} nodes were dropped: their nodes are "
                 "unclustered"
             )
+        levels = (replace(level, labels=by_size(level.labels)) for level in found.levels)
         return replace(
             found,
-            labels=without_small(found.labels, min_cluster_size),
+            labels=without_small(by_size(found.labels), min_cluster_size),
+            levels=tuple(levels),
             clusterer=self.name,
             min_cluster_size=min_cluster_size,
             description=tuple(lines),
@@ -369,10 +371,28 @@ def _check_whole(name: str, value: Any, least: int) -> None:
 
 
 def without_small(labels: Ints, min_cluster_size: int) -> Ints:
-    """Give nodes of clusters below ``min_cluster_size`` the label -1; number the others anew."""
+    """Give nodes of clusters below ``min_cluster_size`` the label -1; the others stay in order.
+
+    >>> without_small(np.array([0, 1, 1, 2, 3, 3]), 2).tolist()
+    [-1, 0, 0, -1, 1, 1]
+    """
     if min_cluster_size == 1 or not len(labels):
         return labels
-    sizes = np.bincount(labels[labels >= 0], minlength=1)
-    kept = np.where(sizes[labels] < min_cluster_size, -1, labels)
-    number_by_first_appearance(kept, np.full(len(kept), -1))
-    return kept
+    large = np.bincount(labels[labels >= 0], minlength=1) >= min_cluster_size
+    number = np.where(large, np.cumsum(large) - 1, -1)
+    return np.where(labels < 0, -1, number[labels])
+
+
+def by_size(labels: Ints) -> Ints:
+    """Number clusters by size, the largest first, and of equal ones by first appearance.
+
+    >>> by_size(np.array([0, 1, 1, -1, 2, 3, 3])).tolist()
+    [2, 0, 0, -1, 3, 1, 1]
+    """
+    nodes = np.flatnonzero(labels >= 0)
+    sizes = np.bincount(labels[nodes], minlength=1)
+    first = np.zeros(len(sizes), dtype=np.int64)
+    first[labels[nodes[::-1]]] = nodes[::-1]  # the last one written stays: the first to appear
+    number = np.empty(len(sizes), dtype=labels.dtype)
+    number[np.lexsort((first, -sizes))] = np.arange(len(sizes))
+    return np.where(labels < 0, labels, number[labels])

@@ -10,9 +10,13 @@ from numpy.typing import ArrayLike
 
 from ptclust._types import Array, Ints
 
-#: Okabe and Ito's colours, which all kinds of colour vision can distinguish.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
-#: Coprime to the colours: pairs of both repeat after 56 clusters.
+#: Okabe and Ito's seven, which all kinds of colour vision can distinguish, and eight more, each as
+#: far from all before it as can be, also for eyes that lack green.
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442"),
+    *("#2233BB", "#881122", "#00DD66", "#880077", "#8888FF", "#777722", "#AACC99", "#CCBBEE"),
+)
+#: Coprime to the colours: pairs of both repeat after 120 clusters.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 UNCLUSTERED, ALONE, OTHERS = "#9a9a9a", "#444444", "#6f6f6f"
 CUT, PLAIN, AUXILIARY = "#bdbdbd", "#333333", "#777777"

@@ -173,7 +173,7 @@ class Graph(WeightedGraph):
     def from_networkx(
         cls, graph: Any, weight: str = "weight", *, merge: How = None, kind: Kind | None = None
     ) -> Graph:
-        """Make a graph of a networkx graph; direction is forgotten, parallel edges need ``merge``.
+        """Make a graph of a networkx graph; one that is directed, or parallel, needs ``merge``.
 
         Weights are distances unless ``kind``, the attribute ``kind`` of the graph or the name of
         ``weight`` says otherwise.
@@ -182,6 +182,7 @@ class Graph(WeightedGraph):
         >>> Graph.from_networkx(networkx.Graph([("a", "b", {"weight": 0.5})])).names.tolist()
         ['a', 'b']
         """
+        _check_directed(graph.is_directed(), merge)
         nodes = list(graph.nodes)
         number = {node: i for i, node in enumerate(nodes)}
         triples = list(graph.edges(data=weight))
@@ -195,6 +196,8 @@ class Graph(WeightedGraph):
     ) -> Graph:
         """Make a graph of an igraph graph; the vertex attribute ``name``, if any, names the nodes.
 
+        One that is directed needs ``merge``.
+
         Weights are distances unless ``kind``, the attribute ``kind`` of the graph or the name of
         ``weight`` says otherwise.
 
@@ -202,6 +205,7 @@ class Graph(WeightedGraph):
         >>> Graph.from_igraph(igraph.Graph(n=2, edges=[(0, 1)], edge_attrs={"weight": [0.5]}))
         Graph(n_nodes=2, n_edges=1, weights=<private>)
         """
+        _check_directed(graph.is_directed(), merge)
         ends = graph.get_edgelist()
         names = graph.vs["name"] if "name" in graph.vs.attributes() else None
         values = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
@@ -479,6 +483,16 @@ def _edges_of(
             lacks = f"edge {edge} ({shown(a)} - {shown(b)}) has no attribute {quoted(weight)}"
             raise WeightError(f"{lacks}; give every edge one, or name another: weight=")
     return Edges(pairs[:, 0], pairs[:, 1], values, n_nodes, names)
+
+
+def _check_directed(directed: bool, merge: How) -> None:
+    """Refuse a directed graph unless it is said what becomes of an edge there and an edge back."""
+    if directed and merge is None:
+        raise GraphError(
+            "the graph is directed, and clusters are of undirected ones: an edge there and an edge "
+            "back become one. Say how their weights are merged, Graph.from_networkx(graph, "
+            "merge='sum') (or from_igraph; 'min', 'max'): the sensitivity is then of merged weights"
+        )
 
 
 def _kind_of(given: Kind | None, stated: object, weight: str) -> Kind:

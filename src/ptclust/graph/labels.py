@@ -24,7 +24,7 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 def write_labels(
     names: Array, labels: Ints, path: Path | None, *, escape_formulas: bool = True
 ) -> None:
-    """Write ``node,label`` as CSV to a file, or to stdout if there is none; see `labels_text`."""
+    """Write ``node,cluster`` as CSV to a file, or to stdout if there is none; see `labels_text`."""
     text = labels_text(names, labels, escape_formulas=escape_formulas)
     if path is None:
         sys.stdout.write(text)
@@ -34,7 +34,7 @@ def write_labels(
 
 
 def labels_text(names: Array, labels: Ints, *, escape_formulas: bool = True) -> str:
-    """Return ``node,label`` as CSV; every table of labels is written here.
+    """Return ``node,cluster`` as CSV; every table of labels is written here.
 
     Spreadsheets carry out text that begins with ``=``, ``+``, ``-`` or ``@``, and terminals what
     begins with a control character. With ``escape_formulas`` names that do are written with an
@@ -44,7 +44,7 @@ def labels_text(names: Array, labels: Ints, *, escape_formulas: bool = True) -> 
     import polars as pl
 
     nodes = written_names(names, escape_formulas=escape_formulas)
-    return pl.DataFrame({"node": nodes, "label": labels}).write_csv()
+    return pl.DataFrame({"node": nodes, "cluster": labels}).write_csv()
 
 
 def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:
@@ -75,16 +75,16 @@ def _escaped(name: object) -> str:
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
     r"""Read a table of nodes and their clusters; return the cluster of every node, in node order.
 
-    The CSV file has the columns ``node``, by name, and ``label``, as ``Release.to_csv`` writes it;
-    without a header, its first two columns count. Labels are any text, and ``-1`` is unclustered.
-    Clusters are numbered by their labels if these are whole numbers, else by first appearance. A
-    name that begins as a formula may have an apostrophe before it.
+    The CSV file has the columns ``node``, by name, and ``cluster``, as ``Release.to_csv`` writes
+    it, or ``label``; without a header, its first two columns count. Labels are any text, and ``-1``
+    is unclustered. Clusters are numbered by their labels if these are whole numbers, else by first
+    appearance. A name that begins as a formula may have an apostrophe before it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from ptclust.graph import Topology
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "truth.csv"
-    ...     _ = path.write_text("node,label\nb,right\na,left\nc,right\n")
+    ...     _ = path.write_text("node,cluster\nb,right\na,left\nc,right\n")
     ...     read_labels(path, Topology([0, 1], [1, 2], names="abc")).tolist()
     [0, 1, 1]
     """
@@ -121,12 +121,13 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
                     continue
                 cells = [cell.strip() for cell in row]
                 lowered = [cell.lower() for cell in cells]
-                if not found and "node" in lowered and "label" in lowered:
-                    columns = lowered.index("node"), lowered.index("label")
+                label = "cluster" if "cluster" in lowered else "label"
+                if not found and "node" in lowered and label in lowered:
+                    columns = lowered.index("node"), lowered.index(label)
                     continue
                 where = f"line {reader.line_num} of {file}"
                 if max(columns) >= len(cells):
-                    raise FileError(f"{where} has {len(cells)} column(s), not a node and a label")
+                    raise FileError(f"{where} has {len(cells)} column(s), not a node and a cluster")
                 found.append((where, cells[columns[0]], cells[columns[1]]))
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None

@@ -162,8 +162,8 @@ class Comparison:
         return f"{words}, if they are about the same people"
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table of ``node`` and ``label``, with labels kept from the earlier release."""
-        return data_frame({"node": self.release.names, "label": self.labels}, backend)
+        """Return a table of ``node`` and ``cluster``, numbered as in the earlier release."""
+        return data_frame({"node": self.release.names, "cluster": self.labels}, backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, ready for JSON."""

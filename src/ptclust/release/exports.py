@@ -1,8 +1,9 @@
-"""Releases for other programs: tables, GraphML, GEXF, networkx and igraph."""
+"""Releases for other programs: tables, GraphML, GEXF, GeoJSON, networkx and igraph."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._files import written_at_once
 from ptclust._lazy import package
@@ -24,7 +26,7 @@ _HEAD = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
   <key id="kind" for="graph" attr.name="kind" attr.type="string"/>
-  <key id="label" for="node" attr.name="label" attr.type="long"/>
+  <key id="cluster" for="node" attr.name="cluster" attr.type="long"/>
   <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
   <key id="edge_id" for="edge" attr.name="edge_id" attr.type="long"/>
   <graph edgedefault="undirected">
@@ -46,7 +48,7 @@ _GEXF_TAIL = "  </graph>\n</gexf>\n"
 
 
 def write_parquet(release: Release, path: Path) -> None:
-    """Write ``node`` and ``label``; names of mixed or unusual types are written as text."""
+    """Write ``node`` and ``cluster``; names of mixed or unusual types are written as text."""
     import polars as pl
 
     table = release.to_dataframe()
@@ -72,6 +74,47 @@ def write_gexf(release: Release, path: Path) -> None:
     _write(path, _GEXF_HEAD, _gexf_elements(release), _GEXF_TAIL)
 
 
+def write_geojson(release: Release, places: ArrayLike, path: Path) -> None:
+    """Write a point for every node: longitude and latitude, as RFC 7946 wants them."""
+    points = np.asarray(places, dtype=np.float64)
+    if points.shape != (release.n_nodes, 2):
+        raise InputError(
+            f"coordinates must be a longitude and a latitude for each of the {release.n_nodes:,} "
+            f"nodes, in the order of release.names, not an array of shape {points.shape}"
+        )
+    outside = ~(np.abs(points) <= (180, 90)).all(axis=1)
+    if outside.any():
+        name = release.names.tolist()[int(outside.argmax())]
+        raise InputError(
+            f"node {name!r} is at no longitude within 180 and latitude within 90 degrees, all "
+            "that GeoJSON has; give degrees, the longitude first"
+        )
+    groups = Groups.of(release.labels)
+    colours = [group.colour for group in groups.all]
+    nodes = zip(
+        release.names.tolist(),
+        release.labels.tolist(),
+        groups.of_node.tolist(),
+        points.tolist(),
+        strict=True,
+    )
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": point},
+            "properties": {
+                "node": name if isinstance(name, int | float) else str(name),
+                "cluster": cluster,
+                "marker-color": colours[group],
+            },
+        }
+        for name, cluster, group, point in nodes
+    ]
+    document = {"type": "FeatureCollection", "features": features}
+    with written_at_once(path) as temporary:
+        temporary.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+
+
 def _names(release: Release) -> list[str]:
     names = list(map(str, release.names.tolist()))
     if odd := next(filter(_NOT_XML.search, names), None):
@@ -94,7 +137,7 @@ def _elements(release: Release, names: list[str]) -> Iterator[str]:
     tree = release.tree
     yield f'    <data key="kind">{release.kind}</data>\n'
     for name, label in zip(names, release.labels.tolist(), strict=True):
-        yield f'    <node id={name}><data key="label">{label}</data></node>\n'
+        yield f'    <node id={name}><data key="cluster">{label}</data></node>\n'
     edges = (tree.sources, tree.targets, tree.weights, tree.edge_ids)
     for source, target, weight, edge in zip(*(part.tolist() for part in edges), strict=True):
         yield (

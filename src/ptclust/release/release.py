@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ptclust._files import held
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level
+from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level, by_size
 from ptclust.clustering.normalise import normalisation
-from ptclust.errors import InputError
+from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy import _checks as check
@@ -101,7 +102,7 @@ class Release:
 
     @property
     def labels(self) -> Ints:
-        """The cluster of every node, numbered by first appearance; -1 for unclustered nodes."""
+        """The cluster of every node, 0 the largest; -1 for unclustered nodes."""
         return np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
 
     @property
@@ -350,8 +351,40 @@ class Release:
         return decode(Path(path))
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table with the columns ``node`` and ``label``."""
-        return data_frame({"node": self.names, "label": self.labels}, backend)
+        """Return a table with the columns ``node`` and ``cluster``."""
+        return self.labels_frame(backend=backend)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with the columns ``node`` and ``cluster``."""
+        return self.labels_frame()
+
+    def labels_frame(
+        self, node: str = "node", *, backend: Literal["polars", "pandas"] = "pandas"
+    ) -> Any:
+        """Return the cluster of every node, to be merged with your own table.
+
+        Parameters
+        ----------
+        node : str
+            What to call the column of the nodes: as in your table. They have the ids, and the
+            types, that they had when the graph was made.
+        backend : {"pandas", "polars"}
+            Whose data frame.
+
+        Examples
+        --------
+        >>> import pandas, ptclust
+        >>> visits = pandas.DataFrame({"person": [1, 1, 2], "clinic": [30, 10, 10]})
+        >>> graph = ptclust.graph_from_visits(
+        ...     visits, item="clinic", items=[10, 20, 30], max_items=2
+        ... )
+        >>> release = ptclust.PTClust(epsilon=1).fit(graph).release_
+        >>> visits.merge(release.labels_frame("clinic"), on="clinic").columns.tolist()
+        ['person', 'clinic', 'cluster']
+        """
+        if node == "cluster":
+            raise UsageError("node= is the column of the nodes; the other is called cluster")
+        return data_frame({node: self.names, "cluster": self.labels}, backend)
 
     def to_csv(
         self,
@@ -360,7 +393,7 @@ class Release:
         escape_formulas: bool = True,
         overwrite: bool = False,
     ) -> None:
-        """Write the columns ``node`` and ``label`` as CSV; FileError if it exists, as in ``save``.
+        """Write ``node`` and ``cluster`` as CSV; FileError if it exists, as in ``save``.
 
         Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@`` or a control
         character. With ``escape_formulas`` an apostrophe is written before names, if they are text,
@@ -373,7 +406,7 @@ class Release:
             write_labels(self.names, self.labels, file, escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the columns ``node`` and ``label`` as Parquet; FileError if it exists."""
+        """Write the columns ``node`` and ``cluster`` as Parquet; FileError if it exists."""
         from ptclust.release.exports import write_parquet
 
         with held(Path(path), overwrite):
@@ -382,7 +415,7 @@ class Release:
     def to_graphml(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the tree as GraphML; FileError if it exists.
 
-        A node has a ``label``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
+        A node has a ``cluster``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
         weights.
         """
         from ptclust.release.exports import write_graphml
@@ -399,6 +432,26 @@ class Release:
 
         with held(Path(path), overwrite):
             write_gexf(self, Path(path))
+
+    def to_geojson(
+        self, path: str | os.PathLike[str], coordinates: ArrayLike, *, overwrite: bool = False
+    ) -> None:
+        """Write the nodes as GeoJSON, for maps; FileError if it exists, as in ``save``.
+
+        A node is a point with the properties ``node``, ``cluster`` and ``marker-color``.
+
+        Parameters
+        ----------
+        path : str or path
+        coordinates : array_like of shape (n_nodes, 2)
+            Longitude and latitude in degrees, in the order of ``names``: public knowledge you add.
+        overwrite : bool, default False
+        """
+        from ptclust.release.exports import write_geojson
+
+        file = Path(path)
+        with held(file, overwrite):
+            write_geojson(self, coordinates, file)
 
     def to_text(self) -> str:
         """Return guarantee, clusters and how sure they are as text; ``statement`` has the rest."""
@@ -492,10 +545,17 @@ def _check_labels(labels: Ints, tree: Tree) -> None:
         raise InputError(f"{len(labels)} labels were given for {tree.n_nodes} nodes")
     of_clusters = labels[labels >= 0]
     so_far = np.maximum.accumulate(np.concatenate([[-1], of_clusters]))
-    if np.any(labels < -1) or np.any(of_clusters > so_far[:-1] + 1):
+    by_appearance = not np.any(of_clusters > so_far[:-1] + 1)
+    if np.any(labels < -1) or not (by_appearance or _by_size(labels)):
         raise InputError(
-            "labels must number clusters 0, 1, 2, ... by first appearance; -1 for unclustered nodes"
+            "labels must number clusters 0, 1, 2, ..., the largest first or by first appearance; "
+            "-1 for unclustered nodes"
         )
+
+
+def _by_size(labels: Ints) -> bool:
+    """Whether clusters are numbered by size; a number beyond the nodes is none of a cluster."""
+    return bool(labels.max() < len(labels)) and np.array_equal(labels, by_size(labels))
 
 
 def _check_cuts(cuts: Ints, labels: Ints, min_cluster_size: int, tree: Tree) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -93,7 +95,8 @@ class Separation:
             return "There are no released edges both within and across clusters to compare."
         needed = self.at_epsilon.visible_gap
         numbers = (
-            f"the mean weights within and across differ by {self.gap:.3g}, and about {needed:.3g} "
+            f"the mean weights within and across differ by {number(self.gap)}, and about "
+            f"{number(needed)} "
             "is needed to be seen"
         )
         if self.gap >= needed:
@@ -388,5 +391,13 @@ def counted(count: int, word: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number of three digits, a dash if there is none."""
-    return "-" if value is None else f"{value:.3g}"
+    """Return a number of three digits, a dash if there is none.
+
+    >>> number(0.01234), number(-8.0), number(12345.6), number(0.00000283), number(None)
+    ('0.0123', '-8', '12,300', '0.00000283', '-')
+    """
+    if value is None:
+        return "-"
+    short = f"{value:.3g}"
+    readable = math.isfinite(value) and 1e-12 < abs(value) < 1e15
+    return f"{Decimal(short):,f}" if readable else short

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -27,7 +27,7 @@ from ptclust._version import __version__
 from ptclust.drawing.layout import as_places
 from ptclust.errors import FileError, InputError
 from ptclust.graph.labels import labels_text
-from ptclust.privacy.statement._words import entries
+from ptclust.privacy.statement._words import entries, sentence
 from ptclust.release import Release
 from ptclust.release.format import encode
 from ptclust.release.summary import OPTIMISTIC, Summary, number
@@ -42,6 +42,9 @@ _BINS, _BARS_HIGH = 40, 120
 #: Entries of the statement that have a section of their own.
 _ELSEWHERE = {"Not protected": "public", "Caveats": "caveats", "Not checkable": "caveats"}
 _FAR = 200.0  # deviations of the noise, from which on the scale of weights is compressed
+_HEAVY = 0.8  # of the weights in a tenth of their range: as well
+_TALL = 10  # times the middle one is the highest bar, from which on heights are compressed
+_KILOMETRES = 111.2  # in a degree of latitude
 
 
 def report_page(
@@ -50,6 +53,8 @@ def report_page(
     coordinates: Any = None,
     names: Sequence[str] | None = None,
     title: str | None = None,
+    degrees: bool = False,
+    publisher: Mapping[str, str] | None = None,
 ) -> str:
     """Return a release as one self-contained page of HTML, of less than a megabyte.
 
@@ -61,6 +66,11 @@ def report_page(
     names : sequence of str, optional
         What the page calls every node, in node order; by default the names of the release.
     title : str, optional
+    degrees : bool
+        Whether coordinates are degrees, longitudes shrunk as `flattened` does: for the scale bar.
+    publisher : mapping of str to str, optional
+        Who publishes, such as ``{"controller": "City", "period": "May 2026", "contact": "..."}``:
+        it is written as it is, with a line for a signature.
 
     Notes
     -----
@@ -70,7 +80,7 @@ def report_page(
 
     if names is not None and len(names) != release.n_nodes:
         raise InputError(f"{len(names)} names were given for {release.n_nodes} nodes")
-    page = _Page(release, coordinates, names, title)
+    page = _Page(release, coordinates, names, title, degrees, dict(publisher or {}))
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -92,11 +102,20 @@ def write_report(
     coordinates: Any = None,
     names: Sequence[str] | None = None,
     title: str | None = None,
+    degrees: bool = False,
+    publisher: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write `report_page` to a file; FileError if it exists and ``overwrite`` is not set."""
     file = Path(path)
-    made = report_page(release, coordinates=coordinates, names=names, title=title).encode()
+    made = report_page(
+        release,
+        coordinates=coordinates,
+        names=names,
+        title=title,
+        degrees=degrees,
+        publisher=publisher,
+    ).encode()
     if overwrite:
         _write(made, file)
     else:
@@ -121,6 +140,8 @@ class _Page:
     coordinates: Any
     names: Sequence[str] | None
     title: str | None
+    degrees: bool
+    publisher: dict[str, str]
 
     may_be_left_out = ("download", "labels_file", "data")
     """What goes if the page is too large, in this order; the page says so."""
@@ -139,6 +160,9 @@ class _Page:
             "release": release,
             "summary": summary,
             "statement": statement,
+            "headline": sentence(statement, plain=True),
+            "publisher": self.publisher,
+            "bar": self._scale_bar,
             "entries": {name: list(texts) for name, texts in entries(statement).items()},
             "elsewhere": _ELSEWHERE,
             "separation": summary.separation,
@@ -153,6 +177,7 @@ class _Page:
             "bars": self._bars(),
             "levels": release.levels,
             "level": None if release.clustering is None else release.clustering.level,
+            "other_level": self._other_level,
             "data": Markup(_json(self._data())),  # noqa: S704 - numbers, and < is escaped
             "download": _data_link("application/json", encode(release).decode("ascii")),
             "labels_file": self._labels_file(),
@@ -170,6 +195,29 @@ class _Page:
         if self.coordinates is not None:
             places = as_places(self.coordinates, self.release.names)
         return Picture.of(self.release, places)
+
+    @property
+    def _other_level(self) -> int:
+        """A level that was not chosen: the next finer one, or the next coarser."""
+        clustering, last = self.release.clustering, len(self.release.levels) - 1
+        chosen = 0 if clustering is None or clustering.level is None else clustering.level
+        return chosen + 1 if chosen < last else chosen - 1
+
+    @property
+    def _per_pixel(self) -> float:
+        """How far apart two pixels of a map are: in kilometres if coordinates are degrees."""
+        return (_KILOMETRES if self.degrees else 1.0) / self.picture.scale
+
+    @cached_property
+    def _scale_bar(self) -> dict[str, Any] | None:
+        """The bar of a map: a round length of at most a sixth of its width."""
+        if not self.picture.on_map or self.picture.scale == 1.0:  # all nodes at one place
+            return None
+        longest = self._per_pixel * WIDTH / 6
+        power = 10.0 ** np.floor(np.log10(longest))
+        length = max(part * power for part in (1, 2, 5) if part * power <= longest)
+        unit = " km" if self.degrees else ""
+        return {"pixels": round(length / self._per_pixel, 1), "text": f"{length:,g}{unit}"}
 
     @cached_property
     def _row(self) -> Ints:
@@ -236,6 +284,7 @@ class _Page:
             "halo": picture.halo,
             "tag_above": picture.tag_above,
             "most_tags": MOST_TAGS,
+            "per_pixel": None if self._scale_bar is None else self._per_pixel,
             "level": current,
             "levels": [self._level(labels) for labels in partitions],
         }
@@ -270,22 +319,27 @@ class _Page:
             width = float(np.ptp(weights)) if len(weights) else 0.0
         if not (0 < width < np.inf and noise > 0):
             return None
-        compressed = width > _FAR * noise > float(np.abs(weights).min())
+        parts = np.histogram(weights, 10)[0]
+        heavy = width > _FAR * noise or parts.max() > _HEAVY * len(weights)
+        compressed = bool(heavy and _FAR * noise > float(np.abs(weights).min()))
         along = np.arcsinh(weights / noise) if compressed else weights
         low, high = float(along.min()), float(along.max())
         counts = [
             np.histogram(along[both & part], _BINS, (low, high))[0] for part in (a == b, a != b)
         ]
         most = max(int(each.max()) for each in counts) or 1
+        seen = np.concatenate(counts)
+        tall = most > _TALL * float(np.median(seen[seen > 0])) if seen.any() else False
+        heights = [np.log1p(each) / np.log1p(most) if tall else each / most for each in counts]
         step = WIDTH / _BINS
         paths = [
             "".join(
-                f"M{i * step:g} {_BARS_HIGH}v-{round(count / most * (_BARS_HIGH - 10), 1):g}"
+                f"M{i * step:g} {_BARS_HIGH}v-{max(round(height * (_BARS_HIGH - 10), 1), 2):g}"
                 f"h{step:g}V{_BARS_HIGH}z"
-                for i, count in enumerate(each.tolist())
-                if count
+                for i, height in enumerate(each.tolist())
+                if height
             )
-            for each in counts
+            for each in heights
         ]
         bar = float(np.arcsinh(1.0)) if compressed else noise
         marked = [0.0]
@@ -303,6 +357,7 @@ class _Page:
             "high": float(weights.max()),
             "ticks": [(x, value) for x, value in ticks if 90 < x < WIDTH - 130],
             "compressed": compressed,
+            "tall": tall,
             "high_px": _BARS_HIGH,
             "noise": round(float(np.clip(bar / (high - low), 0.002, 2.0)) * WIDTH, 1),
         }

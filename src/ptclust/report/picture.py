@@ -89,6 +89,8 @@ class Picture:
     aggregated: bool
     """Whether a disc stands for a cluster, because there are too many nodes to draw."""
     on_map: bool
+    scale: float
+    """Pixels in a unit of the coordinates."""
     unit: float
     """The radius of a disc that stands for one node; areas add up."""
     halo: int
@@ -119,6 +121,7 @@ class Picture:
             radius=_radius(places),
             aggregated=aggregated,
             on_map=coordinates is not None,
+            scale=scale,
             unit=scale if coordinates is None else 0.3 * height / np.sqrt(max(len(drawn), 1)),
             halo=0 if aggregated or coordinates is not None else round(_HALO * scale),
         )

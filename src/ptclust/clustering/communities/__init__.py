@@ -70,7 +70,7 @@ class CommunitiesClusterer(Clusterer):
         """Cluster the published graph."""
         edges = Edges.of(published)
         components = published.topology.components.astype(np.int64)
-        if edges.count < _SMALLEST:
+        if edges.n_edges < _SMALLEST:
             return Clustering(components)
         trial, found, is_settled = _found(edges)
         if found is None:
@@ -131,7 +131,7 @@ def _finer(edges: Edges, labels: Ints) -> list[tuple[Ints, float]]:
     levels: list[tuple[Ints, float]] = []
     while len(levels) < _FINER:
         inside = edges.at(np.flatnonzero(labels[edges.sources] == labels[edges.targets]))
-        if inside.count < _SMALLEST:
+        if inside.n_edges < _SMALLEST:
             break
         trial = Trial(inside, within=labels)
         found = trial.best()

@@ -67,7 +67,7 @@ class Edges(NamedTuple):
         return cls(a, b, graph.n_nodes, similarity, log_weights, is_complete)
 
     @property
-    def count(self) -> int:
+    def n_edges(self) -> int:
         """Number of edges."""
         return len(self.sources)
 
@@ -111,12 +111,13 @@ def expected_weights(seen: Edges, others: Edges) -> Floats:
     drawn towards the mean of all, by as many edges as empirical Bayes asks for.
     """
     weights = seen.log_weights
-    degree, total = seen.at_nodes(np.ones(seen.count)), seen.at_nodes(weights)
+    degree, total = seen.at_nodes(np.ones(seen.n_edges)), seen.at_nodes(weights)
     mean, variance = max(float(weights.mean()), 1e-9), float(weights.var()) + 1e-12
     spread = np.sum(degree * (total / np.maximum(degree, 1) - mean) ** 2 - variance * (degree > 0))
     prior = variance / max(spread / degree.sum(), 1e-6 * variance)
     size = np.maximum((total + prior * mean) / (degree + prior), _SMALLEST * mean) / np.sqrt(mean)
-    return size[others.sources] * size[others.targets]
+    expected: Floats = size[others.sources] * size[others.targets]
+    return expected
 
 
 class Table(NamedTuple):

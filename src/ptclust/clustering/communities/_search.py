@@ -55,7 +55,7 @@ class View:
     def weights(self, source: Source) -> Floats:
         """Return the weights whose modularity is searched."""
         if source == "topology":
-            return np.ones(self.edges.count)
+            return np.ones(self.edges.n_edges)
         if source == "weights":
             return np.maximum(self.edges.similarity, 0.0)
         return self.edges.log_weights

@@ -32,9 +32,9 @@ class WeightTest:
 
     def __init__(self, edges: Edges, expected: Floats) -> None:
         self._edges = edges
-        self._scales = np.ones(edges.count), expected
+        self._scales = np.ones(edges.n_edges), expected
         self._squares = [np.maximum(edges.at_nodes(each**2), 1e-12) for each in self._scales]
-        n_groups = int(np.clip(edges.count // _IN_GROUP, 1, _GROUPS))
+        n_groups = int(np.clip(edges.n_edges // _IN_GROUP, 1, _GROUPS))
         group = groups_of(expected, n_groups)
         size = np.maximum(np.bincount(group, minlength=n_groups), 1)
         residual = self.beyond_nodes(edges.log_weights - expected)

@@ -59,8 +59,8 @@ class Trial:
     def __init__(self, edges: Edges, *, within: Ints | None = None, one_part: bool = False) -> None:
         self.edges, self._within = edges, within
         self._random = np.random.default_rng(0)  # the same release gives the same labels
-        n_parts = 10 if edges.count <= _FEW and not one_part else 5
-        part = self._random.permutation(np.arange(edges.count, dtype=np.int32) % n_parts)
+        n_parts = 10 if edges.n_edges <= _FEW and not one_part else 5
+        part = self._random.permutation(np.arange(edges.n_edges, dtype=np.int32) % n_parts)
         n_held = 1 if one_part or self.is_large else n_parts
         self._held = [np.flatnonzero(part == each) for each in range(n_held)]
         self._views = [self._view(np.flatnonzero(part != each)) for each in range(n_held)]
@@ -84,7 +84,7 @@ class Trial:
     @property
     def is_large(self) -> bool:
         """Whether one part is enough to judge by."""
-        return self.edges.count > _MANY
+        return self.edges.n_edges > _MANY
 
     def _view(self, kept: Ints | slice) -> View:
         n_nodes = self.edges.n_nodes
@@ -162,8 +162,8 @@ class Trial:
     @cached_property
     def _all_tables(self) -> list[Table]:
         """The tables of all edges, by which is learned; those that judge are some of them."""
-        if len(self._judges) == self.edges.count:
-            expected = np.empty(self.edges.count)
+        if len(self._judges) == self.edges.n_edges:
+            expected = np.empty(self.edges.n_edges)
             expected[self._judges] = self._expected
         else:
             expected = expected_weights(self._views[0].edges, self.edges)
@@ -174,7 +174,7 @@ class Trial:
         return self._judged(recipe, [recipe.search] * len(self._views))
 
     def _judged(self, recipe: Recipe, searches: list[Callable[[View], Ints]]) -> Found:
-        each = in_threads if self.edges.count > _THREADED else map
+        each = in_threads if self.edges.n_edges > _THREADED else map
         by_part = tuple(
             each(lambda pair: pair[0](pair[1]), zip(searches, self._views, strict=True))
         )

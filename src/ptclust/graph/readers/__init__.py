@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ptclust._traces import leaves_no_trace
@@ -12,7 +13,7 @@ from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Edges, Graph, How
 from ptclust.graph.metadata import Metadata
 from ptclust.graph.readers.columns import Columns, settled_kind
-from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends
+from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends, read_header
 from ptclust.graph.readers.file import STANDARD_INPUT, File
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrix_market import read_matrix_market
@@ -38,6 +39,8 @@ def read_graph(
     weight: str | None = None,
     format: str | None = None,  # noqa: A002 - what users of pandas and polars call it
     separator: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
     header: bool = True,
     merge: How = None,
     kind: Kind | None = None,
@@ -67,6 +70,10 @@ def read_graph(
         "pipe" or "space", of which any number counts as one. By default a tab in tsv files;
         otherwise it is found in the header: in csv files a comma, or else a semicolon, or else a
         tab; in txt files a tab, or else a semicolon, a comma, or blanks.
+    encoding : str, optional
+        How the letters of a text table are written, if not in UTF-8: "latin-1", "cp1252".
+    decimal : str, optional
+        The decimal point of a text table: "." by default, or ",".
     header : bool
         Whether the first line of a text table names its columns. If not, three columns are source,
         target and weight in this order, and others are named by their numbers: ``weight="4"``.
@@ -96,8 +103,6 @@ def read_graph(
     ``scipy.sparse.save_npz``, or arrays ``sources``, ``targets``, ``weights`` and, if need be,
     ``n_nodes`` and ``names``.
 
-    Numbers have a decimal point; a decimal comma is refused.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -111,8 +116,9 @@ def read_graph(
     ['ada', 'bob', 'cyd']
     """
     asked = Columns(source, target, weight)
-    form, dialect = _form(path, format, separator, asked, header=header)
-    file = File.at(path)
+    text = {"separator": separator, "encoding": encoding, "decimal": decimal}
+    form, dialect = _form(path, format, text, asked, header=header)
+    file = File.at(path) if encoding is None else File.at(path).in_utf8(encoding)
     merging = merge is not None
 
     def of_matrix(read: Callable[..., Edges]) -> Edges:
@@ -137,6 +143,8 @@ def read_topology(
     weight: str | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
     header: bool = True,
     merge: How = None,
 ) -> Topology:
@@ -146,8 +154,9 @@ def read_topology(
     two nodes are an error unless ``merge`` makes them one. Without a header two columns will do.
     """
     asked = Columns(source, target, weight)
-    form, dialect = _form(path, format, separator, asked, header=header)
-    file = File.at(path)
+    text = {"separator": separator, "encoding": encoding, "decimal": decimal}
+    form, dialect = _form(path, format, text, asked, header=header)
+    file = File.at(path) if encoding is None else File.at(path).in_utf8(encoding)
     merging = merge is not None
     read: Callable[[], Edges] = {
         "parquet": lambda: read_parquet(file, asked, ends_only=True),
@@ -156,6 +165,30 @@ def read_topology(
         "npz": lambda: read_npz(file, merging=merging, ends_only=True),
     }.get(form, lambda: read_csv_ends(file, dialect, asked))
     return _graph(file, read, merge, ends_only=True).topology
+
+
+def read_columns(
+    file: File,
+    format: str | None = None,  # noqa: A002
+    separator: str | None = None,
+) -> list[str]:
+    """Return the names of the columns of a table of others; none if it cannot be read as one."""
+    import polars as pl
+
+    damage = (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        EOFError,
+        zlib.error,
+    )
+    with suppress(FileError, UsageError, *damage):  # which is reported where rows are read
+        form = _format_of(os.fspath(file), format)
+        if form == "parquet" and read_metadata(file) is None:
+            return list(pl.read_parquet_schema(file.content))
+        if form in _TEXTS:
+            return read_header(file, Dialect.of(form, separator))
+    return []
 
 
 def read_provenance(
@@ -210,7 +243,7 @@ def _graph(file: File, read: Callable[[], Edges], merge: How, *, ends_only: bool
 def _form(
     path: str | os.PathLike[str],
     given: str | None,
-    separator: str | None,
+    text: dict[str, str | None],
     asked: Columns,
     *,
     header: bool,
@@ -222,9 +255,10 @@ def _form(
         if name is not None and role not in usable:
             raise UsageError(f"{role}= names a column, and a {form} file has none; leave it out")
     if form in _TEXTS:
-        return form, Dialect.of(form, separator, header)
-    if separator is not None or not header:
-        option = "separator=" if separator is not None else "header=False"
+        return form, Dialect.of(form, text["separator"], header, text["decimal"])
+    options = [f"{name}=" for name, value in text.items() if value is not None]
+    options += [] if header else ["header=False"]
+    for option in options:
         raise UsageError(f"{option} is for text tables, not for a {form} file; leave it out")
     return form, Dialect("")
 

@@ -26,7 +26,7 @@ from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import FEW_BLANK_LINES, check_blank_lines, check_width
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
-from ptclust.graph.readers.file import File
+from ptclust.graph.readers.file import NOT_UTF8, File
 from ptclust.graph.readers.ids import number_texts
 from ptclust.graph.topology import Kind, is_number, numbered, shown
 
@@ -49,14 +49,26 @@ class Dialect(NamedTuple):
 
     separators: str  # of which the first that occurs in the header is the one
     has_header: bool = True
+    decimal: str = "."  # or a comma
 
     @classmethod
-    def of(cls, format: str, separator: str | None, header: bool) -> Dialect:  # noqa: A002
+    def of(
+        cls,
+        format: str,  # noqa: A002
+        separator: str | None,
+        header: bool = True,
+        decimal: str | None = None,
+    ) -> Dialect:
         r"""Return the dialect of a format, with the separator and the header asked for.
 
-        >>> Dialect.of("tsv", None, True), Dialect.of("txt", "space", False)
-        (Dialect(separators='\t', has_header=True), Dialect(separators=' ', has_header=False))
+        >>> Dialect.of("tsv", None)
+        Dialect(separators='\t', has_header=True, decimal='.')
+        >>> Dialect.of("txt", "semicolon", header=False, decimal=",")
+        Dialect(separators=';', has_header=False, decimal=',')
         """
+        point = {"point": ".", "comma": ",", None: "."}.get(decimal, decimal)
+        if point not in (".", ","):
+            raise UsageError(f"decimal must be '.' or ',', not {decimal!r}")
         if separator is not None:
             one = _BY_NAME.get(separator, separator)
             if len(one) != 1 or not (one.isascii() and (one.isprintable() or one == "\t")):
@@ -64,12 +76,12 @@ class Dialect(NamedTuple):
                 raise UsageError(f"separator must be {names} or one character, not {separator!r}")
             if one.isalnum() or one in "\"'+-.":
                 raise UsageError(f"{separator!r} occurs in ids and weights: it is no separator")
-            return cls(one, header)
+            return cls(one, header, point)
         if header:
-            return cls(SEPARATORS[format])
+            return cls(SEPARATORS[format], True, point)
         if format == "txt":
             raise UsageError("a txt file without a header does not say its separator: separator=")
-        return cls(SEPARATORS[format][0], header)
+        return cls(SEPARATORS[format][0], header, point)
 
 
 class _Layout(NamedTuple):
@@ -80,6 +92,7 @@ class _Layout(NamedTuple):
     n_blank: int  # blank lines before it
     first: list[str]
     has_header: bool
+    decimal: str
 
     @property
     def n_before(self) -> int:
@@ -112,6 +125,11 @@ def read_csv_ends(file: File, dialect: Dialect, asked: Columns) -> Edges:
     return _edges(layout, frame, np.zeros(len(frame)), records)
 
 
+def read_header(file: File, dialect: Dialect) -> list[str]:
+    """Return the fields of the first line."""
+    return [name.strip() for name in _layout(file, dialect).first]
+
+
 def _choose(
     layout: _Layout, asked: Columns, roles: Sequence[str]
 ) -> tuple[list[str], tuple[int, ...]]:
@@ -121,9 +139,23 @@ def _choose(
     if not header:  # not the fields themselves: one of them is a weight
         names = [str(i) for i in range(1, width + 1)]
     hint = "; say header=False if the first line is an edge" if header else ""
-    hint += "; check its separator, separator=" if width < len(roles) else ""
+    unsplit = separator_hint(layout.first) if header or width < len(roles) else ""
+    hint += unsplit or ("; check its separator, separator=" if width < len(roles) else "")
     how: dict[str, Any] = {"shown": _shown(names) if header else None, "hint": hint}
     return names, choose_columns(names, asked, layout.file, roles, has_header=header, **how)
+
+
+def separator_hint(names: Iterable[object]) -> str:
+    """Return what to say if a column has a separator in its name: it is probably several.
+
+    >>> separator_hint(["person;place"]), separator_hint(["person", "place"])
+    ("; say separator=';' if that separates its columns", '')
+    """
+    found = re.search("[;,\t|]", " ".join(map(str, names)))
+    if found is None:
+        return ""
+    one = "tab" if found[0] == "\t" else found[0]
+    return f"; say separator={one!r} if that separates its columns"
 
 
 def _edges(layout: _Layout, frame: pl.DataFrame, weights: ArrayLike, records: _Records) -> Edges:
@@ -145,18 +177,21 @@ def _edges(layout: _Layout, frame: pl.DataFrame, weights: ArrayLike, records: _R
 
 def _layout(file: File, dialect: Dialect) -> _Layout:
     """Read the first line that is not blank."""
-    separator = _separator(file, dialect)
+    separator = find_separator(file, dialect)
     with closing(_records(file, separator)) as records:
         for n_blank, (line, fields) in enumerate(records):
             if any(field.strip() for field in fields):
                 _check_utf8(file, line, fields)
                 check_width(len(fields), file)
-                return _Layout(file, separator, n_blank, fields, dialect.has_header)
+                return _Layout(
+                    file, separator, n_blank, fields, dialect.has_header, dialect.decimal
+                )
             check_blank_lines(n_blank, 0, file)
     raise FileError(f"{file} has no edges")
 
 
-def _separator(file: File, dialect: Dialect) -> str:
+def find_separator(file: File, dialect: Dialect) -> str:
+    """Return the separator that was said, or the first that occurs in the header."""
     if len(dialect.separators) == 1:
         return dialect.separators
     with closing(_text(file, "")) as lines:
@@ -184,7 +219,8 @@ def _read(layout: _Layout, chosen: tuple[int, ...]) -> tuple[pl.DataFrame, _Reco
 
     frame = _scan(layout, chosen, pl.Float64)
     n_rows = len(frame)
-    if not any(column.null_count() for column in frame):
+    points = layout.decimal == "." or len(chosen) < len(ROLES)
+    if points and not any(column.null_count() for column in frame):
         return frame, range(layout.n_before, layout.n_before + n_rows)
     # The exception: blank lines, blanks after a weight, or something that is missing or wrong.
     some = pl.any_horizontal(pl.all().is_not_null())
@@ -197,10 +233,17 @@ def _read(layout: _Layout, chosen: tuple[int, ...]) -> tuple[pl.DataFrame, _Reco
     frame = frame.filter(some).with_columns(strip).filter(some)
     records = frame.drop_in_place("record").to_numpy()
     for weights in frame.get_columns()[2:]:
+        if layout.decimal == ",":
+            weights = with_points(weights)
         whole = weights.cast(pl.Int64, strict=False)
         lossy = whole.null_count()
         frame = frame.with_columns(weights.cast(pl.Float64, strict=False) if lossy else whole)
     return frame, records
+
+
+def with_points(numbers: Any) -> Any:
+    """Return texts of numbers with a decimal comma as such with a point; null where one is."""
+    return numbers.str.replace(".", "?", literal=True).str.replace(",", ".", literal=True)
 
 
 def _exact(layout: _Layout, chosen: tuple[int, ...], weights: Floats) -> Array:
@@ -295,7 +338,7 @@ def _lines(layout: _Layout, records: Sequence[int]) -> list[int]:
 
 def _check_utf8(file: File, line: int, fields: list[str]) -> None:
     if any("\udc80" <= letter <= "\udcff" for field in fields for letter in field):
-        raise FileError(f"line {line} of {file} is not UTF-8 text; save the file as UTF-8")
+        raise FileError(f"line {line} of {file} is not UTF-8 text; {NOT_UTF8}")
 
 
 def _check_ids(layout: _Layout, no_source: Any, no_target: Any, records: _Records) -> None:
@@ -311,8 +354,8 @@ def _raise_bad_weight(layout: _Layout, record: int, column: int) -> NoReturn:
     given = fields[column] if column < len(fields) else ""
     what = "missing" if _is_missing(given) else "not a number"
     give = "give every edge a number, or name another column: weight="
-    if "," in given:
-        give = "it has a comma: write numbers with a decimal point"
+    if "," in given and layout.decimal == ".":
+        give = "it has a comma: say decimal=',' if that is the decimal point"
     bad = f"the weight in column {column + 1}, line {line} of {layout.file} is {what}"
     raise WeightError(f"{bad}; {give}")
 

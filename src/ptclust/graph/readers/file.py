@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
 import sys
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
-from ptclust.errors import FileError
+from ptclust.errors import FileError, UsageError
 from ptclust.graph._bounds import FEW_OF_TEXT, check_expansion
 
 if TYPE_CHECKING:
@@ -20,6 +22,29 @@ STANDARD_INPUT = "-"
 
 _LONGEST = 4 << 30  # of what is held in memory
 _CHUNK = 1 << 20
+
+
+NOT_UTF8 = (
+    "say how it is written, encoding='latin-1' or 'cp1252' in Western Europe, or save it as UTF-8"
+)
+
+
+def check_encoding(encoding: str) -> str:
+    """Return the name of an encoding of text, or raise UsageError."""
+    try:
+        "".encode(encoding)
+    except (LookupError, ValueError):
+        raise UsageError(
+            f"encoding must be one that Python knows, as latin-1 or cp1252, not {encoding!r}"
+        ) from None
+    return encoding
+
+
+def _decoded(decoder: codecs.IncrementalDecoder, content: bytes, final: bool = False) -> str | None:
+    """Return the text, or None if it is not in this encoding."""
+    with suppress(UnicodeError):  # which would quote the file
+        return decoder.decode(content, final)
+    return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +77,7 @@ class File:
             else:
                 file = cls(name, path, str(path))
             with file.open() as stream:
-                problem = "" if stream.read(1) else "is empty: it has no edges"
+                problem = "" if stream.read(1) else "is empty"
         except FileNotFoundError:
             problem = "does not exist; check the path"
         except IsADirectoryError:
@@ -85,6 +110,30 @@ class File:
         is_gzip = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         return io.BufferedReader(_Expanding(self, file), _CHUNK) if is_gzip else file
+
+    def in_utf8(self, encoding: str | None = None) -> File:
+        """Return the file as UTF-8: itself if it is, or what it is in another encoding, in memory.
+
+        FileError if it is not written so, with what to say.
+        """
+        known = "utf-8" if encoding is None else check_encoding(encoding)
+        decoder, parts = codecs.getincrementaldecoder(known)(), []
+        with self.open_plain() as stream:
+            chunk = stream.read(_CHUNK)
+            chunk = chunk.removeprefix(codecs.BOM_UTF8) or chunk
+            while True:
+                text = _decoded(decoder, chunk, final=not chunk)
+                if text is None and encoding is None:
+                    raise FileError(f"{self} is not UTF-8 text; {NOT_UTF8}")
+                if text is None:
+                    raise FileError(f"{self} is not {encoding} text; give another encoding=")
+                if encoding is not None:
+                    parts.append(text.encode())
+                if not chunk:
+                    break
+                chunk = stream.read(_CHUNK)
+        content = b"".join(parts).removeprefix(codecs.BOM_UTF8)
+        return self if encoding is None else replace(self, content=content)
 
     def __str__(self) -> str:
         return self.name

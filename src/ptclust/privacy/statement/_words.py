@@ -138,19 +138,28 @@ def _weights(statement: PrivacyStatement) -> str:
     return "; ".join(parts)
 
 
-def sentence(statement: PrivacyStatement) -> str:
-    """Return the guarantee as one sentence that needs no mathematics."""
+def sentence(statement: PrivacyStatement, *, plain: bool = False) -> str:
+    """Return the guarantee as one sentence that needs no mathematics.
+
+    A ``plain`` one has the privacy unit for a subject, and no powers: for a page.
+    """
     epsilon, delta = at_most(statement.total_epsilon), at_most(statement.total_delta)
-    bound = f"by a factor of at most e^{epsilon}"
+    bound, who = f"by a factor of at most e^{epsilon}", "one privacy unit"
     if statement.total_epsilon <= _WEAK_EPSILON:
         bound += f" = {at_most(math.exp(statement.total_epsilon), 4)}"
+    if plain:
+        who = _unit(statement)
+        delta = delta if "e" not in delta else f"1 in {int(1 / statement.total_delta):,}"
+        bound = "by any factor"
+        if statement.total_epsilon <= _WEAK_EPSILON:
+            bound = f"by a factor of at most {at_most(math.exp(statement.total_epsilon), 3)}"
     variant = "approximate" if statement.total_delta else "pure"
     guarantee = f"{variant} differential privacy of the weights, epsilon = {epsilon}"
     if statement.total_delta:
         bound += f" and an additional probability of at most {delta}"
         guarantee += f", delta = {delta}"
     promise = (
-        "whatever else somebody knows, what one privacy unit contributes to the edge weights "
+        f"whatever else somebody knows, what {who} contributes to the edge weights "
         f"changes the probability of any outcome of this release {bound} "
         f"({guarantee}{_of_building(statement)}){_remarks(statement)}."
     )
@@ -160,6 +169,14 @@ def sentence(statement: PrivacyStatement) -> str:
         "This release is NOT private, because its noise can be made again from a seed; with secure "
         f"randomness it would hold that {promise}"
     )
+
+
+def _unit(statement: PrivacyStatement) -> str:
+    """Return what one unit is, as the subject of a sentence."""
+    unit, _, bounds = statement.privacy_unit.partition(", ")
+    if not unit.startswith(("one ", "a ", "an ")):
+        return "one privacy unit"
+    return f"{unit} ({bounds})" if bounds else unit
 
 
 def _of_building(statement: PrivacyStatement) -> str:

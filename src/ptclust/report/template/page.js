@@ -21,7 +21,7 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  const short = (value) => (value === null ? "-" : String(Number(value.toPrecision(3))));
+  const short = (value) => (value === null ? "-" : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 }));
   const tenth = (value) => Math.round(value * 10) / 10;
   const mark = ([colour, shape], x, y) => {
     const [[dx, dy], path] = data.shapes[shape];
@@ -106,6 +106,34 @@
       const [left, top] = at(nodes.reduce((best, i) => (away(i) < away(best) ? i : best)));
       tag(key, Math.round(left), Math.round(top) - data.tag_above);
     }
+    placeTags();
+    drawBar();
+  }
+
+  // A number is moved to where it covers no mark, if there is such a place near it.
+  function placeTags() {
+    if (data.aggregated || names.length > 3000) return;
+    const taken = names.map((_, i) => [...at(i), radius, radius]);
+    for (const text of byId("tags").children) {
+      const { width, height } = text.getBBox();
+      const x = Number(text.getAttribute("x")), y = Number(text.getAttribute("y"));
+      const free = ([left, top]) => left > width / 2 && left < box.width - width / 2 && top > height / 2 && top < box.height - height / 2 &&
+        taken.every(([a, b, w, h]) => Math.abs(a - left) > w + width / 2 || Math.abs(b - top) > h + height / 2);
+      const places = [[x, y]];
+      for (let away = 12; away <= 120; away += 12)
+        for (let turn = 0; turn < 16; turn++) places.push([x + away * Math.sin((turn * Math.PI) / 8), y - away * Math.cos((turn * Math.PI) / 8)]);
+      const [left, top] = places.find(free) || places[0];
+      text.setAttribute("x", tenth(left));
+      text.setAttribute("y", tenth(top));
+      taken.push([left, top, width / 2, height / 2]);
+    }
+  }
+  function drawBar() {
+    if (data.per_pixel === null) return;
+    const [path, text] = byId("bar").children, per = data.per_pixel / view.scale, longest = (per * box.width) / 6;
+    const power = 10 ** Math.floor(Math.log10(longest)), length = [5, 2, 1].map((part) => part * power).find((each) => each <= longest);
+    path.setAttribute("d", `M25 ${box.height - 22}v6h${tenth(length / per)}v-6`);
+    text.textContent = Number(length.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 }) + (text.textContent.endsWith(" km") ? " km" : "");
   }
 
   // Names are written beside nodes where they cover nothing; zooming in makes space for more.
@@ -399,6 +427,7 @@
   });
   headRows();
   showSort();
+  placeTags();
   writeNames();
   addEventListener("resize", writeNames);
   byId("controls").hidden = false;

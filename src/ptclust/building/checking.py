@@ -1,0 +1,241 @@
+"""A look at records before anything is paid for: for the curator's eyes, never to be published."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptclust._tables import right_aligned
+from ptclust._traces import leaves_no_trace
+from ptclust._types import Array
+from ptclust.building import flows, visits
+from ptclust.building._pairs import PRIVATE, public_pairs
+from ptclust.engines.spark import is_frame
+from ptclust.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ptclust.building._pairs import Coding
+    from ptclust.building._records import Records
+
+CAPS = (1, 2, 4, 8, 16, 32)
+MARK = "PRIVATE: do not publish. These are counts of the records themselves, without noise."
+
+_LISTED = 10
+_CANDIDATES = 20_000  # beyond, names are not compared letter by letter
+
+
+@dataclass(frozen=True, repr=False)
+class RecordsCheck:
+    """What `check_records` found; ``print`` shows it, and nothing else does.
+
+    Attributes
+    ----------
+    counts : dict
+        Numbers of records and persons, by what they are.
+    unlisted : list of (name, records, nearest)
+        The names in most records that are not on the public list, and the listed one that is most
+        alike, or None.
+    contributions : dict
+        By the name of a cap, the sorted numbers of what it bounds: one per person, or per person
+        and pair.
+    """
+
+    counts: dict[str, int]
+    unlisted: list[tuple[Any, int, Any]]
+    n_unlisted: int
+    contributions: dict[str, Array]
+
+    def __repr__(self) -> str:
+        return "RecordsCheck(<private>)"
+
+    def __str__(self) -> str:
+        width = max(len(f"{number:,}") for number in self.counts.values())
+        lines = [MARK, ""]
+        lines += [f"  {number:>{width},} {what}" for what, number in self.counts.items()]
+        if self.unlisted:
+            lines += [
+                "",
+                f"Names that are not on the list: {self.n_unlisted:,}. Their records do not",
+            ]
+            lines += ["count; write them as the list does, or complete the list.", ""]
+            rows = [["name", "records", "nearest on the list"]]
+            for name, number, near in self.unlisted:
+                rows.append([repr(name), f"{number:,}", "-" if near is None else repr(near)])
+            lines += right_aligned(rows)
+        for cap, numbers in self.contributions.items():
+            rows = [[cap, "have more", "kept"], *_at_caps(numbers)]
+            lines += ["", *right_aligned(rows)]
+        return "\n".join(lines)
+
+
+@leaves_no_trace
+def check_records(
+    records: Any,
+    *,
+    items: Iterable[Any] | None = None,
+    nodes: Iterable[Any] | None = None,
+    edges: Any = None,
+    person: str | None = None,
+    item: str | None = None,
+    origin: str | None = None,
+    destination: str | None = None,
+) -> RecordsCheck:
+    """Count what a graph of these records would be made of, before anything is spent on it.
+
+    Parameters
+    ----------
+    records, person, item, origin, destination
+        As in `ptclust.graph_from_visits` and `ptclust.graph_from_flows`. Of flows without
+        ``person`` single records are protected, and no persons are counted.
+    items, nodes : iterable of int or str
+        The public list: items of visits, or nodes of flows.
+    edges
+        In place of either: the public list of pairs, of visits if ``item`` is given.
+
+    Returns
+    -------
+    RecordsCheck
+        Records, persons, missing ids, names that are not on the list with the nearest ones that
+        are, and how much is kept at several caps.
+
+    Notes
+    -----
+    *Privacy.* None: the counts are exact. They are for whoever may see the records, on a screen;
+    what is chosen by looking at them is not covered by any statement. Nothing is written.
+
+    Examples
+    --------
+    >>> import polars
+    >>> events = polars.DataFrame({"person": [1, 1, 2], "place": ["a", "B ", None]})
+    >>> check = check_records(events, items=["a", "b"])
+    >>> check, check.unlisted
+    (RecordsCheck(<private>), [('B ', 1, 'b')])
+    """
+    from ptclust.building._records import Records
+
+    if is_frame(records):
+        raise UsageError("records are checked on this machine: give a path or a sample of them")
+    of_visits = items is not None or (item is not None and nodes is None)
+    given = nodes if items is None else items
+    word = "items" if of_visits else "nodes"
+    pairs = public_pairs(given, None if edges == PRIVATE else edges, records, word=word)
+    roles = {"item": item} if of_visits else {"origin": origin, "destination": destination}
+    persons = {"person": person} if of_visits or person is not None else {}
+    table, coding = Records(records, {**roles, **persons}), pairs.coding
+    counts = {"records": _number(table, table.lazy)}
+    unlisted: dict[Any, int] = {}
+    for role in roles:
+        missing, others = _unlisted(table, role, coding)
+        counts[f"without {_article(role)}"] = missing
+        for name, number in others.items():
+            unlisted[name] = unlisted.get(name, 0) + number
+    known = table.with_persons(table.lazy) if persons else table.lazy
+    if persons:
+        counts["without a person"] = counts["records"] - _number(table, known)
+    contributions: dict[str, Array] = {}
+    if of_visits:
+        listed = visits._items(table, coding, table.lazy)
+        counts["with a person, on listed items"] = _number(table, listed)
+        couples = listed.unique()
+        counts["of them, each item of a person once"] = _number(table, couples)
+        contributions["max_items"] = _per_person(table, couples)
+    else:
+        import polars as pl
+
+        counts["between two listed nodes"] = _number(table, flows._on_pairs(table, coding, known))
+        if persons:
+            rows = flows._summed(["person", "pair"], flows._of_each(table, coding, table.lazy))
+            found = table.collect(rows)
+            contributions["max_pairs"] = _per_person(table, found.lazy())
+            contributions["max_per_pair"] = found.select(pl.col("count").sort())["count"].to_numpy()
+    if persons:
+        counts["persons"] = int(table.collect(known.select("person").unique()).height)
+        some = contributions["max_items" if of_visits else "max_pairs"]
+        counts["persons who count"] = len(some)
+    most = sorted(unlisted.items(), key=lambda each: (-each[1], str(each[0])))[:_LISTED]
+    near = _Nearest(coding.names.tolist())
+    shown = [(name, number, near.to(name)) for name, number in most]
+    return RecordsCheck(counts, shown, len(unlisted), contributions)
+
+
+def _number(table: Records, lazy: pl.LazyFrame) -> int:
+    import polars as pl
+
+    return int(table.collect(lazy.select(pl.len())).item())
+
+
+def _article(role: str) -> str:
+    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
+
+
+def _unlisted(table: Records, role: str, coding: Coding) -> tuple[int, dict[Any, int]]:
+    """Return how many records have no name there, and the names that are not listed."""
+    import polars as pl
+
+    by_name = table.collect(table.lazy.group_by(role).agg(records=pl.len()))
+    names = by_name.lazy().with_columns(name=pl.col(role))
+    listed = table.number(names, role, coding).select("name")
+    others = table.collect(names.join(listed, on="name", how="anti", nulls_equal=True))
+    missing, found = 0, {}
+    for name, number in others.select("name", "records").iter_rows():
+        if name is None or not str(name).strip():
+            missing += number
+        else:
+            found[name] = number
+    return missing, found
+
+
+def _per_person(table: Records, rows: pl.LazyFrame) -> Array:
+    import polars as pl
+
+    return table.collect(rows.group_by("person").agg(n=pl.len()).sort("n"))["n"].to_numpy()
+
+
+def _at_caps(numbers: Array) -> list[list[str]]:
+    """Return of every cap how many have more, and the share that is kept.
+
+    >>> _at_caps(np.array([1, 1, 6]))[:2]
+    [['1', '1', '38 %'], ['2', '1', '50 %']]
+    """
+    total = max(int(numbers.sum()), 1)
+    return [
+        [
+            str(cap),
+            f"{np.count_nonzero(numbers > cap):,}",
+            f"{100 * int(np.minimum(numbers, cap).sum()) / total:.0f} %",
+        ]
+        for cap in CAPS
+    ]
+
+
+class _Nearest:
+    """The listed name that is most like another: but for case, blanks and accents, or letters."""
+
+    def __init__(self, names: list[Any]) -> None:
+        self._names = {_bare(name): name for name in reversed(names)}
+
+    def to(self, name: Any) -> Any:
+        bare = _bare(name)
+        if bare in self._names:
+            return self._names[bare]
+        few = self._names if len(self._names) <= _CANDIDATES else ()
+        alike = difflib.get_close_matches(bare, few, 1, 0.8)
+        return self._names[alike[0]] if alike else None
+
+
+def _bare(name: Any) -> str:
+    """Return a name without case, accents and superfluous blanks.
+
+    >>> _bare("  Súd  STATION")
+    'sud station'
+    """
+    letters = unicodedata.normalize("NFKD", str(name))
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return " ".join(bare.casefold().split())
