@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from unittest.mock import patch
 
@@ -70,11 +71,11 @@ def development_graphs(folder: Path) -> Iterator[tuple[str, KnownGraph]]:
 def _graphs(folder: Path) -> Iterator[tuple[str, str, KnownGraph, tuple[float, ...]]]:
     if (folder / "sizes.json").is_file():
         for name, known in development_graphs(folder):
-            yield "real", name, known, (0.3, 1.0)
+            yield "real", name, known, (0.3, 1.0, 10.0)
     for name in (*BIKE, *CONTACTS, *COUNTS, *TABLES):
         group = "bikes" if name in BIKE else "tables" if name in TABLES else "people"
         if available(name):
-            yield group, name, real_graph(name), (1.0,)
+            yield group, name, real_graph(name), (1.0, 10.0)
     for mixing in ((0.4, 0.4), (0.8, 0.1), (0.8, 0.4)):
         known = heterogeneous.weighted_lfr(1000, mu_t=mixing[0], mu_w=mixing[1], seed=77)
         yield "lfr", str(mixing), known, (0.1,)
@@ -84,6 +85,11 @@ def _graphs(folder: Path) -> Iterator[tuple[str, str, KnownGraph, tuple[float, .
                 planted = drawn(setting, shape, 77)
                 known = KnownGraph(planted.graph, planted.truth, setting.sensitivity)
                 yield "planted", f"{shape}, {setting.name}", known, (1.0,)
+        if setting.name == "linf-10000":
+            for shape in ("circles", "blobs-3", "blobs-30", "multiscale"):
+                planted = drawn(setting, shape, 77)
+                known = KnownGraph(planted.graph, planted.truth, setting.sensitivity)
+                yield "planted-10000", shape, known, (1.2,)
     for topology, n_nodes in (("complete", 150), ("preferential", 400), ("geometric", 1000)):
         for seed in (77, 78):
             null = heterogeneous.null_graph(topology, n_nodes, seed=seed)  # type: ignore[arg-type]
@@ -125,7 +131,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "as it is": {},
     "no compressed weights": _constants(_trial__SOURCES=("weights", "topology")),
     "no plain weights": _constants(_trial__SOURCES=("log weights", "topology")),
-    "resolution 1 alone": _constants(_trial__RESOLUTIONS=(1.0,)),
+    "resolution 1 alone": _constants(_trial__RESOLUTIONS=(1.0, 1.0)),
     "resolutions 0.5, 1, 2": _constants(_trial__RESOLUTIONS=(1.0, 2.0, 0.5)),
     "nothing is learned": {_HERE + "_trial.Trial._joined": lambda *_: []},
     "no patches": _constants(_trial__FINEST=np.nan),
@@ -141,6 +147,9 @@ VARIANTS: dict[str, dict[str, object]] = {
     "2 standard errors": _constants(_trial__CLEAR=2.0),
     "4 standard errors": _constants(_trial__CLEAR=4.0),
     "groups have a part in the test": _constants(_test___TURNS=0),
+    "no compressed weights, one round, groups in the test": _constants(
+        _trial__SOURCES=("weights", "topology"), _search___ROUNDS=1, _test___TURNS=0
+    ),
     "always all is tried": {_HERE + "_trial.Trial.settled": _not_settled},
     "one start with all edges": {_HERE + "_trial.Trial.with_all_edges": _first_start},
     "background 0.2": _constants(_model___BACKGROUND=0.2),
@@ -180,26 +189,24 @@ def _scores(variant: str, folder: Path) -> dict[str, list[float]]:
 
 def run_ablation(
     folder: Path, only: Callable[[str], bool] = lambda _: True, n_processes: int = 2
-) -> str:
-    """Return the table of mean scores, in Markdown."""
+) -> Iterator[str]:
+    """Yield the lines of a table of mean scores, in Markdown, as they are found."""
     names = [name for name in ("Leiden on the release", *VARIANTS) if only(name)]
     with ProcessPoolExecutor(n_processes) as pool:
-        found = list(pool.map(_scores, names, [folder] * len(names)))
-    groups = list(found[0])
-    lines = [f"| | {' | '.join(groups)} | mean |", "|---" * (len(groups) + 2) + "|"]
-    for name, scores in zip(names, found, strict=True):
-        means = [float(np.mean(scores[group])) for group in groups]
-        cells = " | ".join(f"{mean:.2f}" for mean in (*means, float(np.mean(means))))
-        lines.append(f"| {name} | {cells} |")
-    return "\n".join(lines)
+        for name, scores in zip(names, pool.map(_scores, names, repeat(folder)), strict=False):
+            if name == names[0]:
+                yield f"| | {' | '.join(scores)} | mean |"
+                yield "|---" * (len(scores) + 2) + "|"
+            means = [float(np.mean(each)) for each in scores.values()]
+            cells = " | ".join(f"{mean:.2f}" for mean in (*means, float(np.mean(means))))
+            yield f"| {name} | {cells} |"
 
 
 if __name__ == "__main__":
     import sys
 
     words = sys.argv[2:]
-    print(
-        run_ablation(
-            Path(sys.argv[1]), lambda name: not words or any(word in name for word in words)
-        )
-    )
+    for line in run_ablation(
+        Path(sys.argv[1]), lambda name: not words or any(word in name for word in words)
+    ):
+        print(line, flush=True)
