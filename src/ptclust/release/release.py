@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,14 @@ from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level, by_size
+from ptclust.clustering.clusterer import (
+    Clustering,
+    ClusteringRequest,
+    Evidence,
+    Level,
+    Support,
+    by_size,
+)
 from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
@@ -109,6 +116,15 @@ class Release:
     def levels(self) -> tuple[Level, ...]:
         """Nested partitions, coarse to fine, if the clusterer finds several; see `recluster`."""
         return () if self.clustering is None else self.clustering.levels
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What supports the clusters: released weights, the public topology, both or none.
+
+        ``evidence.partition`` says it of all, ``evidence.clusters`` of each by number. None if the
+        clusterer does not tell.
+        """
+        return None if self.clustering is None else self.clustering.evidence
 
     @property
     def clusterer(self) -> str | None:
@@ -512,7 +528,19 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     )
     if checked.levels and checked.level is None:
         raise InputError("labels must be those of one of the levels, small clusters dropped")
+    if checked.evidence is not None:
+        _check_evidence(checked.evidence, checked.n_clusters)
     return checked
+
+
+def _check_evidence(evidence: Evidence, n_clusters: int) -> None:
+    known = get_args(Support)
+    if any(word not in known for word in (evidence.partition, *evidence.clusters)):
+        raise InputError(f"evidence must be one of {', '.join(known)}")
+    if len(evidence.clusters) not in (0, n_clusters):
+        raise InputError(
+            f"evidence of {len(evidence.clusters):,} clusters was given for {n_clusters:,}"
+        )
 
 
 def _checked_levels(levels: tuple[Level, ...], tree: Tree) -> tuple[Level, ...]:
