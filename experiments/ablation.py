@@ -146,10 +146,6 @@ VARIANTS: dict[str, dict[str, object]] = {
     "naming costs 0.3": _constants(_trial___NAMING=0.3),
     "2 standard errors": _constants(_trial__CLEAR=2.0),
     "4 standard errors": _constants(_trial__CLEAR=4.0),
-    "groups have a part in the test": _constants(_test___TURNS=0),
-    "no compressed weights, one round, groups in the test": _constants(
-        _trial__SOURCES=("weights", "topology"), _search___ROUNDS=1, _test___TURNS=0
-    ),
     "always all is tried": {_HERE + "_trial.Trial.settled": _not_settled},
     "one start with all edges": {_HERE + "_trial.Trial.with_all_edges": _first_start},
     "background 0.2": _constants(_model___BACKGROUND=0.2),

@@ -1,8 +1,7 @@
 """The test: whether unseen weights within clusters exceed those across by more than chance.
 
 Compared are weights beyond those expected from their nodes, and "together" beyond what the numbers
-of companions of nodes explain: whatever nodes differ by has no part in it. Weights are exchangeable
-then among edges with similar expected weight, so the mean of such a group has no part in it either.
+of companions of nodes explain: whatever nodes differ by has no part in it.
 """
 
 from __future__ import annotations
@@ -11,18 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptclust.clustering.communities._model import groups_of
-
 if TYPE_CHECKING:
     from ptclust._types import Bools, Floats, Ints
     from ptclust.clustering.communities._model import Edges
 
 #: Standard errors that are more than chance.
 CLEAR = 3.0
-# Groups of edges with similar expected weight, at most, and edges in one of them, at least.
-_GROUPS, _IN_GROUP = 64, 30
-# Rounds of taking out what nodes explain, and of taking out groups as well.
-_ROUNDS, _TURNS = 10, 3
+# Rounds of taking out what nodes explain.
+_ROUNDS = 10
 # Sums of squares below are rounding.
 _ROUNDING = 1e-12
 
@@ -34,14 +29,7 @@ class WeightTest:
         self._edges = edges
         self._scales = np.ones(edges.n_edges), expected
         self._squares = [np.maximum(edges.at_nodes(each**2), 1e-12) for each in self._scales]
-        n_groups = int(np.clip(edges.n_edges // _IN_GROUP, 1, _GROUPS))
-        group = groups_of(expected, n_groups)
-        size = np.maximum(np.bincount(group, minlength=n_groups), 1)
-        residual = self.beyond_nodes(edges.log_weights - expected)
-        for _ in range(_TURNS):
-            residual = residual - (np.bincount(group, residual, n_groups) / size)[group]
-            residual = self.beyond_nodes(residual)
-        self._residual = residual
+        self._residual = self.beyond_nodes(edges.log_weights - expected)
 
     def beyond_nodes(self, values: Floats) -> Floats:
         """Return values less the best sum of one term for each end, constant or by expectation."""
@@ -60,7 +48,8 @@ class WeightTest:
         """Return by how many standard errors weights support a partition, beyond a given one."""
         if given is not None:
             companions = companions - given * (companions @ given) / (given @ given + _ROUNDING)
-        return float(self._ratio(companions * self._residual))
+        everywhere = np.zeros(len(companions), np.int64)
+        return float(_errors(companions * self._residual, everywhere, 1)[0])
 
     def of_clusters(self, companions: Floats, a: Ints, b: Ints, n_clusters: int) -> Floats:
         """Return the same for every cluster, on the edges at its nodes.
@@ -68,16 +57,19 @@ class WeightTest:
         ``a`` and ``b`` are the clusters at the ends of the edges.
         """
         products, other = companions * self._residual, a != b
-        total, squares = (
-            np.bincount(a, values, n_clusters) + np.bincount(b[other], values[other], n_clusters)
-            for values in (products, products**2)
-        )
-        ratio: Floats = np.where(
-            squares > _ROUNDING, total / np.sqrt(np.maximum(squares, _ROUNDING)), 0.0
-        )
-        return ratio
+        both = np.concatenate([products, products[other]])
+        return _errors(both, np.concatenate([a, b[other]]), n_clusters)
 
-    @staticmethod
-    def _ratio(products: Floats) -> float:
-        squares = float(products @ products)
-        return float(products.sum()) / squares**0.5 if squares > _ROUNDING else 0.0
+
+def _errors(products: Floats, cluster: Ints, n_clusters: int) -> Floats:
+    """Return the standard errors of the sums of products in every cluster.
+
+    If few edges make up a sum, as many as these, it has tails of Student's distribution.
+    """
+    total, squares, fourths = (
+        np.bincount(cluster, products**power, n_clusters) for power in (1, 2, 4)
+    )
+    n_edges = squares**2 / np.maximum(fourths, 1e-300)
+    student = total / np.sqrt(np.maximum(squares, 1e-300))
+    normal = np.sqrt(n_edges * np.log1p(student**2 / np.maximum(n_edges, 1.0)))
+    return np.where(squares > _ROUNDING, np.sign(total) * normal, 0.0)
