@@ -217,7 +217,7 @@ class TestAuto:
         assert made.chosen.visible_gap < kruskal.visible_gap
         n, m = 30, 435
         assert made.chosen.visible_gap / made.chosen.noise == pytest.approx(
-            max(7 / math.sqrt(2 * m / n), 8 / m**0.25)
+            2 * math.sqrt(2 * math.log(n) * n / m)
         )
         assert kruskal.visible_gap / kruskal.noise == pytest.approx(2 * math.sqrt(2 * math.log(n)))
 
@@ -230,8 +230,8 @@ class TestAuto:
             2 * math.sqrt(2 * math.log(30))
         )
 
-    def test_contraction_leaves_out_what_releases_a_tree_only(self):
-        choices = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF, "clusterer": "contraction"}
+    def test_communities_leave_out_what_releases_a_tree_only(self):
+        choices = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF, "clusterer": "communities"}
         assert {*by_name(plan(complete(9), **choices))} == {"gaussian", "laplace", "cube"}
         with pytest.raises(UsageError, match="all edges of a graph"):
             plan(complete(9), mechanism="kruskal", **choices)

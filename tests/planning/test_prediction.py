@@ -411,7 +411,7 @@ class TestPredict:
             return predict(topology, clusterer=clusterer, **options)
 
         cliques = topology_of(nx.disjoint_union_all([nx.complete_graph(20)] * 3))
-        three = shown(cliques, "contraction")
+        three = shown(cliques, "communities")
         assert three.topology_clusters == 3
         noise = shown(topology_of(nx.complete_graph(60)), "dbmstclu")
         assert noise.topology_clusters == 1
@@ -553,7 +553,7 @@ class TestWorkIsBounded:
     def test_a_slow_clusterer_is_replaced_unless_asked_for(self, monkeypatch):
         monkeypatch.setattr(effort, "WORK", 1e3)
         options = {"sizes": [18], "epsilons": [1.0], "repetitions": 1, **LINF}
-        for clusterer, used in (("auto", "levels"), ("contraction", "contraction")):
+        for clusterer, used in (("auto", "levels"), ("communities", "communities")):
             prediction = predict(king_graph(6), clusterer=clusterer, **options)
             assert prediction.curves[0].points[0].clusterer == used
             assert ("holds for clusterer='levels'" in str(prediction.left_out)) == (
