@@ -135,7 +135,7 @@ class Records:
         file = File(self.where, path, self.where)
         if path.suffix.lower() in _PARQUET:
             check_decoded(file, self.columns.values())
-        if path.suffix.lower() not in _SEPARATORS:  # of those all text is in the file
+        if path.suffix.lower() not in _TABLES:  # of those all text is in the file
             size = None
             with suppress(*_PROBLEMS):
                 size = text_size(self.lazy, self.types)

@@ -6,8 +6,8 @@ judge; the best is carried out with all edges.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,9 @@ from ptclust.clustering.communities._search_kernel import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ptclust._types import Array, Floats, Ints
 
+Source = Literal["log weights", "weights", "topology"]
 #: Resolutions of modularity, 1 first: the usual one.
 RESOLUTIONS = 1.0, 2.0, 0.5, 5.0, 3.0, 1.4, 0.7, 0.35
 #: The resolution of patches: the finest.
@@ -116,7 +115,6 @@ def log_ratios(cell: Ints, together: Array, n_groups: int) -> Floats:
     return (log_shares(within) - log_shares(all_edges - within)).ravel()
 
 
-Source = str
 #: What modularity is searched in: compressed weights, weights as they are, the topology alone.
 SOURCES: tuple[Source, ...] = "log weights", "weights", "topology"
 
@@ -135,15 +133,12 @@ class Recipe(NamedTuple):
         """Return the partition in a view: from single nodes, or from one that was found before."""
         if self.table is None or start is None:
             start = view.modularity(view.weights(self.source), self.gamma, start)
-        return self._learned(view, start)
+        return self.learn(view, start)
 
-    def _learned(self, view: View, labels: Ints) -> Ints:
+    def learn(self, view: View, labels: Ints) -> Ints:
+        """Return what becomes of a partition by what its own weights show, if that is learned."""
         if self.table is not None:
             labels = view.learned(labels, self.table, join=True)
             if self.moves:
                 labels = view.learned(labels, self.table, join=False)
         return labels
-
-    def of(self, labels: Ints) -> Callable[[View], Ints]:
-        """Return the search that learns from a partition that modularity gave."""
-        return partial(self._learned, labels=labels)

@@ -21,8 +21,6 @@ from ptclust.clustering.communities._search import FINEST, RESOLUTIONS, SOURCES,
 from ptclust.clustering.communities._test import CLEAR, WeightTest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ptclust._types import Bools, Floats, Ints
     from ptclust.clustering.communities._model import Edges
 
@@ -102,7 +100,7 @@ class Trial:
         """Return the partition that is the same whatever is searched, if weights support it."""
         gamma, other = RESOLUTIONS[:2]
         first, second, *_ = SOURCES
-        found = self._tried(Recipe(first, gamma))
+        found = self._judged(Recipe(first, gamma), pairs=False)
         if found.n_clusters < 2:
             return None
         for recipe in (Recipe(first, other), Recipe(second, gamma)):
@@ -113,7 +111,7 @@ class Trial:
     def best(self) -> Found | None:
         """Return the partition that unseen weights support most, or that of the topology."""
         candidates = [
-            self._tried(Recipe(source, gamma))
+            self._judged(Recipe(source, gamma))
             for source in SOURCES
             if source != "topology" or not self.edges.is_complete
             for gamma in RESOLUTIONS
@@ -155,8 +153,7 @@ class Trial:
             table = self._all_tables[most_telling(start.together, self._tables)]
             for moves in (False, True):
                 recipe = start.recipe._replace(table=table, moves=moves)
-                searches = [recipe.of(labels) for labels in start.by_part]
-                joined.append(self._judged(recipe, searches))
+                joined.append(self._judged(recipe, start.by_part))
         return joined
 
     @cached_property
@@ -169,15 +166,17 @@ class Trial:
             expected = expected_weights(self._views[0].edges, self.edges)
         return tables_of(expected, self.edges.similarity)[: len(self._tables)]
 
-    def _tried(self, recipe: Recipe) -> Found:
-        """Search without each part, and let that part judge."""
-        return self._judged(recipe, [recipe.search] * len(self._views))
+    def _judged(
+        self, recipe: Recipe, starts: tuple[Ints, ...] | None = None, *, pairs: bool = True
+    ) -> Found:
+        """Search without each part, and let that part judge; ``pairs`` of clusters do as well."""
 
-    def _judged(self, recipe: Recipe, searches: list[Callable[[View], Ints]]) -> Found:
-        each = in_threads if self.edges.n_edges > _THREADED else map
-        by_part = tuple(
-            each(lambda pair: pair[0](pair[1]), zip(searches, self._views, strict=True))
-        )
+        def search(number: int) -> Ints:
+            view = self._views[number]
+            return recipe.search(view) if starts is None else recipe.learn(view, starts[number])
+
+        each = in_threads if self.edges.n_edges > _THREADED and len(self._views) > 1 else map
+        by_part = tuple(each(search, range(len(self._views))))
         together = np.concatenate(
             [
                 labels[self.edges.sources[held]] == labels[self.edges.targets[held]]
@@ -186,7 +185,8 @@ class Trial:
         )
         n_clusters = float(np.mean([labels.max() + 1 for labels in by_part]))
         nats = nats_of(together, self._tables)
-        nats = max(nats, self._nats_of_pairs(by_part)) if nats > 0 else 0.0
+        if nats > 0 and pairs:
+            nats = max(nats, self._nats_of_pairs(by_part))
         topology = 0.0
         if not self.edges.is_complete:
             topology = nats_of_topology(together, self._by_chance(by_part))
