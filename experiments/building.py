@@ -23,7 +23,7 @@ import polars as pl
 from experiments._processes import peak_bytes, run_module
 from ptclust._files import written_at_once
 
-__all__ = ["BuildingReport", "run_building", "write_visits"]
+__all__ = ["BuildingReport", "VisitsReport", "run_building", "write_visits"]
 
 MOST_TIME = 5.0  # of the plain group-by
 MOST_BYTES = 8e9
@@ -36,13 +36,33 @@ _TASKS = {
 
 
 @dataclass(frozen=True)
-class BuildingReport:
-    """What was measured."""
+class VisitsReport:
+    """What was measured on random visits."""
 
     n_visits: int
     n_persons: int
     n_places: int
     measurements: dict[str, dict[str, float]]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many visits, persons and places there are."""
+        return {name: getattr(self, name) for name in ("n_visits", "n_persons", "n_places")}
+
+    def to_json(self) -> str:
+        """Return all numbers as JSON."""
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        """Write the JSON to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_at_once(path) as temporary:
+            temporary.write_text(self.to_json() + "\n")
+
+
+@dataclass(frozen=True)
+class BuildingReport(VisitsReport):
+    """Building beside a plain group-by."""
 
     @property
     def time_ratio(self) -> float:
@@ -52,8 +72,7 @@ class BuildingReport:
 
     def to_json(self) -> str:
         """Return all numbers as JSON."""
-        sizes = {"n_visits": self.n_visits, "n_persons": self.n_persons, "n_places": self.n_places}
-        result = {**sizes, "tasks": self.measurements, "time_ratio": self.time_ratio}
+        result = {**self.sizes, "tasks": self.measurements, "time_ratio": self.time_ratio}
         return json.dumps(result, indent=2)
 
     def to_table(self) -> str:
@@ -68,12 +87,6 @@ class BuildingReport:
             lines.append(f"{_TASKS[task]:60s}{time_ratio:10.2f}{gigabytes:11.2f} GB")
         lines.append(f"{'goal for building':60s}{MOST_TIME:10.2f}{MOST_BYTES / 1e9:11.2f} GB")
         return "\n".join(lines)
-
-    def save(self, path: Path) -> None:
-        """Write the JSON to a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_at_once(path) as temporary:
-            temporary.write_text(self.to_json() + "\n")
 
 
 def write_visits(path: Path, n_visits: int, n_persons: int, n_places: int, seed: int = 0) -> None:

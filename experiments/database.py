@@ -20,9 +20,8 @@ from typing import Any
 import polars as pl
 
 from experiments._processes import peak_bytes, run_module
-from experiments.building import MAX_ITEMS, write_visits
+from experiments.building import MAX_ITEMS, VisitsReport, write_visits
 from experiments.postgres import binaries, running_server
-from ptclust._files import written_at_once
 
 __all__ = ["DatabaseReport", "run_databases"]
 
@@ -32,13 +31,8 @@ _QUERY = "select person, place from visits"
 
 
 @dataclass(frozen=True)
-class DatabaseReport:
+class DatabaseReport(VisitsReport):
     """What was measured, by where the records were."""
-
-    n_visits: int
-    n_persons: int
-    n_places: int
-    measurements: dict[str, dict[str, float]]
 
     def ratio(self, source: str) -> float:
         """Return CPU time as a multiple of that from Parquet."""
@@ -47,9 +41,8 @@ class DatabaseReport:
 
     def to_json(self) -> str:
         """Return all numbers as JSON."""
-        sizes = {"n_visits": self.n_visits, "n_persons": self.n_persons, "n_places": self.n_places}
         ratios = {source: self.ratio(source) for source in self.measurements}
-        return json.dumps({**sizes, "sources": self.measurements, "ratios": ratios}, indent=2)
+        return json.dumps({**self.sizes, "sources": self.measurements, "ratios": ratios}, indent=2)
 
     def to_table(self) -> str:
         """Return time and memory as a table to read."""
@@ -62,12 +55,6 @@ class DatabaseReport:
             lines.append(f"{source:20s}{self.ratio(source):10.2f}{gigabytes:11.2f} GB")
         lines.append(f"{'goal, PostgreSQL':20s}{MOST_TIME:10.2f}{MOST_BYTES / 1e9:11.2f} GB")
         return "\n".join(lines)
-
-    def save(self, path: Path) -> None:
-        """Write the JSON to a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_at_once(path) as temporary:
-            temporary.write_text(self.to_json() + "\n")
 
 
 def run_databases(

@@ -9,7 +9,6 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from experiments._summary import wrapped
-from experiments.controls import CONTROLS
 from experiments.heterogeneous_report import (
     about_heterogeneous,
     heterogeneous_tables,
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["UtilityReport"]
 
 _POINTS = 3  # of a curve that is worth drawing
-_SHOWN = ("auto", "leiden-release", "levels", "perturbation", "sound", "published")
-"""The methods of planted graphs that the page shows; the file of details has all."""
+_SHOWN = ("auto", "leiden-release", "sound")
+"""The methods of planted graphs that the page shows; the file of details has all, and controls."""
 
 
 class UtilityReport:
@@ -121,8 +120,8 @@ class UtilityReport:
             *wrapped(
                 f"From this epsilon on the mean ARI stays at {GOAL:g} or above; between the points",
                 "of the grid it is taken to be linear in the logarithm of epsilon. `<=` means that",
-                "the smallest epsilon tried was enough, `>` that the largest was not. In brackets:",
-                "what PTClust as published truly spends. Controls have their ARI.",
+                "the smallest epsilon tried was enough, `>` that the largest was not. Figures and",
+                "details have the other methods and the controls.",
             ),
         ]
         for setting in self._planted:
@@ -223,10 +222,6 @@ class UtilityReport:
                 needed = self.means.needed(setting.name, family, method.name)
                 cells.append(needed_of(needed, curve))
             rows.append([method.title, *cells])
-        for control in CONTROLS:
-            if control.name in ("hdbscan", "spectral"):
-                found = [self.means.of(s.name, f, control.name, None) for s, f in columns]
-                rows.append([control.title, *(value_of(mean.ari) for mean in found)])
         return rows
 
     def to_details(self) -> str:

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from experiments._summary import wrapped
-from experiments.controls import EQUAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,12 +42,6 @@ def introduction() -> list[str]:
             "*Leiden on our release* is igraph's, at resolution 1, on the noisy weights of all",
             "edges.",
             "*PTClust as published* does not spend the epsilon it is given, but far more.",
-        ),
-        (
-            "Controls of planted graphs: HDBSCAN (scikit-learn's, core distance: to the nearest",
-            "neighbour; clusters of at least 5 nodes and 1 %) sees the true weights. *Topology",
-            "only* sees none: spectral clustering that is given the number of clusters, and the",
-            f"private methods themselves on the same graph with all weights {EQUAL:g}.",
         ),
     )
     return [line for words in paragraphs for line in (*wrapped(*words), "")]

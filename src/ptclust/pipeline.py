@@ -440,9 +440,10 @@ class GraphFile:
         if self.engine == "spark" or not (self.path == Path("-") or self.path.is_file()):
             return  # what is wrong with it is said where it is read
         refuse_release(self._opened)
+        file = self._opened if self.encoding is None else self._opened.in_utf8(self.encoding)
         if self.header:
             asked = Columns(self.source, self.target, self.weight)
-            refuse_records(self._opened, self.format, self.separator, asked, weighted=weighted)
+            refuse_records(file, self.format, self.separator, asked, weighted=weighted)
 
     def read(self) -> Graph | SparkEdges:
         """Read topology and weights; Spark leaves them where they are."""

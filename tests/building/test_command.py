@@ -248,6 +248,13 @@ def test_a_cap_above_what_there_is_counts_as_that(run, here):
     assert "more than there is" not in err
 
 
+def test_a_person_changes_no_more_pairs_than_are_listed():
+    roads = [("a", "b"), ("b", "c"), ("c", "x")]
+    built = graph_from_visits(VISITS.cast(pl.String), item="place", edges=roads, max_items=4)
+    assert built.sensitivity.to_dict() == {"l1": 3.0, "l2": pytest.approx(3**0.5), "linf": 1.0}
+    assert built.unit == "one person, at most 4 items"
+
+
 def test_one_node_is_none_to_cluster(run, here):
     Path("one.txt").write_text("a\n")
     code, _, err = run(*FLOWS[:3], "--nodes", "one.txt", "-o", "graph.parquet")

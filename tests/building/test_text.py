@@ -108,6 +108,14 @@ class TestText:
         assert f"--{option} is for text tables, not for t.parquet; leave it out" in err
 
 
+def test_records_in_another_encoding_are_known_for_what_they_are(run):
+    Path("t.csv").write_bytes("Patient;Gebäude\n1;2\n".encode("latin-1"))
+    cluster = ("cluster", "t.csv", "--encoding", "latin-1", "--epsilon", "1", "-o", "r.json")
+    code, _, err = run(*cluster)
+    assert code == 3
+    assert "`ptclust build visits t.csv --person Patient --item 'Gebäude' --items" in err
+
+
 class TestEdgesAsText:
     EDGES = "source;target;distance\nSüd;b;1,5\nb;c;0,25\nSüd;c;3\n"
 

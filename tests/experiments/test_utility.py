@@ -142,8 +142,9 @@ class TestSettings:
             full.without(["dense"])
         assert full.only("heterogeneous").settings == HETEROGENEOUS
         assert full.only("planted").settings == BENCHMARK
-        with pytest.raises(UsageError, match="no section 'real'; sections are planted, heter"):
-            full.only("real")
+        assert [setting.name for setting in full.only("real").settings] == ["real"]
+        with pytest.raises(UsageError, match="no section 'all'; sections are planted, heter"):
+            full.only("all")
 
     def test_heterogeneous_graphs_are_not_those_of_the_design(self):
         """Seeds in a row, from that of the benchmark on."""
@@ -179,7 +180,7 @@ class TestReal:
             pytest.skip("not there")
         found = real_graph(name)
         weights = found.graph.weights
-        assert found.graph.topology.n_components == 1
+        assert found.graph.topology.n_components == 1 or name == "openflights-europe"
         assert len(found.truth) == found.graph.n_nodes
         if name in TABLES:
             assert found.graph.kind == "distance"
@@ -348,7 +349,8 @@ class TestMethods:
         assert report.means.of("linf-100", "moons", "sound", 1.0).true_epsilon == 1.0
         needed = report.means.needed("linf-100", "moons", "published")
         assert needed.true_epsilon == pytest.approx(needed.epsilon * 49.75, rel=1e-4)
-        assert f"(truly {needed.true_epsilon:,.0f})" in report.to_markdown()
+        curve = report.means.curve("linf-100", "moons", "published")
+        assert f"(truly {needed.true_epsilon:,.0f})" in utility_words.needed_of(needed, curve)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "kruskal", "pamst"])
@@ -498,9 +500,8 @@ class TestReport:
 
     def test_all_methods_and_controls_are_in_the_tables(self, report):
         page = report.to_markdown()
-        for title in ("ptclust's defaults", "Leiden on our release", "PTClust as published"):
-            assert page.count(f"| {title} ") == len(PLANTED)
-        assert "| topology only: spectral, K given " in page
+        for title in ("ptclust's defaults", "Leiden on our release", "PTClust, sound"):
+            assert page.count(f"\n| {title} ") == len(PLANTED)
         assert "| Leiden on our release at 0.1 |" in page
         assert "`make utility`" in page
 
@@ -522,22 +523,22 @@ class TestReport:
                 "method": method,
                 "epsilon": epsilon,
                 "repetition": 0,
-                "ari": 0.95,
+                "ari": ari,
                 "nmi": 0.95,
                 "n_clusters": 3,
                 "true_epsilon": epsilon,
             }
             for setting in Effort.full().settings
             for family in setting.shapes
-            for method, epsilons in (
-                *((m.name, Effort.full().epsilons[setting.size]) for m in setting.methods),
-                *((equal_name(name), (1.0,)) for name in setting.controlled),
-                *((control.name, (None,)) for control in setting.controls),
+            for method, epsilons, ari in (
+                *((m.name, Effort.full().epsilons[setting.size], 0.9) for m in setting.methods),
+                *((equal_name(name), (1.0,), 0.0) for name in setting.controlled),
+                *((control.name, (None,), 0.0) for control in setting.controls),
             )
             for epsilon in epsilons
         ]
         page = UtilityReport(drawn, "make utility", Effort.full().settings).to_markdown()
-        assert len(page.split()) <= 3000
+        assert len(page.split()) <= 2700  # what fails is told in the others
 
     def test_files(self, report, directory):
         report.save(directory)

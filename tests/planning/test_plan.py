@@ -217,7 +217,7 @@ class TestAuto:
         assert made.chosen.visible_gap < kruskal.visible_gap
         n, m = 30, 435
         assert made.chosen.visible_gap / made.chosen.noise == pytest.approx(
-            2 * math.sqrt(2 * math.log(n) * n / m)
+            max(7 / math.sqrt(2 * m / n), 8 / m**0.25)
         )
         assert kruskal.visible_gap / kruskal.noise == pytest.approx(2 * math.sqrt(2 * math.log(n)))
 

@@ -215,8 +215,8 @@ class Records:
     def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
         """Return those of the records whose person is known: who is missing cannot be bounded.
 
-        Nor can two persons who became one: by rounding, or where U+FFFD is in place of a letter. One
-        who is written in several ways is one person: see `normal_texts`.
+        Nor can two persons who became one: by rounding, or where U+FFFD is in place of a letter.
+        One who is written in several ways is one person: see `normal_texts`.
         """
         dtype, person = self.types["person"], pl.col("person")
         if not (_is_integer(dtype) or dtype == pl.Float64 or dtype in _TEXTS):

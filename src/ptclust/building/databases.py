@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import polars as pl
 
@@ -23,6 +22,8 @@ from ptclust.errors import InputError, UsageError
 
 _BATCH = 1 << 17  # rows
 _LONGEST = 300  # letters of what a database says of a query
+_POSTGRESQL = re.compile(r"postgres(?:ql)?://(?:[^/?#]*@)?(?P<place>[^@?#]*)")
+_SECRETS = re.compile(r"(?::(?P<word>[^/?#]*)@|[?&]password=(?P<option>[^&#]*))")
 _ADDRESS = re.compile(r"(postgresql|postgres|duckdb|sqlite):")
 _SAY = (
     "an address is postgresql://user@host/name, duckdb:file or sqlite:file, with the query, as in "
@@ -85,11 +86,8 @@ class Query:
     def __str__(self) -> str:
         if self.kind != "postgresql":
             return f"{self.kind}:{self._file}"
-        with suppress(ValueError):
-            parts = urlsplit(self.address)
-            port = "" if parts.port is None else f":{parts.port}"
-            return f"postgresql://{parts.hostname or ''}{port}{parts.path}"
-        return "postgresql://..."
+        found = _POSTGRESQL.match(self.address)
+        return "postgresql://..." if found is None else f"postgresql://{found['place']}"
 
     def __repr__(self) -> str:
         return f"Query({str(self)!r})"
@@ -197,17 +195,19 @@ class Query:
 
     def _without(self, said: str) -> str:
         """Return a message without the passwords that may be in the address."""
-        if self.kind != "postgresql":
-            return said
-        with suppress(ValueError):
-            parts = urlsplit(self.address)
-            secrets = [parts.password, *parse_qs(parts.query).get("password", ())]
-            for secret in filter(
-                None, [self.address, *secrets, *map(unquote, filter(None, secrets))]
-            ):
-                said = said.replace(secret, "...")
-            return said
-        return "..."
+        for found in _SECRETS.finditer(self.address.partition("//")[2]):
+            for secret in filter(None, found.groups()):
+                said = said.replace(secret, "...").replace(_decoded(secret), "...")
+        return said
+
+
+def _decoded(text: str) -> str:
+    """Return a part of an address without its percent signs.
+
+    >>> _decoded("a%20word")
+    'a word'
+    """
+    return re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
 def _frame(batch: Any) -> pl.DataFrame:

@@ -77,7 +77,7 @@ class File:
             else:
                 file = cls(name, path, str(path))
             with file.open() as stream:
-                problem = "" if stream.read(1) else "is empty"
+                problem = "" if stream.read(1) else "is empty: it has no edges or records"
         except FileNotFoundError:
             problem = "does not exist; check the path"
         except IsADirectoryError:
