@@ -662,6 +662,7 @@ IN_OPTIONS = {
 #: Names before a sign of equality that are no options, and where they are printed.
 NO_OPTIONS = {
     "backend": "data frames",
+    "evidence": "what a release is called",
     "mode": "an address",
     "n_neighbors": "graphs of points",
     "return_inverse": "labels in Python",

@@ -63,7 +63,7 @@ def test_three_commands_from_events_to_labels(run, here):
     )
     assert code == 0
     assert "built from records: what one unit (one record) can change" in err
-    labels = dict(zip(*pl.read_csv("labels.csv").get_columns(), strict=True))
+    labels = dict(zip(*pl.read_csv("labels.csv", columns=[0, 1]).get_columns(), strict=True))
     assert {labels[node] for node in "abcdef"} == {0}
     assert {labels[node] for node in "uvwxyz"} == {1}
     statement = Release.load("release.json").statement

@@ -130,7 +130,7 @@ def test_labels_merge_with_the_table_they_came_from(ids):
     cluster_of = dict(zip(release.names.tolist(), release.labels.tolist(), strict=True))
     assert merged["cluster"].tolist() == [cluster_of[one] for one in visits["clinic"]]
     assert release.labels_frame(backend="polars").columns == ["node", "cluster"]
-    with pytest.raises(UsageError, match="the other is called cluster"):
+    with pytest.raises(UsageError, match="another one is called cluster"):
         release.labels_frame("cluster")
 
 

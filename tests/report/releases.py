@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ptclust import Graph, PTClust, Release, Sensitivity
-from ptclust.clustering import Clustering, Level
+from ptclust.clustering import Clustering, Evidence, Level
 
 HOSTILE = (
     "<script>document.title='owned'</script>",
@@ -68,4 +69,7 @@ def with_labels(release: Release, labels: Any, levels: tuple[Any, ...] = ()) -> 
 def with_levels() -> Release:
     release = planted([20, 20, 20, 20], names=[f"node {i:03}" for i in range(80)])
     fine, coarse = release.labels, release.labels // 2
-    return with_labels(release, fine, (coarse, fine, np.arange(80)))
+    made = with_labels(release, fine, (coarse, fine, np.arange(80)))
+    assert made.clustering is not None
+    evidence = Evidence("both", ("both", "weights", "topology", "none"))
+    return replace(made, clustering=replace(made.clustering, evidence=evidence))

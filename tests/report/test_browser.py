@@ -173,6 +173,20 @@ def test_a_level_is_chosen(opened):
     assert chosen(browser) != label or label == ["1"]
 
 
+def test_evidence_is_that_of_the_level_of_the_release(opened):
+    def evidence():
+        return [each.text for each in browser.all("#table tbody td:nth-child(5)")]
+
+    browser = opened(with_levels())
+    known = ["both", "weights", "topology", "none"]
+    assert evidence() == known
+    options = browser.one("#level").find_elements("css selector", "option")
+    options[0].click()
+    assert evidence() == ["-", "-"]
+    options[1].click()
+    assert evidence() == known
+
+
 def test_a_cluster_is_zoomed_in_on(opened, small):
     browser = opened(small, coordinates=np.arange(20.0).reshape(10, 2))
     assert not browser.one("#zoom").is_enabled()

@@ -31,7 +31,8 @@ def export(
 ) -> None:
     """Write the clusters of a release for other programs; spends nothing.
 
-    Tables have the columns node and cluster. GeoJSON wants --coordinates, in degrees.
+    Tables have the columns node, cluster and, if known, evidence. GeoJSON wants --coordinates, in
+    degrees.
     """
     from ptclust.cli import _results as results
     from ptclust.cli._terminal import say

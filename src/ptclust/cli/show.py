@@ -17,7 +17,7 @@ def show(
     ],
     as_json: o.AsJson = False,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Write node,cluster as CSV to stdout instead.")
+        bool, typer.Option("--labels", help="Write the table of labels as CSV to stdout instead.")
     ] = False,
     escape_formulas: o.EscapeFormulas = True,
     registry: Annotated[
@@ -46,7 +46,9 @@ def show(
         raise UsageError("say one of --json, --labels, --registry and --compare at a time")
     made = Release.load(release)
     if labels:
-        write_labels(made.names, made.labels, None, escape_formulas=escape_formulas)
+        write_labels(
+            made.names, made.labels, None, made.evidence_of_nodes, escape_formulas=escape_formulas
+        )
     elif registry:
         typer.echo(made.statement.to_registry_yaml(), nl=False)
     elif compare is not None:

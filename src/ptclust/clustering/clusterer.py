@@ -66,12 +66,26 @@ class Evidence:
 
     partition: Support
     clusters: tuple[Support, ...] = ()
-    """The same for every cluster, by number."""
+    """The same for every cluster, by number; empty if that is not known, as of another level."""
 
     @property
     def has_weights(self) -> bool:
         """Whether weights support the partition."""
         return self.partition in ("weights", "both")
+
+    def renumbered(self, before: Ints, after: Ints) -> Evidence:
+        """Return it for clusters that were given other numbers, or dropped.
+
+        >>> found = Evidence("weights", ("none", "both", "weights"))
+        >>> found.renumbered(np.array([0, 1, 1, 2, 2, 2]), np.array([-1, 1, 1, 0, 0, 0])).clusters
+        ('weights', 'both')
+        """
+        number, first = np.unique(after, return_index=True)
+        kept = before[first[number >= 0]].tolist()
+        known = self.clusters
+        if self.partition == "none" and not known:  # which needs no saying for every cluster
+            known = (self.partition,) * (int(before.max()) + 1)
+        return replace(self, clusters=tuple(known[i] for i in kept if known))
 
 
 @shown_half_built
@@ -184,9 +198,11 @@ class Clusterer(ABC):
                 "unclustered"
             )
         levels = (replace(level, labels=by_size(level.labels)) for level in found.levels)
+        labels, evidence = without_small(by_size(found.labels), min_cluster_size), found.evidence
         return replace(
             found,
-            labels=without_small(by_size(found.labels), min_cluster_size),
+            labels=labels,
+            evidence=None if evidence is None else evidence.renumbered(found.labels, labels),
             levels=tuple(levels),
             clusterer=self.name,
             min_cluster_size=min_cluster_size,
@@ -319,9 +335,13 @@ class ClusteringRequest:
             found = clusterer.cluster(published)
         number = self._number_of_level(found, clusterer)
         words = f"level {number} of {len(found.levels)}, counted from 0, the coarsest, was chosen"
+        labels, evidence = found.levels[number].labels, found.evidence
+        if evidence is not None and not np.array_equal(labels, found.labels):
+            evidence = replace(evidence, clusters=())
         chosen = replace(
             found,
-            labels=found.levels[number].labels,
+            labels=labels,
+            evidence=evidence,
             cuts=None,
             dbcvi=math.nan,
             description=(*(found.description or (clusterer.description,)), words),

@@ -22,10 +22,15 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def write_labels(
-    names: Array, labels: Ints, path: Path | None, *, escape_formulas: bool = True
+    names: Array,
+    labels: Ints,
+    path: Path | None,
+    evidence: Array | None = None,
+    *,
+    escape_formulas: bool = True,
 ) -> None:
-    """Write ``node,cluster`` as CSV to a file, or to stdout if there is none; see `labels_text`."""
-    text = labels_text(names, labels, escape_formulas=escape_formulas)
+    """Write labels as CSV to a file, or to stdout if there is none; see `labels_text`."""
+    text = labels_text(names, labels, evidence, escape_formulas=escape_formulas)
     if path is None:
         sys.stdout.write(text)
         return
@@ -33,8 +38,10 @@ def write_labels(
         temporary.write_bytes(text.encode())
 
 
-def labels_text(names: Array, labels: Ints, *, escape_formulas: bool = True) -> str:
-    """Return ``node,cluster`` as CSV; every table of labels is written here.
+def labels_text(
+    names: Array, labels: Ints, evidence: Array | None = None, *, escape_formulas: bool = True
+) -> str:
+    """Return ``node,cluster`` as CSV, and ``evidence`` if given; every such table is written here.
 
     Spreadsheets carry out text that begins with ``=``, ``+``, ``-`` or ``@``, and terminals what
     begins with a control character. With ``escape_formulas`` names that do are written with an
@@ -44,7 +51,8 @@ def labels_text(names: Array, labels: Ints, *, escape_formulas: bool = True) -> 
     import polars as pl
 
     nodes = written_names(names, escape_formulas=escape_formulas)
-    return pl.DataFrame({"node": nodes, "cluster": labels}).write_csv()
+    more = {} if evidence is None else {"evidence": evidence}
+    return pl.DataFrame({"node": nodes, "cluster": labels, **more}).write_csv()
 
 
 def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:

@@ -12,7 +12,8 @@
      "clustering": null | {"labels": A, "cuts": null | A, "dbcvi": x, "shift": x, "scale": x,
                            "min_cluster_size": k, "clusterer": name,
                            "levels": [{"labels": A, "support": x}, ...],
-                           "topology_labels": null | A},
+                           "topology_labels": null | A,
+                           "evidence": null | {"partition": word, "clusters": [word, ...]}},
      "digest":     "sha256:..."}
 
 with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
@@ -45,7 +46,7 @@ import numpy as np
 
 from ptclust._markup import quoted, shortened
 from ptclust._types import Array
-from ptclust.clustering.clusterer import Clustering, Cuts, Level
+from ptclust.clustering.clusterer import Clustering, Cuts, Evidence, Level
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
 from ptclust.graph.topology import Topology, check_kind
@@ -70,12 +71,13 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "noise": ("distribution", "scale", "granularity", "n_values"),
     "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
     "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": ("labels", "cuts", *_NUMBERS, "levels", "topology_labels"),
+    "clustering": ("labels", "cuts", *_NUMBERS, "levels", "topology_labels", "evidence"),
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
 _SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
 _LEVEL = ("labels", "support")
+_EVIDENCE = ("partition", "clusters")
 _PLACE = re.compile(rb'"data": ?"(\d+)"')
 
 
@@ -233,12 +235,13 @@ def _parsed(content: bytes) -> dict[str, Any]:
 def _as_of_today(document: dict[str, Any], version: int) -> dict[str, Any]:
     """Return a document of an older version with the fields that came later."""
     document.setdefault("kind", "distance")
-    if version < 3 and isinstance(part := document["clustering"], dict):
-        before_levels = tuple(
-            name for name in _FIELDS["clustering"] if name not in ("levels", "topology_labels")
-        )
-        _check_fields("clustering", part, before_levels)
-        part.update(levels=[], topology_labels=None)
+    if isinstance(part := document["clustering"], dict):
+        part.setdefault("evidence", None)
+        if version < 3:
+            later = ("levels", "topology_labels")
+            before_levels = tuple(name for name in _FIELDS["clustering"] if name not in later)
+            _check_fields("clustering", part, before_levels)
+            part.update(levels=[], topology_labels=None)
     return document
 
 
@@ -297,6 +300,7 @@ def _clustering(document: dict[str, Any]) -> Clustering | None:
         cuts=None if cuts is None else Cuts(cuts),
         levels=_levels(part["levels"]),
         topology_labels=whole_numbers("topology_labels"),
+        evidence=_evidence(part["evidence"]),
         **{name: part[name] for name in _NUMBERS},
     )
 
@@ -314,6 +318,17 @@ def _levels(given: object) -> tuple[Level, ...]:
     return tuple(levels)
 
 
+def _evidence(given: object) -> Evidence | None:
+    if given is None:
+        return None
+    where = "clustering.evidence"
+    found = _check_fields(where, given, _EVIDENCE)
+    clusters = found["clusters"]
+    if not isinstance(clusters, list) or {str} != {type(found["partition"]), *map(type, clusters)}:
+        raise InputError(f"{where} must hold a word, and a list of words")
+    return Evidence(found["partition"], tuple(clusters))
+
+
 def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
     if found is None:
         return None
@@ -327,6 +342,7 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
         "topology_labels": (
             None if found.topology_labels is None else _stored(found.topology_labels)
         ),
+        "evidence": None if found.evidence is None else vars(found.evidence),
     }
 
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,14 @@ from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering.clusterer import Clustering, ClusteringRequest, Level, by_size
+from ptclust.clustering.clusterer import (
+    Clustering,
+    ClusteringRequest,
+    Evidence,
+    Level,
+    Support,
+    by_size,
+)
 from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
@@ -109,6 +116,22 @@ class Release:
     def levels(self) -> tuple[Level, ...]:
         """Nested partitions, coarse to fine, if the clusterer finds several; see `recluster`."""
         return () if self.clustering is None else self.clustering.levels
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What supports the clusters: released weights, the public topology, both or none.
+
+        ``evidence.partition`` says it of all, ``evidence.clusters`` of each by number. None if the
+        clusterer does not tell.
+        """
+        return None if self.clustering is None else self.clustering.evidence
+
+    @property
+    def evidence_of_nodes(self) -> Array | None:
+        """What supports the cluster of every node, "" of unclustered ones; None if not known."""
+        if self.evidence is None or not self.evidence.clusters:
+            return None
+        return np.array([*self.evidence.clusters, ""])[self.labels]  # -1 is the last
 
     @property
     def clusterer(self) -> str | None:
@@ -350,17 +373,19 @@ class Release:
         return decode(Path(path))
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table with the columns ``node`` and ``cluster``."""
+        """Return a table of ``node``, ``cluster`` and, if known, ``evidence``."""
         return self.labels_frame(backend=backend)
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the columns ``node`` and ``cluster``."""
+        """Return a pandas DataFrame of ``node``, ``cluster`` and, if known, ``evidence``."""
         return self.labels_frame()
 
     def labels_frame(
         self, node: str = "node", *, backend: Literal["polars", "pandas"] = "pandas"
     ) -> Any:
         """Return the cluster of every node, to be merged with your own table.
+
+        If it is known what supports the clusters, the column ``evidence`` says it of every node's.
 
         Parameters
         ----------
@@ -381,9 +406,12 @@ class Release:
         >>> visits.merge(release.labels_frame("clinic"), on="clinic").columns.tolist()
         ['person', 'clinic', 'cluster']
         """
-        if node == "cluster":
-            raise UsageError("node= is the column of the nodes; the other is called cluster")
-        return data_frame({node: self.names, "cluster": self.labels}, backend)
+        if node in ("cluster", "evidence"):
+            raise UsageError(f"node= is the column of the nodes; another one is called {node}")
+        columns = {node: self.names, "cluster": self.labels}
+        if (evidence := self.evidence_of_nodes) is not None:
+            columns["evidence"] = evidence
+        return data_frame(columns, backend)
 
     def to_csv(
         self,
@@ -394,18 +422,20 @@ class Release:
     ) -> None:
         """Write ``node`` and ``cluster`` as CSV; FileError if it exists, as in ``save``.
 
+        If it is known what supports the clusters, there is a third column, ``evidence``.
+
         Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@`` or a control
         character. With ``escape_formulas`` an apostrophe is written before names, if they are text,
         that do; ``ptclust check`` reads them all the same.
         """
         from ptclust.graph.labels import write_labels
 
-        file = Path(path)
+        file, evidence = Path(path), self.evidence_of_nodes
         with held(file, overwrite):
-            write_labels(self.names, self.labels, file, escape_formulas=escape_formulas)
+            write_labels(self.names, self.labels, file, evidence, escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the columns ``node`` and ``cluster`` as Parquet; FileError if it exists."""
+        """Write the columns of ``to_csv`` as Parquet; FileError if it exists."""
         from ptclust.release.exports import write_parquet
 
         with held(Path(path), overwrite):
@@ -465,9 +495,12 @@ class Release:
     def __repr__(self) -> str:
         statement = self.statement
         private = "" if statement.private else ", NOT PRIVATE"
+        evidence = ""
+        if self.evidence is not None and not self.evidence.has_weights:
+            evidence = f", evidence={self.evidence.partition!r}"
         return (
             f"Release(n_nodes={self.n_nodes}, n_clusters={self.n_clusters}, "
-            f"epsilon={statement.epsilon:g}, delta={statement.delta:g}{private})"
+            f"epsilon={statement.epsilon:g}, delta={statement.delta:g}{evidence}{private})"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -511,7 +544,19 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     )
     if checked.levels and checked.level is None:
         raise InputError("labels must be those of one of the levels, small clusters dropped")
+    if checked.evidence is not None:
+        _check_evidence(checked.evidence, checked.n_clusters)
     return checked
+
+
+def _check_evidence(evidence: Evidence, n_clusters: int) -> None:
+    known = get_args(Support)
+    if any(word not in known for word in (evidence.partition, *evidence.clusters)):
+        raise InputError(f"evidence must be one of {', '.join(known)}")
+    if len(evidence.clusters) not in (0, n_clusters):
+        raise InputError(
+            f"evidence of {len(evidence.clusters):,} clusters was given for {n_clusters:,}"
+        )
 
 
 def _checked_levels(levels: tuple[Level, ...], tree: Tree) -> tuple[Level, ...]:

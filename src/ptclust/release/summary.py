@@ -18,6 +18,7 @@ from ptclust._markup import facts, listed, table
 from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
+from ptclust.clustering.clusterer import Support
 from ptclust.errors import UsageError
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.mechanism import Calibration
@@ -36,6 +37,26 @@ OPTIMISTIC = (
     "needed is a rule of thumb."
 )
 
+_EVIDENCE: dict[Support, str] = {
+    "weights": (
+        "Supported by weights: clusters that are found without a part of the released weights "
+        "predict that part."
+    ),
+    "topology": (
+        "From the public topology alone: the released weights support no clusters, and no record "
+        "has a part in these."
+    ),
+    "both": (
+        "Supported by weights and by the public topology: clusters that are found without a part "
+        "of the edges predict that part."
+    ),
+    "none": (
+        "Nothing supports clusters: neither released weights nor the public topology say more than "
+        "chance would."
+    ),
+}
+_MARKS = {"topology": " (from the public topology alone)", "none": " (nothing supports clusters)"}
+
 
 @dataclass(frozen=True)
 class ClusterSummary:
@@ -45,6 +66,8 @@ class ClusterSummary:
     members: Array
     within: float | None
     across: float | None
+    evidence: Support | None = None
+    """What supports it; None if that is not known."""
 
     @property
     def size(self) -> int:
@@ -77,6 +100,8 @@ class Separation:
     """At the epsilon of the release."""
     at_others: tuple[Visibility, ...]
     """At parts and multiples of it, as far as the mechanism can be calibrated to them."""
+    evidence: Support | None = None
+    """What supports the clusters, if the clusterer tells."""
 
     @property
     def visibilities(self) -> tuple[Visibility, ...]:
@@ -86,19 +111,25 @@ class Separation:
     @property
     def caveat(self) -> str:
         """What to keep in mind about the verdict; empty if there is none."""
-        return "" if self.gap is None else OPTIMISTIC
+        by_weights = self.evidence in (None, "weights", "both")
+        return OPTIMISTIC if by_weights and self.gap is not None else ""
+
+    @property
+    def evidence_words(self) -> str:
+        """What supports the clusters, in a sentence; empty if that is not known."""
+        return "" if self.evidence is None else _EVIDENCE[self.evidence]
 
     @property
     def verdict(self) -> str:
-        """What that says, in one sentence."""
+        """What supports the clusters, or, if that is not known, how the gap compares with noise."""
         if self.gap is None:
-            return "There are no released edges both within and across clusters to compare."
+            none = "There are no released edges both within and across clusters to compare."
+            return self.evidence_words or none
+        differ = f"the mean weights within and across differ by {number(self.gap)}"
+        if self.evidence is not None:
+            return f"{self.evidence_words} {differ.capitalize()}."
         needed = self.at_epsilon.visible_gap
-        numbers = (
-            f"the mean weights within and across differ by {number(self.gap)}, and about "
-            f"{number(needed)} "
-            "is needed to be seen"
-        )
+        numbers = f"{differ}, and about {number(needed)} is needed to be seen"
         if self.gap >= needed:
             return f"More than noise: {numbers}."
         return f"Possibly noise: {numbers}."
@@ -122,6 +153,12 @@ class Summary:
         topology, labels = self.release.topology, self.labels
         return labels[topology.sources], labels[topology.targets], self.release.noisy_weights
 
+    @property
+    def _evidence(self) -> tuple[Support, ...]:
+        """What supports every cluster; empty if that is not known."""
+        found = self.release.evidence
+        return () if found is None or self.of_level is not None else found.clusters
+
     @cached_property
     def clusters(self) -> tuple[ClusterSummary, ...]:
         """All clusters, the largest first."""
@@ -132,10 +169,12 @@ class Summary:
         ends = np.concatenate([a[between], b[between]])
         across = _means(ends, np.tile(weights[between], 2), count)
         order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
-        names = self.release.names
+        names, known = self.release.names, self._evidence
         parts = np.split(order, np.cumsum(np.bincount(labels[order], minlength=count))[:-1])
         found = [
-            ClusterSummary(label, names[part], within[label], across[label])
+            ClusterSummary(
+                label, names[part], within[label], across[label], known[label] if known else None
+            )
             for label, part in enumerate(parts if count else [])
         ]
         return tuple(sorted(found, key=lambda cluster: -cluster.size))
@@ -161,6 +200,7 @@ class Summary:
             gap=gap,
             at_epsilon=self._visibility(self.release.statement.epsilon, self._calibration),
             at_others=tuple(self._at_other_epsilons()),
+            evidence=None if self.release.evidence is None else self.release.evidence.partition,
         )
 
     @cached_property
@@ -240,6 +280,7 @@ class Summary:
                 "verdict": separation.verdict,
                 "at_epsilons": [dict(vars(each)) for each in separation.visibilities],
             },
+            "evidence": separation.evidence,
             "topology_agreement": self.topology_agreement,
             "levels": [
                 {"n_clusters": level.n_clusters, "support": level.support}
@@ -251,6 +292,7 @@ class Summary:
                     "size": cluster.size,
                     "within": cluster.within,
                     "across": cluster.across,
+                    "evidence": cluster.evidence,
                     "members": cluster.members.tolist(),
                 }
                 for cluster in self.clusters
@@ -262,8 +304,8 @@ class Summary:
     @property
     def topology_words(self) -> str:
         """What the topology alone gives, in a sentence; empty if that is not known."""
-        found = self.topology_agreement
-        if found is None:
+        found, evidence = self.topology_agreement, self.release.evidence
+        if found is None or (evidence is not None and evidence.partition == "topology"):
             return ""
         return (
             f"Clusters of the public topology alone, all weights equal, agree with these to "
@@ -281,10 +323,12 @@ class Summary:
 
     @property
     def found(self) -> str:
-        """How many clusters of how many nodes."""
+        """How many clusters of how many nodes; marked if weights do not support them."""
         release = self.release
         clusters, nodes = counted(release.n_clusters, "cluster"), counted(release.n_nodes, "node")
-        return f"{clusters} of {nodes}"
+        evidence = release.evidence
+        mark = "" if evidence is None else _MARKS.get(evidence.partition, "")
+        return f"{clusters} of {nodes}{mark}"
 
     @property
     def guarantee(self) -> str:
@@ -301,7 +345,7 @@ class Summary:
         """
         lines = [*textwrap.wrap(self.release.statement.sentence, _WIDTH), "", self.heading]
         if rows := self._rows(_CLUSTERS_SHOWN):
-            lines += right_aligned([("cluster", "nodes", "within", "across"), *rows])
+            lines += right_aligned([self._head, *rows])
             lines = [*lines[: -len(rows)], *self._with_members(lines[-len(rows) :])]
         if (left := len(self.clusters) - _CLUSTERS_SHOWN) > 0:
             most = counted(self.clusters[-left].size, "node")
@@ -312,9 +356,16 @@ class Summary:
             lines += textwrap.wrap(phrase(line), _WIDTH)
         return "\n".join(lines) + "\n"
 
+    @property
+    def _head(self) -> tuple[str, ...]:
+        return ("cluster", "nodes", "within", "across", *["evidence"] * bool(self._evidence))
+
     def _rows(self, most: int) -> list[tuple[str, ...]]:
         return [
-            (str(each.label), f"{each.size:,}", number(each.within), number(each.across))
+            (
+                *(str(each.label), f"{each.size:,}", number(each.within), number(each.across)),
+                *([] if each.evidence is None else [each.evidence]),
+            )
             for each in self.clusters[:most]
         ]
 
@@ -364,8 +415,11 @@ class Summary:
         members = (listed(each.members.tolist(), _MEMBERS_SHOWN) for each in self.clusters)
         body = [(*row, who) for row, who in zip(self._rows(most), members, strict=False)]
         left = f"<p>and {len(self.clusters) - most:,} more clusters</p>"
-        head = "cluster", "nodes", "within", "across", "members"
-        parts = [table(head, body), left * (len(self.clusters) > most)] if body else []
+        parts = (
+            [table((*self._head, "members"), body), left * (len(self.clusters) > most)]
+            if body
+            else []
+        )
         return facts(self.heading, rows, *parts)
 
 

@@ -30,7 +30,7 @@ from ptclust.graph.labels import labels_text
 from ptclust.privacy.statement._words import entries, sentence
 from ptclust.release import Release
 from ptclust.release.format import encode
-from ptclust.release.summary import OPTIMISTIC, Summary, number
+from ptclust.release.summary import Summary, number
 from ptclust.report.picture import MOST_TAGS, WIDTH, Looks, Picture
 
 LARGEST = 1_000_000  # bytes of a page
@@ -166,7 +166,7 @@ class _Page:
             "entries": {name: list(texts) for name, texts in entries(statement).items()},
             "elsewhere": _ELSEWHERE,
             "separation": summary.separation,
-            "optimistic": OPTIMISTIC,
+            "has_evidence": release.evidence_of_nodes is not None,
             "clusters": [self._cluster(i) for i in range(min(len(summary.clusters), _MOST_ROWS))],
             "rest": self._rest,
             "unclustered": self._names(_MOST_ROWS + 1),
@@ -247,6 +247,7 @@ class _Page:
             "size": cluster.size,
             "within": cluster.within,
             "across": cluster.across,
+            "evidence": cluster.evidence,
             "members": self._names(row),
             "colour": colour,
             "shape": shape,
@@ -364,10 +365,12 @@ class _Page:
 
     def _labels_file(self) -> str | None:
         """Return the table of labels, if names that are not the same do not become so in CSV."""
+        release = self.release
         try:
-            return _data_link("text/csv", labels_text(self.release.names, self.release.labels))
+            text = labels_text(release.names, release.labels, release.evidence_of_nodes)
         except FileError:
             return None
+        return _data_link("text/csv", text)
 
 
 def _short(numbers: Floats) -> list[float | int]:

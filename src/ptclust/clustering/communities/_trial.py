@@ -32,6 +32,8 @@ _THREADED = 5_000
 _SAME = 0.99
 # The share of log(clusters) that it costs to name the cluster of a node, against the topology's.
 _NAMING = 0.1
+# Nats of the topology that are more than chance: as rare as so many standard errors are.
+_CLEAR_NATS = CLEAR**2
 # Partitions found without a part that are tried as starts with all edges.
 _STARTS = 3
 
@@ -118,7 +120,7 @@ class Trial:
         ]
         of_topology = [each for each in candidates if each.recipe.source == "topology"]
         self.topology = max(
-            (each for each in of_topology if each.topology > 0),
+            (each for each in of_topology if each.topology > _CLEAR_NATS),
             key=lambda each: each.topology - self._naming(each),
             default=None,
         )
@@ -242,22 +244,16 @@ class Trial:
         some, n_clusters = self._unseen, int(labels.max()) + 1
         a, b = labels[some.sources], labels[some.targets]
         companions = self._test.companions(found.together)
-        is_topology = found is self.topology
         by_weights = self._test.of_clusters(companions, a, b, n_clusters) >= CLEAR
         by_topology = np.zeros(n_clusters, bool)
         if not self.edges.is_complete:
             by_topology = _denser(a, b, n_clusters) >= CLEAR
-        whole_weights = self._test.standard_errors(companions) >= CLEAR and (
-            found.nats > 0 or not is_topology
+        of_weights = found is not self.topology or (
+            found.nats > 0 and self._test.standard_errors(companions) >= CLEAR
         )
-        whole = _support(whole_weights, found.topology > _clear_nats())
-        each = map(_support, by_weights & whole_weights, by_topology)
+        whole = _support(of_weights, found.topology > _CLEAR_NATS)
+        each = map(_support, by_weights & of_weights, by_topology)
         return Evidence(whole, tuple(each))
-
-
-def _clear_nats() -> float:
-    """Return the nats of a chance as small as that of so many standard errors."""
-    return CLEAR**2
 
 
 def _denser(a: Ints, b: Ints, n_clusters: int) -> Floats:

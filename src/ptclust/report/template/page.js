@@ -5,6 +5,9 @@
   const picture = byId("picture"), ring = byId("ring"), body = byId("table").tBodies[0];
   // Names are read from the page, in its order; all else is numbers in this order.
   const names = [...body.querySelectorAll("i")].map((each) => each.textContent);
+  // What supports a cluster is read there, too; of other levels it is not known.
+  const evidence = new Map([...body.querySelectorAll(".evidence")].map((each) => [each.parentNode.dataset.cluster, each.textContent]));
+  const support = (key) => (evidence.size ? [element("td", (level === data.level && evidence.get(key)) || "-")] : []);
   let level = data.level, chosen = null, node = null;
   // Zooming moves the places, not the box: marks stay as large as they are.
   const box = picture.viewBox.baseVal, whole = { x: 0, y: 0, scale: 1 };
@@ -211,7 +214,7 @@
       }
       for (const i of nodes) list.append(element("i", names[i]), " ");
       if (size > nodes.length) list.append(`and ${size - nodes.length} more`);
-      row.append(head, element("td", size.toLocaleString("en")), element("td", short(within)), element("td", short(across)), cell);
+      row.append(head, element("td", size.toLocaleString("en")), element("td", short(within)), element("td", short(across)), ...support(String(label)), cell);
       return row;
     });
     const together = (key, heading, size, words) => {
@@ -223,7 +226,7 @@
       for (const i of nodes) list.append(element("i", names[i]), " ");
       if (size > nodes.length) list.append(`and ${(size - nodes.length).toLocaleString("en")} more`);
       cell.append(list);
-      row.append(head, element("td", size.toLocaleString("en")), element("td", "-"), element("td", "-"), cell);
+      row.append(head, element("td", size.toLocaleString("en")), element("td", "-"), element("td", "-"), ...support(key), cell);
       rows.push(row);
     };
     if (rest[0]) together("rest", "others", rest[1], `${rest[0].toLocaleString("en")} smaller clusters`);
