@@ -138,7 +138,7 @@ def utility(
     ] = False,
     only: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Only this section: planted or heterogeneous."),
+        typer.Option(help="Only this section: planted, heterogeneous or real."),
     ] = None,
     repetitions: _Repetitions = None,
     nodes: Annotated[

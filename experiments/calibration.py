@@ -43,7 +43,6 @@ _SMALLEST, _LARGEST = 0.02, 20.0
 _FINE = 1.03  # the factor within which the epsilon that is needed is found
 _EXAMPLES = (0.01, 0.1, 1.0, 5.0, 10.0)  # epsilons of which the fall is said
 _AUTO = METHODS[0]
-_BESIDE = "contraction"  # what another clusterer finds in the same releases
 
 
 class Promise(NamedTuple):
@@ -93,11 +92,9 @@ def run_calibration(
             setting = replace(_ALL[promise.setting], delta=promise.delta)
             for family in setting.shapes:
                 progress(f"{family}, {setting.title}: epsilon = {promise.epsilon:g}")
-                for asked in (_AUTO.name, _BESIDE):
-                    trial = Trial(setting, family, repetitions, seed, asked)
-                    at = partial(trial.measured, promise.epsilon)
-                    made = promise.setting, family, asked, promise.epsilon
-                    found.append(records.made(made, at))
+                at = partial(Trial(setting, family, repetitions, seed).measured, promise.epsilon)
+                made = promise.setting, family, _AUTO.name, promise.epsilon
+                found.append(records.made(made, at))
                 records.flush()
     return found
 
@@ -110,7 +107,6 @@ class Trial:
     family: str
     repetitions: int
     seed: int
-    clusterer: str = _AUTO.name
 
     def search(self) -> dict[str, Any]:
         """Return the least epsilon of a mean ARI of the goal, by bisection, and what it was."""
@@ -135,7 +131,7 @@ class Trial:
             planned = plans.get(graph, _AUTO, epsilon)
             # The same noise at every epsilon, but for its scale: the ARI grows smoothly.
             state = seed_of(self.seed, self.setting.name, self.family, repetition)
-            release = release_of(graph, planned, clusterer=self.clusterer, random_state=state)
+            release = release_of(graph, planned, clusterer=_AUTO.name, random_state=state)
             scores.append(agreement(truth, release.labels))
         return {
             "ari": float(np.mean(scores)),
@@ -209,7 +205,7 @@ class CalibrationReport:
                 "",
                 *wrapped(
                     f"Asked for was an ARI of {GOAL} by the defaults, everywhere but where it says",
-                    f"so. *{_BESIDE}* clusters the same releases.",
+                    "so.",
                 ),
                 "",
                 *aligned(list(self._kept())),
@@ -246,17 +242,14 @@ class CalibrationReport:
             ]
 
     def _kept(self) -> Iterator[list[str]]:
-        yield ["setting", "epsilon", "delta", "family", "noise", "defaults", _BESIDE, ""]
+        yield ["setting", "epsilon", "delta", "family", "noise", "defaults", ""]
         for promise in PROMISES:
             rows = [
                 row
                 for row in self._promised
                 if (row["setting"], row["epsilon"]) == (promise.setting, promise.epsilon)
             ]
-            beside = {row["family"]: _score(row) for row in rows if row["asked"] == _BESIDE}
             for row in rows:
-                if row["asked"] == _BESIDE:
-                    continue
                 verdict = "reached" if row["ari"] >= GOAL else "**missed**"
                 yield [
                     _ALL[promise.setting].title,
@@ -265,7 +258,6 @@ class CalibrationReport:
                     row["family"],
                     row["mechanism"],
                     _score(row),
-                    beside.get(row["family"], ""),
                     "not asked for" if row["family"] in promise.exempt else verdict,
                 ]
 

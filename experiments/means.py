@@ -39,6 +39,8 @@ class Mean:
     n_clusters: float
     cpu: float | None = None
     """Of clustering, where it was measured."""
+    by_weights: float | None = None
+    """In what share of the runs weights support the clusters, if the clusterer says so."""
 
 
 @dataclass(frozen=True)
@@ -134,5 +136,12 @@ def _mean(key: tuple[Any, ...], group: Sequence[dict[str, Any]]) -> Mean:
         nmi=float(np.mean(nmi)),
         nmi_margin=margin_of(nmi),
         n_clusters=float(np.mean([record["n_clusters"] for record in group])),
-        cpu=float(np.mean([record["cpu"] for record in group])) if "cpu" in group[0] else None,
+        cpu=_share("cpu", group),
+        by_weights=_share("by_weights", group),
     )
+
+
+def _share(name: str, group: Sequence[dict[str, Any]]) -> float | None:
+    """Return the mean of a field that some records have; None if none has it."""
+    values = [record[name] for record in group if name in record]
+    return float(np.mean(values)) if values else None

@@ -48,7 +48,6 @@ PAPER_METHODS = (
 )
 METHODS = (
     Method("auto", "ptclust's defaults", "auto", pure=False, clusterer="auto"),
-    Method("contraction", "whole graph + contraction", WHOLE, pure=False, clusterer="contraction"),
     Method("communities", "whole graph + communities", WHOLE, pure=False, clusterer="communities"),
     Method("levels", "Kruskal zCDP + levels", "kruskal", pure=False, clusterer="levels"),
     Method("perturbation", "whole graph + DBMSTClu", WHOLE, pure=False),
@@ -56,7 +55,7 @@ METHODS = (
     Method("pamst", "PAMST zCDP + DBMSTClu", "pamst", pure=False),
     *reversed(PAPER_METHODS),
 )
-"""Of the utility benchmark."""
+"""Of the utility benchmark, beside Leiden on the same releases: see `rivals.PLANTED_METHODS`."""
 
 
 class Plans:

@@ -2,11 +2,13 @@
 
 Counts are similarities, and one count more or less is protected (l1 = 1). Tables become graphs of
 nearest neighbours, whose weights are distances in (0, 1]. Where nobody knows the clusters, a
-reference stands in for the truth: see `REAL`.
+reference stands in for the truth: see `REAL`. Some are files of a folder that is not part of the
+project, for development alone: ``PTCLUST_REAL`` says where; by default it is beside the checkout.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,7 +21,7 @@ import numpy as np
 from experiments.heterogeneous import KnownGraph
 from ptclust.building.flows import graph_from_flows
 from ptclust.datasets import bike_rides, person_trips
-from ptclust.errors import MissingDependencyError
+from ptclust.errors import FileError, MissingDependencyError
 from ptclust.graph import Graph
 from ptclust.privacy import Sensitivity
 
@@ -28,10 +30,21 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["BIKE", "CONTACTS", "COUNTS", "REAL", "TABLES", "Real", "available", "real_graph"]
+__all__ = [
+    "BIKE",
+    "CONTACTS",
+    "COUNTS",
+    "FILES",
+    "REAL",
+    "TABLES",
+    "Real",
+    "available",
+    "real_graph",
+]
 
 NEIGHBOURS = 10
 ONE_COUNT = Sensitivity(l1=1.0)
+_BESIDE = Path(__file__).parents[2] / "shared" / "data" / "real"
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,7 @@ class Real:
     sensitivity: Sensitivity
     make: Callable[[], tuple[Graph, Ints]]
     package: str
-    """The package that holds it."""
+    """The package that holds it; empty if a file of the folder does."""
     reference: str = ""
     """What stands in for the truth, where nobody knows it."""
     development: bool = False
@@ -56,6 +69,8 @@ def real_graph(name: str) -> KnownGraph:
     ------
     MissingDependencyError
         If the package that has it is not installed.
+    FileError
+        If its file is not there.
 
     Examples
     --------
@@ -64,6 +79,8 @@ def real_graph(name: str) -> KnownGraph:
     (149, 2)
     """
     if not available(name):
+        if not REAL[name].package:
+            raise FileError(f"the graph {name!r} cannot be read: {missing(name)}")
         raise MissingDependencyError(REAL[name].package, f"the graph {name!r}")
     graph, truth = _made(name)
     return KnownGraph(graph, truth, REAL[name].sensitivity)
@@ -75,8 +92,19 @@ def _made(name: str) -> tuple[Graph, Ints]:
 
 
 def available(name: str) -> bool:
-    """Whether the package that has this graph is installed."""
-    return find_spec(REAL[name].package) is not None
+    """Whether the package or the file that has this graph is there."""
+    package = REAL[name].package
+    return find_spec(package) is not None if package else _file(name, "edges").exists()
+
+
+def missing(name: str) -> str:
+    """Say what a graph that is not available needs."""
+    package = REAL[name].package
+    return f"{package} is not installed" if package else "its file is not in PTCLUST_REAL"
+
+
+def _file(name: str, part: str) -> Path:
+    return Path(os.environ.get("PTCLUST_REAL", _BESIDE)) / f"{name}.{part}.csv"
 
 
 def _numbered(classes: Any) -> Ints:
@@ -194,6 +222,28 @@ def _contacts(name: str) -> tuple[Graph, Ints]:
     return graph, _numbered([group[name] for name in graph.names.tolist()])
 
 
+def _from_file(name: str, *, all_pairs: bool) -> tuple[Graph, Ints]:
+    """Return the pairs of a file, or all pairs of its nodes, those not listed with count 0."""
+    import polars as pl
+
+    truth = pl.read_csv(_file(name, "labels"))["label"].to_numpy().astype(np.int64)
+    a, b, counts = pl.read_csv(_file(name, "edges"))["u", "v", "w"].to_numpy().T
+    a, b = a.astype(np.int64), b.astype(np.int64)
+    if all_pairs:
+        matrix = np.zeros((len(truth), len(truth)))
+        matrix[np.minimum(a, b), np.maximum(a, b)] = counts
+        a, b = np.triu_indices(len(truth), 1)
+        counts = matrix[a, b]
+    graph = Graph(a, b, counts.astype(np.float64), n_nodes=len(truth), kind="similarity")
+    return graph, truth
+
+
+def _file_graph(name: str, title: str, *, all_pairs: bool = True) -> Real:
+    title = f"{title}, {'all' if all_pairs else 'listed'} pairs"
+    make = partial(_from_file, name, all_pairs=all_pairs)
+    return Real(title, ONE_COUNT, make, "", development=True)
+
+
 def _table(title: str, loader: str) -> Real:
     title = f"{title}, {NEIGHBOURS} nearest neighbours"
     return Real(title, Sensitivity(linf=5e-4), partial(_nearest, loader), "sklearn")
@@ -260,5 +310,18 @@ TABLES: dict[str, Real] = {
     "wine": _table("wine (178 wines, 3 cultivars)", "load_wine"),
     "digits": _table("digits (1,797 images, 10 digits)", "load_digits"),
 }
-REAL = {**BIKE, **COUNTS, **CONTACTS, **TRIPS, **TABLES}
+FILES: dict[str, Real] = {
+    name: _file_graph(name, title, all_pairs=all_pairs)
+    for name, title, all_pairs in (
+        ("us-migration", "people moving between 51 states, 9 divisions", True),
+        ("uk-faculty", "friendships of 81 people in 4 schools", True),
+        ("workplace-InVS13", "contacts of 92 people in 5 departments", True),
+        ("nyc-taxis", "taxi rides between 213 zones in 5 boroughs", True),
+        ("art-philo-science", "links between 30 articles of 3 fields", True),
+        ("openflights-europe", "routes between 565 airports in 43 countries", False),
+        ("polbooks", "105 books bought together, 3 leanings, all counts 1", False),
+        ("polblogs", "links between 1,222 blogs, 2 leanings, all counts 1", False),
+    )
+}
+REAL = {**BIKE, **COUNTS, **CONTACTS, **TRIPS, **TABLES, **FILES}
 """All real graphs by name."""

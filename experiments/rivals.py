@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 __all__ = [
     "HETEROGENEOUS_CONTROLS",
     "HETEROGENEOUS_METHODS",
+    "LEIDEN_RELEASE",
     "NON_PRIVATE",
+    "PLANTED_METHODS",
     "RESOLUTIONS",
     "TOPOLOGY_ONLY",
     "leiden",
@@ -203,15 +205,18 @@ def _sparsest_cut(matrix: Any, nodes: Ints) -> tuple[float, Ints, Ints]:
 
 
 _NAMED = {method.name: method for method in METHODS}
+LEIDEN_RELEASE = Method(
+    "leiden-release",
+    "Leiden on our release",
+    WHOLE,
+    pure=False,
+    search=partial(_of_release, leiden),
+)
+PLANTED_METHODS = (METHODS[0], LEIDEN_RELEASE, *METHODS[1:])
 HETEROGENEOUS_METHODS = (
-    *(_NAMED[name] for name in ("auto", "communities", "contraction")),
-    Method(
-        "leiden-release",
-        "Leiden on our release",
-        WHOLE,
-        pure=False,
-        search=partial(_of_release, leiden),
-    ),
+    _NAMED["auto"],
+    LEIDEN_RELEASE,
+    _NAMED["communities"],
     Method(
         "louvain-release",
         "Louvain on our release",

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from experiments import heterogeneous
 from experiments.controls import CONTROLS, Control
 from experiments.heterogeneous import KnownGraph
-from experiments.methods import METHODS, PAPER_METHODS, Method
-from experiments.real import BIKE, CONTACTS, COUNTS, ONE_COUNT, TABLES, TRIPS, Real, real_graph
-from experiments.rivals import HETEROGENEOUS_CONTROLS, HETEROGENEOUS_METHODS
+from experiments.methods import PAPER_METHODS, Method
+from experiments.real import (
+    BIKE,
+    CONTACTS,
+    COUNTS,
+    FILES,
+    ONE_COUNT,
+    TABLES,
+    TRIPS,
+    Real,
+    real_graph,
+)
+from experiments.rivals import HETEROGENEOUS_CONTROLS, HETEROGENEOUS_METHODS, PLANTED_METHODS
 from ptclust.datasets import Family, PlantedGraph, planted_graph
 from ptclust.errors import UsageError
 from ptclust.privacy import Sensitivity
@@ -37,7 +47,7 @@ __all__ = [
 ]
 
 DELTA = 1e-6
-CONTROLLED = ("auto", "contraction", "levels")
+CONTROLLED = ("auto", "levels")
 """Methods that are also run where all weights are equal, at these epsilons:"""
 EQUAL_AT = (0.5, 1.0, 2.0, 10.0)
 
@@ -151,7 +161,7 @@ SETTINGS = (
 
 def _planted(name: str, title: str, n_nodes: int, **choices: object) -> Setting:
     linf = Sensitivity(linf=1e-3 if n_nodes == 100 else 5e-4)
-    blank = Setting(name, title, n_nodes, linf, DELTA, METHODS)
+    blank = Setting(name, title, n_nodes, linf, DELTA, PLANTED_METHODS)
     return replace(blank, **choices)  # type: ignore[arg-type]
 
 
@@ -230,16 +240,15 @@ def _heterogeneous(
     return replace(setting, **choices)  # type: ignore[arg-type]
 
 
-def _real(name: str, title: str, graphs: dict[str, Real]) -> Setting:
-    sensitivity = next(iter(graphs.values())).sensitivity
-    return _heterogeneous(
-        name, title, lambda shape, _: real_graph(shape), graphs, sensitivity=sensitivity
-    )
+def _real(name: str, title: str, graphs: dict[str, Real], **choices: object) -> Setting:
+    choices["sensitivity"] = next(iter(graphs.values())).sensitivity
+    return _heterogeneous(name, title, lambda shape, _: real_graph(shape), graphs, **choices)
 
 
-_LARGE: dict[str, object] = {
+_LEIDEN = ("leiden", "leiden-best", "topology-leiden")
+_ONE_RIVAL: dict[str, object] = {
     "methods": tuple(m for m in HETEROGENEOUS_METHODS if m.name in ("auto", "leiden-release")),
-    "controls": tuple(c for c in HETEROGENEOUS_CONTROLS if c.name in ("leiden", "leiden-best")),
+    "controls": tuple(c for c in HETEROGENEOUS_CONTROLS if c.name in _LEIDEN),
     "controlled": (),
 }
 HETEROGENEOUS = (
@@ -255,6 +264,7 @@ HETEROGENEOUS = (
     _real("counts", "small social networks, l1 = 1", COUNTS),
     _real("contacts", "contacts of 20 seconds, l1 = 1 (one contact), all pairs", CONTACTS),
     _real("tables", "tables, linf = 0.0005", TABLES),
+    _real("real", "real graphs of development, l1 = 1 (one count)", FILES, **_ONE_RIVAL),
     _real("trips", "person trips, l1 = 1 (one trip), all pairs", TRIPS),
     _heterogeneous(
         "blocks",
@@ -282,20 +292,24 @@ HETEROGENEOUS = (
         "weighted LFR, n = 10,000, l1 = 1",
         partial(_lfr, 10_000),
         ("0.5, 0.2", "0.6, 0.4"),
-        **_LARGE,
+        **_ONE_RIVAL,
     ),
     _heterogeneous(
         "lfr-100000",
         "weighted LFR, n = 100,000, l1 = 1",
         partial(_lfr, 100_000),
         ("0.5, 0.2",),
-        **{**_LARGE, "controls": ()},
+        **{**_ONE_RIVAL, "controls": ()},
     ),
 )
 """Graphs that nobody planted with two levels of weights, real ones among them; delta = 1e-6."""
-SECTIONS = {"planted": BENCHMARK, "heterogeneous": HETEROGENEOUS}
+SECTIONS = {
+    "planted": BENCHMARK,
+    "heterogeneous": HETEROGENEOUS,
+    "real": tuple(setting for setting in HETEROGENEOUS if setting.name == "real"),
+}
 _QUICK = ("linf-1000", "linf-100", "l1-100")
-_OF_TARGETS = ("auto", "contraction", "sound")
+_OF_TARGETS = ("auto", "leiden-release", "sound")
 _QUICK_SHAPES = {
     "bike": ("bike", "bike-500"),
     "lfr-1000": ("0.2, 0.2", "0.5, 0.2", "0.6, 0.4"),
@@ -335,8 +349,8 @@ class Effort:
         planted = (
             replace(
                 setting,
-                methods=tuple(m for m in METHODS if m.name in _OF_TARGETS),
-                controlled=("auto", "contraction"),
+                methods=tuple(m for m in PLANTED_METHODS if m.name in _OF_TARGETS),
+                controlled=("auto",),
             )
             for setting in BENCHMARK
             if setting.name in _QUICK
@@ -362,6 +376,8 @@ class Effort:
                 **dict.fromkeys(("null", "lfr-10000", "lfr-100000"), (1.0,)),
                 "lfr-1000": (0.1, 1.0),
                 "co-visits": (1.0, 10.0),
+                "real": (0.3, 1.0, 10.0),
+                "contacts": (0.1, 0.3, 1.0, 10.0),
             },
             {
                 100: 20,
@@ -391,7 +407,7 @@ class Effort:
         )
 
     def only(self, section: str) -> Effort:
-        """Return the same for one section: planted or heterogeneous graphs."""
+        """Return the same for one section: planted, heterogeneous or real graphs."""
         if section not in SECTIONS:
             raise UsageError(f"there is no section {section!r}; sections are {', '.join(SECTIONS)}")
         names = {setting.name for setting in SECTIONS[section]}

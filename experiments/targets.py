@@ -52,7 +52,8 @@ class Outcome:
     target: Target
     ari: float
     margin: float | None
-    needed: float | None
+    leiden: float | None
+    """ARI of Leiden on the same release."""
     equal: float
     """ARI of the same methods where all weights are equal, the best of them."""
     spectral: float
@@ -89,12 +90,12 @@ def outcomes(means: Means) -> Iterator[Outcome]:
         found = means.get(*where, "auto", target.epsilon)
         if found is None:
             continue
-        needed = means.needed(*where, "auto", target.ari)
+        leiden = means.get(*where, "leiden-release", target.epsilon)
         yield Outcome(
             target,
             found.ari,
             found.ari_margin,
-            needed.epsilon if needed else None,
+            leiden.ari if leiden else None,
             means.topology(*where, target.epsilon),
             means.of(*where, "spectral", None).ari,
             means.of(*where, "sound", target.epsilon).ari,

@@ -73,9 +73,9 @@ def run_utility(
     Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found
     there are not made again unless ``resume`` is false; those of other code or another seed are
     refused. A record holds setting, family, method, epsilon (None for controls without),
-    repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the mechanism and the
-    clusterer; of graphs that are not planted, also the CPU time of clustering. Real graphs whose
-    package is not installed are left out.
+    repetition, ari, nmi, n_clusters, the epsilon that was truly spent, the mechanism, the
+    clusterer, and whether weights support the clusters, if it says so; of graphs that are not
+    planted, also the CPU time of clustering. Real graphs that are not there are left out.
 
     Parameters
     ----------
@@ -204,6 +204,9 @@ class _Trial:
             "mechanism": planned.chosen.mechanism,
             "clusterer": release.clusterer if method.search is None else None,
         }
+        evidence = None if release.clustering is None else release.clustering.evidence
+        if method.search is None and evidence is not None:
+            record["by_weights"] = evidence.has_weights
         return record if self.case.setting.planted else {**record, "cpu": cpu}
 
     def _release(

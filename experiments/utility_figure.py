@@ -21,7 +21,7 @@ __all__ = ["draw_setting"]
 
 _COLOURS = {
     "auto": "#000000",
-    "contraction": "#E69F00",
+    "leiden-release": "#E69F00",
     "communities": "#7B3294",
     "levels": "#009E73",
     "perturbation": "#F0C75E",

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from experiments._summary import wrapped
-from experiments.controls import CONTROLS
 from experiments.heterogeneous_report import (
     about_heterogeneous,
     heterogeneous_tables,
     heterogeneous_targets,
-    misses,
 )
 from experiments.heterogeneous_targets import judged
-from experiments.means import GOAL, Means
-from experiments.real import REAL, available
-from experiments.settings import EQUAL_AT
+from experiments.means import GOAL, Mean, Means
+from experiments.real import REAL, available, missing
 from experiments.targets import ABOVE, failures, outcomes
-from experiments.utility import equal_name
 from experiments.utility_figure import draw_setting
-from experiments.utility_words import (
-    cell_of,
-    figure_of,
-    introduction,
-    needed_of,
-    value_of,
-)
+from experiments.utility_words import figure_of, introduction, needed_of, value_of
 from ptclust._files import written_at_once
 from ptclust._tables import aligned
 
@@ -39,8 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["UtilityReport"]
 
-_SHOWN = (0.1, 0.2, *EQUAL_AT, 50.0)
 _POINTS = 3  # of a curve that is worth drawing
+_SHOWN = ("auto", "leiden-release", "sound")
+"""The methods of planted graphs that the page shows; the file of details has all, and controls."""
 
 
 class UtilityReport:
@@ -66,12 +59,11 @@ class UtilityReport:
             for setting in settings
             if any(self.means.has(setting.name, family) for family in setting.shapes)
         ]
-        self._left_out = [
-            family
-            for setting in settings
-            for family in setting.shapes
-            if family in REAL and not available(family)
-        ]
+        self._left_out: dict[str, list[str]] = {}
+        for setting in settings:
+            for family in setting.shapes:
+                if family in REAL and not available(family):
+                    self._left_out.setdefault(missing(family), []).append(family)
         self._planted = [setting for setting in self._settings if setting.planted]
 
     def to_json(self) -> str:
@@ -89,7 +81,7 @@ class UtilityReport:
             "goal": GOAL,
             "targets": targets,
             "heterogeneous_targets": [asdict(found) for found in judged(self.means)],
-            "failures": [*misses(self.means), *failures(self.means, self._settings)],
+            "failures": list(failures(self.means, self._settings)),
             "needed": needed,
             "means": [asdict(mean) for mean in self.means],
         }
@@ -101,14 +93,11 @@ class UtilityReport:
             "# How much epsilon the clusters cost",
             "",
             f"Made by `{self._command}`;",
-            "every number is in [utility-details.md](utility-details.md).",
+            "every number is in [utility-details.csv](utility-details.csv).",
             "",
             *introduction(),
             *about_heterogeneous(self._settings),
-            *(
-                f"Not run: {name}, {REAL[name].package} is not installed.\n"
-                for name in self._left_out
-            ),
+            *(f"Not run: {', '.join(names)}: {why}.\n" for why, names in self._left_out.items()),
             "## Targets",
             "",
             *self._targets(),
@@ -131,9 +120,8 @@ class UtilityReport:
             *wrapped(
                 f"From this epsilon on the mean ARI stays at {GOAL:g} or above; between the points",
                 "of the grid it is taken to be linear in the logarithm of epsilon. `<=` means that",
-                "the smallest epsilon tried was enough, `>` that the largest was not. In brackets:",
-                "what PTClust as published truly spends. In the lines of controls stands their",
-                "ARI, of methods that saw equal weights at epsilon = 1.",
+                "the smallest epsilon tried was enough, `>` that the largest was not. Figures and",
+                "details have the other methods and the controls.",
             ),
         ]
         for setting in self._planted:
@@ -183,9 +171,8 @@ class UtilityReport:
                 "graph",
                 "asked",
                 "measured",
-                "needed",
-                "equal weights",
-                "spectral",
+                "Leiden on our release",
+                "topology only",
                 "PTClust, sound",
                 "",
             ]
@@ -197,9 +184,8 @@ class UtilityReport:
                     f"{target.family}, {target.setting}",
                     f"{target.ari:g} at {target.epsilon:g}",
                     value_of(found.ari, found.margin),
-                    "-" if found.needed is None else f"{found.needed:.2g}",
-                    value_of(found.equal),
-                    value_of(found.spectral),
+                    "" if found.leiden is None else value_of(found.leiden),
+                    value_of(max(found.equal, found.spectral)),
                     value_of(found.sound),
                     found.verdict,
                 ]
@@ -211,17 +197,16 @@ class UtilityReport:
             *wrapped(
                 "Set before the benchmark was run, for ptclust's defaults: a mean ARI at an",
                 f"epsilon, and at least {ABOVE:g} above what the topology alone gives away, to the",
-                "same methods (*equal weights*) and to spectral clustering that is given K.",
-                "*needed* is the epsilon for the ARI asked. The last column but one is the paper's",
-                f"PTClust with sound noise at the same epsilon. {len(rows) - 1 - missed} of",
-                f"{len(rows) - 1} are met, {missed} missed.",
+                "same methods on equal weights and to spectral clustering that is given K.",
+                "*PTClust, sound* is the paper's with sound noise at the same epsilon.",
+                f"{len(rows) - 1 - missed} of {len(rows) - 1} are met, {missed} missed.",
             ),
             "",
             *aligned(rows),
         ]
 
     def _failures(self) -> list[str]:
-        found = [*misses(self.means), *failures(self.means, self._settings)]
+        found = list(failures(self.means, self._settings))
         if not found:
             return ["Nowhere in this run."]
         return [line for words in found for line in wrapped(f"{words}.", bullet=True)]
@@ -229,64 +214,32 @@ class UtilityReport:
     def _needed_rows(self, columns: Sequence[tuple[Setting, str]]) -> list[list[str]]:
         rows = [["method", *(family for _, family in columns)]]
         for method in columns[0][0].methods:
+            if method.name not in _SHOWN:
+                continue
             cells = []
             for setting, family in columns:
                 curve = self.means.curve(setting.name, family, method.name)
                 needed = self.means.needed(setting.name, family, method.name)
                 cells.append(needed_of(needed, curve))
             rows.append([method.title, *cells])
-        for control in CONTROLS:
-            found = [self.means.of(s.name, f, control.name, None) for s, f in columns]
-            rows.append([control.title, *(f"ARI {value_of(mean.ari)}" for mean in found)])
-        for name in columns[0][0].controlled:
-            equal = [self.means.get(s.name, f, equal_name(name), 1.0) for s, f in columns]
-            title = next(m.title for m in columns[0][0].methods if m.name == name)
-            cells = ["" if mean is None else f"ARI {value_of(mean.ari)}" for mean in equal]
-            rows.append([f"topology only: {title}", *cells])
         return rows
 
     def to_details(self) -> str:
-        """Return a table for every graph: ARI, NMI, clusters at some epsilons, with intervals."""
-        lines = [
-            "# Agreement with known clusters against epsilon, in full",
-            "",
-            f"Made by `{self._command}`; [utility.md](utility.md) sums it up.",
-            "",
-            *wrapped(
-                "A cell has the mean ARI, the mean NMI, both with 95 % intervals of the mean, and",
-                "the mean number of clusters. Controls without noise have the same cell for every",
-                "epsilon.",
-            ),
-        ]
-        for setting in self._settings:
-            for family in setting.shapes:
-                if not self.means.has(setting.name, family):
-                    continue
-                title = REAL[family].title if family in REAL else f"{family}, {setting.title}"
-                lines += ["", f"## {title}{self._repetitions(setting)}", ""]
-                lines += aligned(self._detail_rows(setting, family))
-        return "\n".join(lines)
-
-    def _detail_rows(self, setting: Setting, family: str) -> list[list[str]]:
-        there = self._epsilons(setting, family)
-        shown = [epsilon for epsilon in (*_SHOWN, 100.0) if epsilon in there]
-        rows = [["method", *(f"epsilon = {epsilon:g}" for epsilon in shown)]]
-        named = [(method.name, method.title) for method in setting.methods]
-        titles = dict(named)
-        named += [(equal_name(n), f"topology only: {titles[n]}") for n in setting.controlled]
-        for name, title in named:
-            means = [self.means.get(setting.name, family, name, epsilon) for epsilon in shown]
-            rows.append([title, *map(cell_of, means)])
-        for control in setting.controls:
-            mean = self.means.of(setting.name, family, control.name, None)
-            rows.append([control.title, *[cell_of(mean)] * len(shown)])
-        return rows
+        """Return all means as CSV, with half the widths of their 95 % intervals."""
+        table = io.StringIO()
+        names = [field.name for field in fields(Mean)]
+        writer = csv.DictWriter(table, names, lineterminator="\n")
+        writer.writeheader()
+        for mean in self.means:
+            row = asdict(mean)
+            writer.writerow({key: _short(row[key]) for key in names})
+        return table.getvalue().rstrip()
 
     def save(self, directory: Path) -> None:
-        """Write ``utility.md``, ``utility-details.md``, ``utility.json``, and the figures."""
+        """Write ``utility.md``, ``utility-details.csv``, ``utility.json``, and the figures."""
         pages = {
             "utility.md": self.to_markdown(),
-            "utility-details.md": self.to_details(),
+            "utility-details.csv": self.to_details(),
             "utility.json": self.to_json(),
         }
         for name, text in pages.items():
@@ -296,3 +249,8 @@ class UtilityReport:
         for setting in self._planted:
             if self._drawn(setting):
                 draw_setting(self.means, setting, directory / "figures" / figure_of(setting))
+
+
+def _short(value: Any) -> Any:
+    """Return numbers with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else value

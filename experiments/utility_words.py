@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from experiments._summary import wrapped
-from experiments.controls import EQUAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from experiments.settings import Setting
 
 __all__ = [
-    "cell_of",
     "figure_of",
     "introduction",
     "needed_of",
@@ -41,17 +39,9 @@ def introduction() -> list[str]:
         ),
         (
             "*ptclust's defaults* are `PTClust(epsilon=, delta=, sensitivity=)` and nothing else.",
-            "*contraction* and *levels* are the clusterers of `Release.recluster`;",
-            "*whole graph* releases all weights with noise. *PTClust as published* does not spend",
-            "the epsilon it is given, but far more.",
-        ),
-        (
-            "Controls of planted graphs: DBMSTClu and HDBSCAN (scikit-learn's, on the distances",
-            "that there are, core distance that to the nearest neighbour, clusters of at least 5",
-            "nodes and 1 %, unclustered nodes counted as one more cluster) see the true weights.",
-            "*Topology only* sees none: spectral clustering that is given the number of clusters,",
-            "DBMSTClu, and the private methods themselves on the same graph with all weights",
-            f"{EQUAL:g}.",
+            "*Leiden on our release* is igraph's, at resolution 1, on the noisy weights of all",
+            "edges.",
+            "*PTClust as published* does not spend the epsilon it is given, but far more.",
         ),
     )
     return [line for words in paragraphs for line in (*wrapped(*words), "")]
@@ -66,14 +56,6 @@ def value_of(value: float, margin: float | None = None) -> str:
     """Return a mean, with its margin if there is one."""
     words = f"{value:.2f}".replace("-0.00", "0.00")
     return words if margin is None else f"{words} ± {margin:.2f}"
-
-
-def cell_of(mean: Mean | None) -> str:
-    """Return ARI, NMI and the number of clusters."""
-    if mean is None:
-        return ""
-    ari, nmi = value_of(mean.ari, mean.ari_margin), value_of(mean.nmi, mean.nmi_margin)
-    return f"{ari}; {nmi}; {mean.n_clusters:.1f}"
 
 
 def needed_of(needed: Needed | None, curve: Sequence[Mean]) -> str:

@@ -20,7 +20,7 @@ from ptclust.mechanisms.exponential import SpanningTreeMechanism
 from ptclust.mechanisms.laws import TreeLaw
 
 KNOWN_MECHANISMS = "kruskal, pamst, gaussian, laplace, cube"
-KNOWN_CLUSTERERS = "communities, contraction, levels, dbmstclu"
+KNOWN_CLUSTERERS = "communities, levels, dbmstclu"
 
 
 class FromFirstNode(SpanningTreeMechanism):

@@ -831,13 +831,13 @@ class TestAdvice:
         assert alone.advice[0].startswith("4 of 6 connected nodes are alone")
 
     def test_the_clusterers_that_suit(self):
-        """Contraction needs the weights of all edges, and enough of them."""
+        """Communities need the weights of all edges, and enough of them."""
         a, b = np.triu_indices(40, 1)
         graph = Graph(a, b, np.random.default_rng(0).uniform(0.1, 1, len(a)))
         for mechanism, suits in (("laplace", True), ("kruskal", False)):
             model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=1), mechanism=mechanism)
             one = labelled(model.fit(graph).release_, [0] * 40)
-            assert ("clusterer='contraction'" in one.advice[1]) == suits
+            assert ("clusterer='communities'" in one.advice[1]) == suits
 
     def test_commands_print_it_in_options(self, run):
         labelled(release_of("large"), [0] * 60).save("one.json")

@@ -59,20 +59,6 @@ def distinct(codes: Ints) -> tuple[Ints, Ints]:
     return found, count[found]
 
 
-def majority(labels: Ints, other: Ints) -> Ints:
-    """Return for every node where another partition has most of its cluster.
-
-    >>> majority(np.array([0, 0, 0, 1]), np.array([2, 5, 5, 2])).tolist()
-    [5, 5, 5, 2]
-    """
-    n_other = int(other.max()) + 1
-    pairs, count = distinct(labels * n_other + other)
-    order = np.lexsort((-pairs, count))  # of equal ones the first counts
-    most = np.zeros(int(labels.max()) + 1, np.int64)
-    most[pairs[order] // n_other] = pairs[order] % n_other
-    return most[labels]
-
-
 def margin_of(values: Sequence[float]) -> float | None:
     """Return half the width of the 95 % t interval of the mean; None for a single value."""
     from scipy.stats import t

@@ -159,9 +159,8 @@ class PTClust(_Estimator):
         takes the one under which the least clear clusters can be seen, from public numbers alone.
         ``pamst`` with delta = 0 is the paper's pipeline, with the least noise on the weights.
     clusterer : str, default "auto"
-        "dbmstclu", "levels", "contraction", "communities" or another that is registered; ``auto``
-        is ``communities`` of a released graph, which takes the clusters of ``contraction`` where
-        two levels of weights explain more, ``dbmstclu`` on the paper's tree, PAMST, and ``levels``
+        "dbmstclu", "levels", "communities" or another that is registered; ``auto`` is
+        ``communities`` of a released graph, ``dbmstclu`` on the paper's tree, PAMST, and ``levels``
         on others. ``release_.recluster`` tries another, at no cost.
     split : float, optional
         Share of the budget for the tree, where tree and weights are released apart; by default both

@@ -243,7 +243,6 @@ class TestRegistry:
     def test_order_of_preference(self):
         assert [one.name for one in CLUSTERERS] == [
             "communities",
-            "contraction",
             "levels",
             "dbmstclu",
         ]
@@ -261,7 +260,7 @@ class TestRegistry:
             CLUSTERERS.unregister("broken")
         with pytest.raises(
             UsageError,
-            match="must be one of communities, contraction, levels, dbmstclu, not 'broken'",
+            match="must be one of communities, levels, dbmstclu, not 'broken'",
         ):
             CLUSTERERS["broken"]
 
@@ -288,16 +287,16 @@ class TestChoice:
         for clusterer in CLUSTERERS:
             assert choose(clusterer.name, n_edges=50) is clusterer
         with pytest.raises(
-            UsageError, match=r"'contraction' averages over all edges.*mechanism='gaussian'"
+            UsageError, match=r"'communities' averages over all edges.*mechanism='gaussian'"
         ):
-            choose("contraction", publishes="tree")
+            choose("communities", publishes="tree")
 
     def test_averages_show_smaller_gaps_where_there_are_enough_edges(self):
-        contraction = CLUSTERERS["contraction"]
-        assert contraction.visible_gap(1000, 50_000) == max(0.7, 8 / 50_000**0.25)
-        assert contraction.visible_gap(1000, 1997) > 7
-        assert contraction.visible_gap(1000, 1997, n_tree_edges=998) < 7
-        assert contraction.visible_gap(3, 0) == CLUSTERERS["levels"].visible_gap(3, 0)
+        communities = CLUSTERERS["communities"]
+        assert communities.visible_gap(1000, 50_000) == max(0.7, 8 / 50_000**0.25)
+        assert communities.visible_gap(1000, 1997) > 7
+        assert communities.visible_gap(1000, 1997, n_tree_edges=998) < 7
+        assert communities.visible_gap(3, 0) == CLUSTERERS["levels"].visible_gap(3, 0)
 
 
 class TestOptions:
@@ -318,7 +317,7 @@ class TestOptions:
             assert with_options(clusterer) is clusterer
 
     def test_other_clusterers_have_none(self):
-        for name in ("levels", "contraction"):
+        for name in ("levels", "communities"):
             with pytest.raises(
                 UsageError, match=f"shift= and scale= are for clusterer='dbmstclu', .* by '{name}'"
             ):

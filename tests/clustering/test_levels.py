@@ -153,13 +153,3 @@ class TestNoisyWeights:
         given_weights = np.array([3.0, 5.0])
         NoisyWeights.of(given_weights, Noise("laplace", 1.0, -40, 2))
         assert given_weights.tolist() == [3.0, 5.0]
-
-    @pytest.mark.parametrize("laplace", [False, True])
-    def test_noise_alone_makes_hardly_an_outlier(self, laplace):
-        weights = mixture(0, n=20000, high=0.2, laplace=laplace)
-        changed = weights.without_outliers().values != weights.values
-        assert changed.sum() <= (20 if laplace else 1)
-
-    def test_two_exact_levels_have_no_outliers(self):
-        weights = NoisyWeights(np.array([0.0] * 999 + [1.0]), 0.0, is_laplace=False)
-        assert weights.without_outliers().values.max() == 1.0

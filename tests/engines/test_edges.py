@@ -251,7 +251,7 @@ def test_the_commands_plan_and_cluster(spark, tmp_path, run, monkeypatch):
     assert len(noisy) == 4000
     assert set(tree.tree.weights.tolist()) <= set(noisy["weight"].to_list())
     assert run("recluster", "tree.json", "-o", "again.json", "--clusterer", "dbmstclu")[0] == 0
-    code, _, err = run("recluster", "tree.json", "-o", "no.json", "--clusterer", "contraction")
+    code, _, err = run("recluster", "tree.json", "-o", "no.json", "--clusterer", "communities")
     assert code == 2
     # The same folder again: refused by Spark before a second noise is written beside the first.
     assert run("cluster", place, *SAID, "--noisy", "noisy2", "-o", "other.json")[0] == 3

@@ -29,7 +29,7 @@ from tests.golden.graphs import GRAPHS
 
 FILE = Path(__file__).parent / "record.json.gz"
 MECHANISMS = ("kruskal", "pamst", "gaussian", "laplace", "cube")
-CLUSTERERS = ("auto", "dbmstclu", "levels", "contraction")
+CLUSTERERS = ("auto", "dbmstclu", "levels", "communities")
 RELATIONS = {
     "linf": {"linf": 1e-4},
     "l1": {"l1": 0.05},

@@ -16,7 +16,6 @@ from scipy.stats import chisquare, kstest
 from ptclust import PTClust, Release, Sensitivity, Topology, plan
 from ptclust.audit.controls import unsafe_rounding
 from ptclust.audit.cube import CubeCase
-from ptclust.clustering.levels import NoisyWeights, affinities, two_levels
 from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, UsageError
 from ptclust.mechanisms import MECHANISMS
@@ -212,7 +211,7 @@ def test_of_all_norms_the_least_noise_is_taken(bounds: Any, n: int, least: str) 
     noise = least_noise(sensitivity, n, Budget.pure(1))
     assert noise.distribution == least
     path = Topology(range(n), range(1, n + 1))
-    planned = plan(path, epsilon=1, sensitivity=sensitivity, clusterer="contraction")
+    planned = plan(path, epsilon=1, sensitivity=sensitivity, clusterer="communities")
     assert planned.chosen.mechanism == least
     kruskal = plan(path, epsilon=1, sensitivity=sensitivity, mechanism="kruskal").chosen.weights
     assert kruskal.distribution == least
@@ -303,29 +302,11 @@ def test_half_of_the_laplace_noise_s_epsilon_shows_the_clusters() -> None:
             epsilon=1,
             sensitivity=Sensitivity(linf=5e-4),
             mechanism=mechanism,
-            clusterer="contraction",
+            clusterer="communities",
             random_state=3,
         ).fit(planted.graph)
         agree = (model.labels_ == model.labels_[0]) == (planted.truth == planted.truth[0])
         assert (agree.mean() > 0.97) == found
-
-
-def test_levels_are_seen_through_uniform_noise() -> None:
-    random = np.random.default_rng(2)
-    true = np.where(random.random(6000) < 0.6, 0.2, 0.9) + random.normal(0, 0.04, 6000)
-    noise = Noise("cube", 1.5 / 6000, -40, 6000)  # half-width 1.5, twice the gap
-    noisy = NoisyWeights.of(true + random.uniform(-1.5, 1.5, 6000), noise)
-    assert noisy.is_uniform
-    assert noisy.kurtosis == 1.8
-    levels = two_levels(noisy)
-    assert levels.gap == pytest.approx(0.7 / 4, rel=0.2)  # in the unit of the values
-    assert levels.share == pytest.approx(0.6, abs=0.05)
-    ratios = affinities(noisy, levels)
-    assert np.abs(ratios).max() < 12  # no weight is a proof
-    sure = np.abs(ratios) > 4
-    assert sure.mean() > 0.05  # a Gaussian's ratios would not exceed 4
-    assert np.abs(affinities(noisy.as_gaussian(), levels)).max() < 4
-    assert ((ratios[sure] > 0) == (true[sure] < 0.55)).mean() > 0.999
 
 
 # Theory and audit

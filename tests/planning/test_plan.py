@@ -230,8 +230,8 @@ class TestAuto:
             2 * math.sqrt(2 * math.log(30))
         )
 
-    def test_contraction_leaves_out_what_releases_a_tree_only(self):
-        choices = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF, "clusterer": "contraction"}
+    def test_communities_leave_out_what_releases_a_tree_only(self):
+        choices = {"epsilon": 1, "delta": 1e-6, "sensitivity": LINF, "clusterer": "communities"}
         assert {*by_name(plan(complete(9), **choices))} == {"gaussian", "laplace", "cube"}
         with pytest.raises(UsageError, match="all edges of a graph"):
             plan(complete(9), mechanism="kruskal", **choices)

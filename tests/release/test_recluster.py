@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ptclust.clustering.contraction import contract
 
 import ptclust
 from ptclust._statistics import agreement
 from ptclust.clustering import ClusteringRequest, choose_clusterer
-from ptclust.clustering.contraction import contract
 from ptclust.clustering.level_cuts import cut_levels
 from ptclust.datasets import planted_graph
 from ptclust.errors import InputError, UsageError

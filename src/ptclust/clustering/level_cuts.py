@@ -6,7 +6,8 @@ the noise is known. Where many edges are heavy they form a level of their own: t
 rare. Where few are, each has to stand out by itself: an edge is cut if one level with a tail, seen
 through the noise, hardly ever has such a weight. Even cuts are few and most edges are leaf edges,
 so that chance makes heavy leaf edges far more often; both rules ask less of an even cut. What
-single edges do not show, a tree does not: where the whole graph was released, prefer ``contract``.
+single edges do not show, a tree does not: of a graph that was released whole, prefer
+``communities``.
 """
 
 from __future__ import annotations
@@ -89,8 +90,7 @@ def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
     >>> cut_levels(tree, Noise("gaussian", scale=0.05, granularity=-40, n_values=99)).cuts.edge_ids
     array([32, 65])
     """
-    # A tree has few edges, chosen: that none is beyond the bound of cube noise proves little.
-    weights = NoisyWeights.of(tree.weights, noise).as_gaussian()
+    weights = NoisyWeights.of(tree.weights, noise)
     if _noise_is_below(_NO_MATTER, weights):
         return _by_dbmstclu(tree, noise)
     forest = rooted(tree)

@@ -31,8 +31,6 @@ A uniform stretch of weights that is cut in two gives 12^(1/2) = 3.5, a normal h
 _BINS = 512
 # Shares of the low level to start from: few or many edges within, and all between.
 _STARTS = np.array([0.02, 0.15, 0.3, 0.5, 0.7, 0.85, 0.98])
-# Where the middle of the weights begins and ends.
-_MIDDLE = 0.01, 0.99
 # Noise so many times larger than all differences of weights drowns them; its square is a float.
 _DROWNED = 1e100
 
@@ -44,9 +42,7 @@ class NoisyWeights(NamedTuple):
     deviation: float
     """Standard deviation of the noise."""
     is_laplace: bool
-    """Whether the noise is Laplace; it is Gaussian otherwise, or uniform."""
-    is_uniform: bool = False
-    """Whether the noise is about uniform, as cube noise is."""
+    """Whether the noise is Laplace; it is taken to be Gaussian otherwise."""
 
     @classmethod
     def of(cls, weights: ArrayLike, noise: Noise) -> NoisyWeights:
@@ -68,36 +64,7 @@ class NoisyWeights(NamedTuple):
             deviation = np.ldexp(deviation, -exponent)
             values -= values.min(initial=np.inf if len(values) else 0.0)
         deviation = min(float(deviation), _DROWNED)
-        kind = noise.distribution
-        return cls(values, deviation, kind == "laplace", kind == "cube")
-
-    @property
-    def shape(self) -> int:
-        """The shape of the noise for kernels."""
-        return LAPLACE if self.is_laplace else UNIFORM if self.is_uniform else GAUSSIAN
-
-    @property
-    def kurtosis(self) -> float:
-        """The fourth moment of the noise over the square of its variance."""
-        return 6.0 if self.is_laplace else 1.8 if self.is_uniform else 3.0
-
-    def without_outliers(self) -> NoisyWeights:
-        """Return the weights with those far outside clipped, lest they become a level of their own.
-
-        Far is further from the middle 98 % than half of what those span: beyond 4.6 deviations of
-        Gaussian noise.
-        """
-        if not len(self.values):
-            return self
-        low, high = np.quantile(self.values, _MIDDLE)
-        if low == high:
-            return self
-        reach = (high - low) / 2
-        return self._replace(values=np.clip(self.values, low - reach, high + reach))
-
-    def as_gaussian(self) -> NoisyWeights:
-        """Return the weights with noise that is not taken to be bounded."""
-        return self._replace(is_uniform=False)
+        return cls(values, deviation, noise.distribution == "laplace")
 
     def at(self, edges: Ints) -> NoisyWeights:
         """Return those of some edges."""
@@ -138,7 +105,7 @@ def two_levels(weights: NoisyWeights) -> Levels:
     seen = counts > 0
     centres = ((edges[1:] + edges[:-1]) / 2)[seen]
     found = fit_two_levels(
-        centres, counts[seen].astype(np.float64), weights.deviation**2, weights.shape, _STARTS
+        centres, counts[seen].astype(np.float64), weights.deviation**2, weights.is_laplace, _STARTS
     )
     return Levels(*found)
 
@@ -149,11 +116,6 @@ def affinities(weights: NoisyWeights, levels: Levels) -> Floats:
     if weights.is_laplace:
         scale = math.sqrt(levels.variance / 2)
         return (np.abs(values - levels.high) - np.abs(values - levels.low)) / scale
-    if weights.is_uniform:
-        ratios = np.empty(len(values))
-        ends = levels.low, levels.high
-        uniform_ratios(values, *ends, levels.variance, weights.deviation**2, ratios)
-        return ratios
     return levels.gap / levels.variance * ((levels.low + levels.high) / 2 - values)
 
 
@@ -171,49 +133,12 @@ ENOUGH = 1e-7
 NOTHING = 1e-9
 
 
-#: Shapes of noise.
-GAUSSIAN, LAPLACE, UNIFORM = 0, 1, 2
-#: True weights spread about their level by at least this part of the half-width of uniform noise.
-LEAST_SPREAD = 1 / 32
-#: Beside uniform noise, this part of the weights is taken to be on no level.
-STRAY = 1e-3
-
-
-@kernel
-def log_kernel(distance: float, variance: float, noise_variance: float, shape: int) -> float:
-    """Return the log-density at this distance from the mean, less `log_constant`.
-
-    Uniform noise has edges, which the spread of the true weights, taken to be normal, blurs; far
-    outside of them are stray weights, so that no single one is a proof.
-    """
-    if shape == LAPLACE:
-        return -abs(distance) / math.sqrt(variance / 2)
-    if shape == GAUSSIAN or noise_variance == 0:
-        return -distance * distance / (2 * variance)
-    half_width = math.sqrt(3 * noise_variance)
-    spread = max(math.sqrt(max(variance - noise_variance, 0.0)), LEAST_SPREAD * half_width)
-    unit = 1 / (math.sqrt(2) * spread)
-    box = math.erf((distance + half_width) * unit) - math.erf((distance - half_width) * unit)
-    stray = math.exp(-distance * distance / (8 * variance)) / math.sqrt(8 * math.pi * variance)
-    return math.log((1 - STRAY) * box / (4 * half_width) + STRAY * stray + 1e-300)
-
-
-@kernel
-def uniform_ratios(
-    values: Floats, low: float, high: float, variance: float, noise_variance: float, ratios: Floats
-) -> None:
-    """Fill in the log-likelihood ratio of every weight for the low level, under uniform noise."""
-    for i in range(len(values)):
-        of_low = log_kernel(values[i] - low, variance, noise_variance, UNIFORM)
-        ratios[i] = of_low - log_kernel(values[i] - high, variance, noise_variance, UNIFORM)
-
-
 @inlined
-def log_constant(variance: float, noise_variance: float, shape: int) -> float:
-    """Return the log-density at the mean; of uniform noise it is in `log_kernel`."""
-    if shape == UNIFORM and noise_variance > 0:
-        return 0.0
-    return -0.5 * math.log((2 if shape == LAPLACE else 2 * math.pi) * variance)
+def log_kernel(distance: float, variance: float, is_laplace: bool) -> float:
+    """Return the log-density at this distance from the mean, less that at the mean."""
+    if is_laplace:
+        return -abs(distance) / math.sqrt(variance / 2)
+    return -distance * distance / (2 * variance)
 
 
 @inlined
@@ -225,21 +150,20 @@ def one_round(
     low: float,
     high: float,
     variance: float,
-    noise_variance: float,
-    shape: int,
+    is_laplace: bool,
 ) -> tuple[float, float, float, float, float]:
     """Return the log-likelihood, and share, levels and variance after one round.
 
     Mean and variance by responsibility are the maximum for Gaussian noise. For Laplace noise the
     median would be; the mean is consistent as well, for any noise, and moves smoothly.
     """
-    likelihood = total * log_constant(variance, noise_variance, shape)
+    likelihood = -0.5 * total * math.log((2 if is_laplace else 2 * math.pi) * variance)
     n_low = sum_low = sum_high = square_low = square_high = 0.0
     log_low, log_high = np.log(share), np.log1p(-share)
     for i in range(len(values)):
         x, count = values[i], counts[i]
-        a = log_low + log_kernel(x - low, variance, noise_variance, shape)
-        b = log_high + log_kernel(x - high, variance, noise_variance, shape)
+        a = log_low + log_kernel(x - low, variance, is_laplace)
+        b = log_high + log_kernel(x - high, variance, is_laplace)
         smaller = np.exp(-abs(a - b))  # likelihood of one level, that of the other being 1
         likelihood += count * (max(a, b) + np.log1p(smaller))
         of_low = count * (1.0 if a > b else smaller) / (1.0 + smaller)
@@ -263,8 +187,7 @@ def climb(
     counts: Floats,
     total: float,
     floor: float,
-    noise_variance: float,
-    shape: int,
+    is_laplace: bool,
     fit: Floats,
     rounds: int,
 ) -> None:
@@ -273,7 +196,7 @@ def climb(
     likelihood = before
     for _ in range(rounds):
         likelihood, new_share, low, high, new_variance = one_round(
-            values, counts, total, share, low, high, variance, noise_variance, shape
+            values, counts, total, share, low, high, variance, is_laplace
         )
         if new_share < 0:
             break
@@ -286,7 +209,7 @@ def climb(
 
 @kernel
 def fit_two_levels(
-    values: Floats, counts: Floats, noise_variance: float, shape: int, starts: Array
+    values: Floats, counts: Floats, noise_variance: float, is_laplace: bool, starts: Array
 ) -> tuple[float, float, float, float, float]:
     """Return the largest log-likelihood from all starts, share of the low level, levels, variance.
 
@@ -305,30 +228,21 @@ def fit_two_levels(
     if spread == 0:
         return best
     apart = np.sqrt(max(spread - noise_variance, 0.05 * spread))
-    # Under uniform noise one level with a wide spread explains nearly all, and starts far off end
-    # there: Gaussian noise of the same variance leads the way.
-    first = GAUSSIAN if shape == UNIFORM else shape
-    fits = np.empty((len(starts) + 1, 5))
-    fits[-1, 0] = -np.inf
+    fits = np.empty((len(starts), 5))
     for i in range(len(starts)):
         share = starts[i]
         fits[i, 0], fits[i, 1] = -np.inf, share
         fits[i, 2] = mean - apart * np.sqrt((1 - share) / share)
         fits[i, 3] = mean + apart * np.sqrt(share / (1 - share))
         fits[i, 4] = max(floor, 0.1 * spread)
-        climb(values, counts, total, floor, noise_variance, first, fits[i], FIRST_ROUNDS)
+        climb(values, counts, total, floor, is_laplace, fits[i], FIRST_ROUNDS)
     for _ in range(FINALISTS):
         i = int(np.argmax(fits[:, 0]))
-        climb(values, counts, total, floor, noise_variance, first, fits[i], ROUNDS - FIRST_ROUNDS)
+        climb(values, counts, total, floor, is_laplace, fits[i], ROUNDS - FIRST_ROUNDS)
         likelihood, share, low, high, variance = fits[i]
         fits[i, 0] = -np.inf
         if low > high:
             low, high, share = high, low, 1 - share
         if likelihood > best[0]:
             best = (likelihood, share, low, high, variance)
-    if shape == UNIFORM:
-        last = fits[-1]
-        last[0], last[1], last[2], last[3], last[4] = best
-        climb(values, counts, total, floor, noise_variance, shape, last, ROUNDS)
-        best = (last[0], last[1], last[2], last[3], last[4])
     return best

@@ -254,8 +254,7 @@ class Release:
         Parameters
         ----------
         clusterer : str
-            A name such as "dbmstclu" or "levels", of all weights also "contraction" or
-            "communities"; or "auto".
+            A name such as "dbmstclu" or "levels", of all weights also "communities"; or "auto".
         level : int, optional
             Which of ``levels``, from 0, the coarsest.
         n_clusters : int, optional
