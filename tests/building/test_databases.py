@@ -202,6 +202,33 @@ class TestPasswords:
         assert read_graph("again.parquet").weights.sum() > 0
 
     @pytest.mark.parametrize(
+        "address",
+        [
+            "postgresql://ada:hunter2@h/db",
+            "postgres+psycopg://ada:hunter2@h/db",
+            "POSTGRESQL://ada:x@hunter2@h/db",
+            "mysql://ada:hunter2@h/db?password=hunter2",
+        ],
+    )
+    def test_no_address_in_place_of_a_file_is_repeated_with_it(self, address, run):
+        Path("places.txt").write_text("a\nb\n")
+        options = ("--epsilon", "1", "--linf", "1", "--privacy-unit", "one visit")
+        visits = ("build", "visits", address, "--items", "places.txt", "--max-items", "2")
+        for arguments in (
+            (*visits, "-o", "graph.parquet"),
+            (*visits, "--query", "select 1"),
+            (*visits, "--check"),
+            ("cluster", address, *options, "-o", "release.json"),
+            ("show", address),
+        ):
+            code, out, err = run(*arguments)
+            assert code in (2, 3)
+            assert "hunter2" not in out + err
+        with pytest.raises(InputError if address.startswith("mysql") else UsageError) as caught:
+            graph_from_visits(address, items=["a", "b"], max_items=2)
+        assert "hunter2" not in str(caught.value)
+
+    @pytest.mark.parametrize(
         ("address", "shown"),
         [
             ("postgresql://ada:s3@h:5/db?sslmode=require&password=s3", "postgresql://h:5/db"),

@@ -80,7 +80,7 @@ def in_database(kind):
             columns = ", ".join(f"{name} text" for name in frame.columns)
             connection.execute(f"create table records ({columns})")
             marks = ", ".join("?" * frame.width)
-            insert = f"insert into records values ({marks})"  # noqa: S608
+            insert = f"insert into records values ({marks})"
             if len(frame):
                 connection.executemany(insert, frame.rows())
             connection.commit()

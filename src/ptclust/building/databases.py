@@ -24,7 +24,7 @@ _BATCH = 1 << 17  # rows
 _LONGEST = 300  # letters of what a database says of a query
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://(?:[^/?#]*@)?(?P<place>[^@?#]*)")
 _SECRETS = re.compile(r"(?::(?P<word>[^/?#]*)@|[?&]password=(?P<option>[^&#]*))")
-_ADDRESS = re.compile(r"(postgresql|postgres|duckdb|sqlite):")
+_ADDRESS = re.compile(r"(?:postgresql|postgres|duckdb|sqlite)(?P<other>\+\w+)?:", re.IGNORECASE)
 _SAY = (
     "an address is postgresql://user@host/name, duckdb:file or sqlite:file, with the query, as in "
     "query='select person, place from visits'"
@@ -67,7 +67,8 @@ class Query:
     query: str
 
     def __post_init__(self) -> None:
-        if not is_address(self.address):
+        found = _ADDRESS.match(self.address)
+        if found is None or found["other"] or not found[0].islower():
             raise UsageError(f"this is not the address of a database: {_SAY}")
         if not isinstance(self.query, str) or not self.query.strip(" \t\r\n;"):
             raise UsageError(f"there is no query to the database: {_SAY}")
