@@ -664,6 +664,7 @@ NO_OPTIONS = {
     "backend": "data frames",
     "mode": "an address",
     "n_neighbors": "graphs of points",
+    "password": "an address",
     "return_inverse": "labels in Python",
     "variant": "a statement that is made by hand",
     "zcdp": "charges by hand",
