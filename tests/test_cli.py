@@ -276,11 +276,12 @@ class TestInterruption:
         Path("edges.csv").write_text(EDGES)
         Path("labels.csv").write_text("precious")
 
-        def half_written(_table, path):
-            Path(path).write_text("node,la")
+        def half_written(path, text):
+            assert text.startswith(b"node,cluster")
+            path.write_text("node,cl")
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(pl.DataFrame, "write_csv", half_written)
+        monkeypatch.setattr(Path, "write_bytes", half_written)
         options = ["-o", "labels.csv", "--overwrite", "labels.csv"]
         code, _, err = run("dbmstclu", "edges.csv", *options)
         assert code == 130
@@ -291,10 +292,10 @@ class TestInterruption:
     def test_a_full_disk_is_said_and_leaves_nothing(self, run, monkeypatch, tmp_path):
         Path("edges.csv").write_text(EDGES)
 
-        def no_space(_table, _path):
+        def no_space(_path, _text):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(pl.DataFrame, "write_csv", no_space)
+        monkeypatch.setattr(Path, "write_bytes", no_space)
         code, _, err = run("dbmstclu", "edges.csv", "-o", "labels.csv")
         assert code == 3
         assert "No space left" in err

@@ -145,3 +145,11 @@ def test_a_hundred_thousand_points():
     model = ptclust.DBMSTClu(min_cluster_size=1000).fit(points)
     assert len(model.labels_) == 100_000
     assert model.tree_.n_edges == 99_999
+
+
+def test_a_table_is_answered_with_what_makes_a_graph_of_it():
+    visits = pd.DataFrame({"patient": [1, 2], "clinic": ["a", "b"]})
+    with pytest.raises(InputError, match=r"DataFrame is not a graph.*graph_from_visits"):
+        ptclust.PTClust(epsilon=1).fit(visits)
+    with pytest.raises(InputError, match=r"name the right one, source=;.*graph_from_visits"):
+        ptclust.Graph.from_dataframe(visits)

@@ -665,6 +665,7 @@ NO_OPTIONS = {
     "evidence": "what a release is called",
     "mode": "an address",
     "n_neighbors": "graphs of points",
+    "password": "an address",
     "return_inverse": "labels in Python",
     "variant": "a statement that is made by hand",
     "zcdp": "charges by hand",

@@ -14,11 +14,13 @@
     PrivacyWarning                a release says less, or promises less, than it may seem
 
 The text of an error says what is wrong, where, and what to do about it. It never contains a weight:
-a message ends up in logs, and a log is not a mechanism.
+a message ends up in logs, and a log is not a mechanism. Nor does it contain a password that is in
+the address of a database.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -38,10 +40,24 @@ __all__ = [
 ]
 
 
+_SECRETS = re.compile(r"(?<=\w\w:/)(/?)\S*:\S*@|(?<=[?&]password=)[^\s&]+")
+
+
 class PtclustError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors raised on purpose.
+
+    An address in place of a path may be quoted; who logs in there, and how, is left out.
+
+    >>> print(UsageError("no file postgresql://ada:secret@host/name?password=secret"))
+    no file postgresql://host/name?password=...
+    """
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(
+            _SECRETS.sub(lambda found: found[1] if found[1] is not None else "...", str(message))
+        )
 
 
 class UsageError(PtclustError, ValueError):

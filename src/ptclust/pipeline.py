@@ -568,8 +568,10 @@ def as_graph(data: Any) -> Graph:
     library = _library(data)
     if library is None:
         raise InputError(
-            f"an object of type {type(data).__name__} is no graph; give a Graph, a scipy sparse "
-            "matrix, or a networkx or igraph graph (Graph.from_points makes one of points)"
+            f"an object of type {type(data).__name__} is not a graph; give a Graph, a scipy "
+            "sparse matrix, or a networkx or igraph graph (Graph.from_points makes one of points, "
+            "Graph.from_dataframe of a table of edges, graph_from_visits and graph_from_flows of "
+            "records of people)"
         )
     return convert[library](data)
 

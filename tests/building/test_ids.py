@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
+import sqlite3
 import unicodedata
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -16,9 +18,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ptclust import graph_from_flows, graph_from_profiles, graph_from_visits
-from ptclust.building import read_list
+from ptclust.building import Query, read_list
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.readers.ids import normal_texts
+from tests.lazy import lazy
+
+duckdb = lazy("duckdb")
 
 KEY = (1, 2, 3)
 NODES = ["a", "b", "é"]
@@ -66,6 +71,24 @@ def as_file(write, suffix):
     return hold
 
 
+def in_database(kind):
+    def hold(frame, folder):
+        file = folder / f"records.{kind}"
+        file.unlink(missing_ok=True)
+        connect = sqlite3.connect if kind == "sqlite" else duckdb.connect
+        with closing(connect(str(file))) as connection:
+            columns = ", ".join(f"{name} text" for name in frame.columns)
+            connection.execute(f"create table records ({columns})")
+            marks = ", ".join("?" * frame.width)
+            insert = f"insert into records values ({marks})"
+            if len(frame):
+                connection.executemany(insert, frame.rows())
+            connection.commit()
+        return Query(f"{kind}:{file}", "select * from records")
+
+    return hold
+
+
 def in_pandas(dtype):
     def hold(frame, _):
         found = pd.DataFrame(frame.to_dict(as_series=False))
@@ -94,6 +117,7 @@ HOLDERS = {
     ),
     "arrow": as_file("write_ipc", ".arrow"),
 }
+SOURCES = HOLDERS | {kind: in_database(kind) for kind in ("sqlite", "duckdb")}
 
 
 def check_moved(build, hold, columns, rows, folder):
@@ -134,17 +158,17 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("holder", SOURCES)
 def test_all_ways_to_write_a_name_are_one(holder, tmp_path):
     columns = {"person": WAYS, "origin": WAYS, "destination": ["b"] * len(WAYS)}
-    table = HOLDERS[holder](pl.DataFrame(columns), tmp_path)
+    table = SOURCES[holder](pl.DataFrame(columns), tmp_path)
     nodes = ["b", "é7"]
     assert graph_from_flows(table, nodes=nodes).weights.tolist() == [len(WAYS)]
     bounds = {"person": "person", "max_pairs": 1, "max_per_pair": 1}
     assert graph_from_flows(table, nodes=nodes, **bounds).weights.tolist() == [1]
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("holder", SOURCES)
 @quick
 @given(rows=rows_of(nodes, nodes))
 def test_flows(holder, tmp_path_factory, rows):
@@ -153,10 +177,10 @@ def test_flows(holder, tmp_path_factory, rows):
         return graph_from_flows(table, nodes=NODES, **bounds, _key=KEY)
 
     columns = dict.fromkeys(("person", "origin", "destination"), pl.String)
-    check_moved(build, HOLDERS[holder], columns, rows, tmp_path_factory.mktemp("flows"))
+    check_moved(build, SOURCES[holder], columns, rows, tmp_path_factory.mktemp("flows"))
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("holder", SOURCES)
 @quick
 @given(rows=rows_of(nodes))
 def test_visits(holder, tmp_path_factory, rows):
@@ -164,7 +188,7 @@ def test_visits(holder, tmp_path_factory, rows):
         return graph_from_visits(table, items=NODES, max_items=2, _key=KEY)
 
     columns = dict.fromkeys(("person", "item"), pl.String)
-    check_moved(build, HOLDERS[holder], columns, rows, tmp_path_factory.mktemp("visits"))
+    check_moved(build, SOURCES[holder], columns, rows, tmp_path_factory.mktemp("visits"))
 
 
 values = st.floats(-1, 2, width=32)

@@ -612,20 +612,13 @@ class TestProcesses:
         good.communicate()
         assert (tmp_path / "good.json").stat().st_size > 60_000
 
-        # No room for the ledger: nothing is charged, nothing is released.
-        run = started("a.json", limit=1000)
-        _, err = run.communicate()
-        assert run.returncode == 3, err
-        assert "ledger" in err
-        assert "could not be written" in err
-        assert ledger.status()[0].n_charges == 1
-
-        # Room for the ledger and not for the release: charged, and lost.
-        run = started("b.json", limit=60_000)
-        _, err = run.communicate()
-        assert run.returncode == 3, err
-        assert "b.json could not be written" in err
-        assert [charge.released for charge in ledger.history()] == [True, False]
+        # No room for the release, or not even for the ledger: nothing is charged, nothing released.
+        for limit in (60_000, 1000):
+            run = started("a.json", limit=limit)
+            _, err = run.communicate()
+            assert run.returncode == 3, err
+            assert "a.json could not be written: it needs" in err
+            assert [charge.released for charge in ledger.history()] == [True]
 
         # Ctrl-C as soon as the ledger was charged.
         before = ledger.path.stat().st_mtime_ns
@@ -638,6 +631,6 @@ class TestProcesses:
         made = {p.name for p in tmp_path.iterdir()} - {"ledger", "edges.csv", "good.json"}
         assert made <= {"c.json"}
         assert run.returncode == 130 or made, (run.returncode, err)
-        assert ledger.status()[0].n_charges == 3
+        assert ledger.status()[0].n_charges == 2
         for name in made:
-            assert Release.load(tmp_path / name).statement.id == ledger.history()[2].statement_id
+            assert Release.load(tmp_path / name).statement.id == ledger.history()[1].statement_id

@@ -20,7 +20,7 @@ import polars as pl
 
 from ptclust._markup import quoted, quoted_list
 from ptclust._types import Array
-from ptclust.building.databases import Query
+from ptclust.building.databases import Query, is_address
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_expansion
@@ -144,6 +144,8 @@ class Records:
             check_expansion(size, file.size, file)
 
     def _opened(self, table: Any) -> pl.LazyFrame:
+        if isinstance(table, str) and is_address(table):
+            table = Query(table, "")  # which says that the query is missing
         if isinstance(table, str | os.PathLike):
             return self._scanned(Path(table), table if isinstance(table, TextFile) else None)
         if isinstance(table, Query):

@@ -24,7 +24,7 @@ _BATCH = 1 << 17  # rows
 _LONGEST = 300  # letters of what a database says of a query
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://(?:[^/?#]*@)?(?P<place>[^@?#]*)")
 _SECRETS = re.compile(r"(?::(?P<word>[^/?#]*)@|[?&]password=(?P<option>[^&#]*))")
-_ADDRESS = re.compile(r"(postgresql|postgres|duckdb|sqlite):")
+_ADDRESS = re.compile(r"(?:postgresql|postgres|duckdb|sqlite)(?P<other>\+\w+)?:", re.IGNORECASE)
 _SAY = (
     "an address is postgresql://user@host/name, duckdb:file or sqlite:file, with the query, as in "
     "query='select person, place from visits'"
@@ -67,7 +67,8 @@ class Query:
     query: str
 
     def __post_init__(self) -> None:
-        if not is_address(self.address):
+        found = _ADDRESS.match(self.address)
+        if found is None or found["other"] or not found[0].islower():
             raise UsageError(f"this is not the address of a database: {_SAY}")
         if not isinstance(self.query, str) or not self.query.strip(" \t\r\n;"):
             raise UsageError(f"there is no query to the database: {_SAY}")
@@ -155,8 +156,8 @@ class Query:
             cursor.execute("set transaction read only")
             cursor.execute(query)
             with cursor.fetch_record_batch() as reader:
-                yield _frame(reader.schema.empty_table())
-                yield from map(_frame, reader)
+                yield _with_numbers(reader.schema.empty_table())
+                yield from map(_with_numbers, reader)
 
     def _of_duckdb(self, query: str) -> Iterator[pl.DataFrame]:
         duckdb = package("duckdb", "reading from DuckDB")
@@ -214,9 +215,33 @@ def _frame(batch: Any) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(batch))
 
 
+def _with_numbers(batch: Any) -> pl.DataFrame:
+    """Return rows of PostgreSQL, whose numeric comes as texts: 7 and 7.0 are one person."""
+    numeric = [
+        field.name
+        for field in batch.schema
+        if (field.metadata or {}).get(b"ADBC:postgresql:typname") == b"numeric"
+    ]
+    for name in numeric:
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, name, batch.column(place).cast("string"))
+    return _frame(batch).cast(dict.fromkeys(numeric, pl.Float64), strict=False)
+
+
 def _texts(name: str, values: Iterable[Any]) -> pl.Series:
-    listed = [None if value is None else str(value) for value in values]
-    return pl.Series(name, listed, pl.String)
+    return pl.Series(name, map(_text, values), pl.String)
+
+
+def _text(value: Any) -> str | None:
+    """Return a value of SQLite as a text, the same for values that are equal there.
+
+    >>> [_text(value) for value in (7, 7.0, "7", b"7", 0.5, None)]
+    ['7', '7', '7', '7', '0.5', None]
+    """
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    whole = isinstance(value, float) and value.is_integer()
+    return None if value is None else str(int(value) if whole else value)
 
 
 def _quoted(name: str) -> str:

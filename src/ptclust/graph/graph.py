@@ -504,6 +504,8 @@ def _kind_of(given: Kind | None, stated: object, weight: str) -> Kind:
 
 
 def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
+    from ptclust.graph.readers.columns import BUILD
+
     # Where the class DataFrame behind this one comes from, without importing it.
     families = [kind for kind in type(frame).__mro__ if kind.__name__ == "DataFrame"]
     library = families[0].__module__.partition(".")[0] if families else ""
@@ -515,8 +517,8 @@ def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
     for role, name in columns.items():
         if there.count(name) != 1:
             wrong = f"{'several columns' if name in there else 'no column'} {quoted(name)}"
-            listed = f"its columns are: {quoted_list(there)}"
-            raise InputError(f"the data frame has {wrong} for {role}; {listed}")
+            listed = f"name the right one, {role}=; its columns are: {quoted_list(there)}"
+            raise InputError(f"the data frame has {wrong} for {role}; {listed}; {BUILD}")
     if len(set(columns.values())) < 3:
         raise UsageError("source, target and weight must be three different columns")
     say = numbered("row", " (counted from 0)")

@@ -22,6 +22,11 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "target": ("target", "dst", "to", "destination", "node2", "v"),
     "weight": ("weight", *_KINDS["distance"], *_KINDS["similarity"]),
 }
+#: What to do with a table that is none of edges.
+BUILD = (
+    "a graph of records of people is built first: ptclust build, or graph_from_visits and "
+    "graph_from_flows in Python"
+)
 
 
 class Columns(NamedTuple):
@@ -78,7 +83,8 @@ def choose_columns(
     if missing:
         say = ", ".join(f"{role}=" for role in missing)
         which = f"it is not plain which column is the {' and which the '.join(missing)}"
-        raise FileError(f"of {where} {which}; say so: {say}; {listed}")
+        of_records = f"; {BUILD}" if missing == list(ROLES) else ""
+        raise FileError(f"of {where} {which}; say so: {say}; {listed}{of_records}")
     if len(set(chosen)) < len(chosen):
         raise UsageError(f"one column of {where} would serve twice; name {'=, '.join(roles)}=")
     return tuple(chosen)
