@@ -75,6 +75,20 @@ def pictures(output: _Output = Path("docs/images")) -> None:
 
 
 @app.command()
+def ablation(
+    variant: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Only variants with this word in their name; may be given repeatedly."),
+    ] = None,
+) -> None:
+    """Say what every rule and constant of the default clusterer buys (decision 14)."""
+    from experiments.ablation import run_ablation
+
+    for line in run_ablation(variant or ()):
+        typer.echo(line)
+
+
+@app.command()
 def figures(
     context: typer.Context,
     output: _Output = Path("build/figures"),

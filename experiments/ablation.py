@@ -7,34 +7,28 @@ bike rides, contacts and tables, of which other noise is drawn.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
-from itertools import repeat
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 
 from experiments import heterogeneous
 from experiments.heterogeneous import KnownGraph
-from experiments.real import BIKE, CONTACTS, COUNTS, TABLES, available, real_graph
+from experiments.real import BIKE, CONTACTS, COUNTS, FILES, TABLES, available, real_graph
 from experiments.rivals import leiden
 from experiments.settings import BENCHMARK, drawn
 from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
-from ptclust.graph import Graph
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
-from ptclust.privacy import Sensitivity
 from ptclust.published import Published
 
-__all__ = ["VARIANTS", "development_graphs", "run_ablation"]
+__all__ = ["VARIANTS", "run_ablation"]
 
-_ALL_PAIRS = ("us-migration", "uk-faculty", "workplace-InVS13", "nyc-taxis", "art-philo-science")
 _HERE = "ptclust.clustering.communities."
 
 
@@ -46,32 +40,10 @@ class _Case:
     truth: np.ndarray
 
 
-def development_graphs(folder: Path) -> Iterator[tuple[str, KnownGraph]]:
-    """Yield the real graphs of a folder: edges, labels, and sizes.json."""
-    for name, n_nodes in json.loads((folder / "sizes.json").read_text()).items():
-        table = np.genfromtxt(folder / f"{name}.edges.csv", delimiter=",", skip_header=1)
-        ends, counts = table[:, :2].astype(np.int64), table[:, 2]
-        low, high = ends.min(1), ends.max(1)
-        keys, pair = np.unique((low * n_nodes + high)[low != high], return_inverse=True)
-        weights = np.bincount(pair, counts[low != high])
-        if name in _ALL_PAIRS:
-            a, b = np.triu_indices(n_nodes, 1)
-            dense = np.zeros(n_nodes**2)
-            dense[keys] = weights
-            weights = dense[a * n_nodes + b]
-        else:
-            a, b = np.divmod(keys, n_nodes)
-        labels = (folder / f"{name}.labels.csv").read_text().split("\n")
-        groups = [line for line in labels if line][-n_nodes:]
-        truth = np.unique(groups, return_inverse=True)[1]
-        graph = Graph(a, b, weights, n_nodes=n_nodes, kind="similarity")
-        yield name, KnownGraph(graph, truth, Sensitivity(l1=1.0))
-
-
-def _graphs(folder: Path) -> Iterator[tuple[str, str, KnownGraph, tuple[float, ...]]]:
-    if (folder / "sizes.json").is_file():
-        for name, known in development_graphs(folder):
-            yield "real", name, known, (0.3, 1.0, 10.0)
+def _graphs() -> Iterator[tuple[str, str, KnownGraph, tuple[float, ...]]]:
+    for name in FILES:
+        if available(name):
+            yield "real", name, real_graph(name), (0.3, 1.0, 10.0)
     for name in (*BIKE, *CONTACTS, *COUNTS, *TABLES):
         group = "bikes" if name in BIKE else "tables" if name in TABLES else "people"
         if available(name):
@@ -96,8 +68,8 @@ def _graphs(folder: Path) -> Iterator[tuple[str, str, KnownGraph, tuple[float, .
             yield "null", f"{topology}-{seed}", null, (0.3,)
 
 
-def _cases(folder: Path) -> Iterator[_Case]:
-    for group, name, known, epsilons in _graphs(folder):
+def _cases() -> Iterator[_Case]:
+    for group, name, known, epsilons in _graphs():
         for epsilon in epsilons:
             made = plan(
                 known.graph.topology,
@@ -156,18 +128,18 @@ VARIANTS: dict[str, dict[str, object]] = {
 
 
 @cache
-def _known_cases(folder: Path) -> list[_Case]:
-    return list(_cases(folder))
+def _known_cases() -> list[_Case]:
+    return list(_cases())
 
 
-def _scores(variant: str, folder: Path) -> dict[str, list[float]]:
+def _scores(variant: str) -> dict[str, list[float]]:
     """Return the ARI of every release by group; of null graphs 1 for what weights do not claim."""
     clusterer = CLUSTERERS["communities"]
     scores: dict[str, list[float]] = {}
     with ExitStack() as stack:
         for name, value in VARIANTS.get(variant, {}).items():
             stack.enter_context(patch(name, value))
-        for case in _known_cases(folder):
+        for case in _known_cases():
             if variant == "Leiden on the release":
                 weights = case.published.noisy_weights
                 if case.published.kind == "distance":
@@ -183,26 +155,15 @@ def _scores(variant: str, folder: Path) -> dict[str, list[float]]:
     return scores
 
 
-def run_ablation(
-    folder: Path, only: Callable[[str], bool] = lambda _: True, n_processes: int = 2
-) -> Iterator[str]:
+def run_ablation(words: Sequence[str] = (), n_processes: int = 2) -> Iterator[str]:
     """Yield the lines of a table of mean scores, in Markdown, as they are found."""
-    names = [name for name in ("Leiden on the release", *VARIANTS) if only(name)]
+    names = ["Leiden on the release"]
+    names += [name for name in VARIANTS if not words or any(word in name for word in words)]
     with ProcessPoolExecutor(n_processes) as pool:
-        for name, scores in zip(names, pool.map(_scores, names, repeat(folder)), strict=False):
+        for name, scores in zip(names, pool.map(_scores, names), strict=False):
             if name == names[0]:
                 yield f"| | {' | '.join(scores)} | mean |"
                 yield "|---" * (len(scores) + 2) + "|"
             means = [float(np.mean(each)) for each in scores.values()]
             cells = " | ".join(f"{mean:.2f}" for mean in (*means, float(np.mean(means))))
             yield f"| {name} | {cells} |"
-
-
-if __name__ == "__main__":
-    import sys
-
-    words = sys.argv[2:]
-    for line in run_ablation(
-        Path(sys.argv[1]), lambda name: not words or any(word in name for word in words)
-    ):
-        print(line, flush=True)
