@@ -718,7 +718,7 @@ class TestSimilarities:
     ONE_TRIP = ("--epsilon", "1", "--l1", "1")
     OF_TRIPS = (*ONE_TRIP, "--privacy-unit", "one trip")
 
-    @pytest.mark.parametrize("clusterer", ["auto", "dbmstclu", "levels", "contraction"])
+    @pytest.mark.parametrize("clusterer", ["auto", "dbmstclu", "levels", "communities"])
     def test_strong_ties_are_together_and_counts_stay_counts(self, run, trips, clusterer):
         options = [*self.OF_TRIPS, "--clusterer", clusterer, "--labels", "labels.csv"]
         code, _, err = run("cluster", *self.FLOW, *options, "-o", "release.json")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ptclust.clustering.contraction import contract
 
 import ptclust
 from ptclust._statistics import agreement
@@ -24,9 +23,9 @@ from ptclust.trees import Tree
 
 SENSITIVITY = ptclust.Sensitivity(linf=2e-5)
 CLUSTERERS = {
-    "gaussian": ("dbmstclu", "levels", "contraction", "communities"),
-    "laplace": ("dbmstclu", "levels", "contraction", "communities"),
-    "cube": ("dbmstclu", "levels", "contraction", "communities"),
+    "gaussian": ("dbmstclu", "levels", "communities"),
+    "laplace": ("dbmstclu", "levels", "communities"),
+    "cube": ("dbmstclu", "levels", "communities"),
     "kruskal": ("dbmstclu", "levels"),
     "pamst": ("dbmstclu", "levels"),
 }
@@ -66,7 +65,7 @@ def test_every_clusterer_finds_clear_clusters(mechanism):
         assert agreement(planted().truth, again.labels) == 1.0
         assert again.statement.id == release.statement.id
         assert again.tree is release.tree
-        assert (again.clustering.cuts is None) == (clusterer in ("contraction", "communities"))
+        assert (again.clustering.cuts is None) == (clusterer == "communities")
 
 
 @pytest.mark.parametrize(
@@ -123,12 +122,6 @@ def test_what_each_clusterer_is_given():
     topology = release.topology
     assert topology == planted().graph.topology
     np.testing.assert_array_equal(
-        release.recluster("contraction").labels,
-        contract(
-            topology.sources, topology.targets, release.noisy_weights, 120, release.weight_noise
-        ),
-    )
-    np.testing.assert_array_equal(
         release.recluster("levels").labels, cut_levels(release.tree, release.weight_noise).labels
     )
 
@@ -148,9 +141,9 @@ def test_nothing_private_is_read(monkeypatch):
             release.recluster(clusterer)
 
 
-def test_only_a_release_of_all_weights_can_be_contracted():
+def test_a_tree_is_not_enough_for_averages():
     with pytest.raises(UsageError, match="mechanism='gaussian'"):
-        release_of("kruskal").recluster("contraction")
+        release_of("kruskal").recluster("communities")
 
 
 def test_an_unknown_clusterer():
@@ -165,7 +158,7 @@ def test_an_unknown_clusterer():
 def test_constants_are_for_dbmstclu():
     release = release_of("gaussian")
     with pytest.raises(UsageError, match="shift= and scale= are for clusterer='dbmstclu'"):
-        release.recluster("contraction", shift=0.5)
+        release.recluster("communities", shift=0.5)
     assert release.recluster("dbmstclu", shift=0.5).clustering.shift == 0.5
 
 
@@ -221,9 +214,9 @@ def test_the_choice_is_known_before_anything_is_spent(mechanism):
 
 def test_a_clusterer_of_all_weights_is_refused_for_a_tree_when_planning():
     with pytest.raises(UsageError, match="mechanism='gaussian'"):
-        plan_of("kruskal", "contraction")
+        plan_of("kruskal", "communities")
     plan = ptclust.plan(
-        planted().graph.topology, epsilon=1, sensitivity=SENSITIVITY, clusterer="contraction"
+        planted().graph.topology, epsilon=1, sensitivity=SENSITIVITY, clusterer="communities"
     )
     assert [each.mechanism for each in plan.calibrations] == ["laplace", "cube"]
 
@@ -258,10 +251,10 @@ class TestCommand:
         assert code == 3
         assert "other.json exists already; give another name" in err
 
-    def test_what_cannot_be_contracted(self, run):
+    def test_what_is_not_enough_for_averages(self, run):
         release_of("kruskal").save("release.json")
         code, _, err = run(
-            "recluster", "release.json", "-o", "x.json", "--clusterer", "contraction"
+            "recluster", "release.json", "-o", "x.json", "--clusterer", "communities"
         )
         assert code == 2
         assert "gaussian" in err

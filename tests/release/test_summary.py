@@ -36,7 +36,7 @@ def fitted(names=None, **options) -> Release:
     given = {"epsilon": 1, "sensitivity": Sensitivity(linf=1e-6), "privacy_unit": "one person"}
     given["mechanism"] = "gaussian" if options.get("delta") else "laplace"
     release = PTClust(**(given | options)).fit(graph).release_
-    found = Clustering(truth, dbcvi=0.5, shift=1.0, scale=4.0, clusterer="contraction")
+    found = Clustering(truth, dbcvi=0.5, shift=1.0, scale=4.0, clusterer="communities")
     return replace(release, clustering=found)
 
 
