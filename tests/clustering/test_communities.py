@@ -207,6 +207,8 @@ class TestSearch:
         parts = [set(np.flatnonzero(labels == each).tolist()) for each in np.unique(labels)]
         found = nx.community.louvain_communities(graph, resolution=gamma, seed=0)
         assert modularity(parts) > modularity(found) - 0.01
+        in_view = view_of(a, b, n, weights).modularity(weights, gamma)  # tiny ones are joined there
+        assert agreement(labels, in_view) > 0.8
         # What is maximised is modularity, but for a constant: that of single nodes.
         value = value_of(a, b, weights, mass, 0.0, labels)
         alone = modularity([{node} for node in range(n)])
