@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["UtilityReport"]
 
 _POINTS = 3  # of a curve that is worth drawing
-_SHOWN = ("auto", "leiden-release", "sound")
+_FAILURES = 8  # that the page tells, at most
+_SHOWN = ("auto", "leiden-release")
 """The methods of planted graphs that the page shows; the file of details has all, and controls."""
 
 
@@ -209,6 +210,8 @@ class UtilityReport:
         found = list(failures(self.means, self._settings))
         if not found:
             return ["Nowhere in this run."]
+        if len(found) > _FAILURES:
+            found[_FAILURES:] = [f"{len(found) - _FAILURES} more are in utility.json"]
         return [line for words in found for line in wrapped(f"{words}.", bullet=True)]
 
     def _needed_rows(self, columns: Sequence[tuple[Setting, str]]) -> list[list[str]]:
