@@ -129,7 +129,7 @@ def kill_chargers(
         reported.add(_line(runner))
         time.sleep(chance.uniform(0, 0.03))
         runner.kill()
-        rest, _ = runner.communicate()
+        rest = _rest(runner)
         reported |= {line for line in rest.split("\n") if len(line) == len(str(uuid4()))}
         result = Kills(result.outcomes, result.journals + _journal(path))
         ledger.verify()
@@ -271,6 +271,13 @@ def _line(runner: subprocess.Popen[str]) -> str:
     if runner.stdout is None:
         raise BrokenPromiseError("a process without output")
     return runner.stdout.readline().strip()
+
+
+def _rest(runner: subprocess.Popen[str]) -> str:
+    """Return what is left of the output: `communicate` would lose lines that are in the buffer."""
+    rest = "" if runner.stdout is None else runner.stdout.read()
+    runner.communicate()
+    return rest
 
 
 def _go(runner: subprocess.Popen[str]) -> None:
