@@ -122,7 +122,6 @@ VARIANTS: dict[str, dict[str, object]] = {
     "one start with all edges": {_HERE + "_trial.Trial.with_all_edges": _first_start},
     "background 0.2": _constants(_model___BACKGROUND=0.2),
     "unit from 1 deviation on": _constants(_model___ABOVE_NOISE=1.0),
-    "clusters of one node stay": _constants(_search_kernel__SMALLEST=1),
 }
 """What is changed, by a name for it."""
 
