@@ -103,7 +103,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "as it is": {},
     "no compressed weights": _constants(_trial__SOURCES=("weights", "topology")),
     "no plain weights": _constants(_trial__SOURCES=("log weights", "topology")),
-    "resolution 1 alone": _constants(_trial__RESOLUTIONS=(1.0, 1.0)),
+    "resolution 1 alone": _constants(_trial__RESOLUTIONS=(1.0, 1.0, 1.0)),
     "resolutions 0.5, 1, 2": _constants(_trial__RESOLUTIONS=(1.0, 2.0, 0.5)),
     "nothing is learned": {_HERE + "_trial.Trial._joined": lambda *_: []},
     "no patches": _constants(_trial__FINEST=np.nan),

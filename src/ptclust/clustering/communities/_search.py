@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ptclust._types import Array, Floats, Ints
 
 Source = Literal["log weights", "weights", "topology"]
-#: Resolutions of modularity, 1 first: the usual one.
+#: Resolutions of modularity: the usual one and its neighbours first.
 RESOLUTIONS = 1.0, 2.0, 0.5, 5.0, 3.0, 1.4, 0.7, 0.35
 #: The resolution of patches: the finest.
 FINEST = max(RESOLUTIONS)

@@ -100,12 +100,12 @@ class Trial:
 
     def settled(self) -> Found | None:
         """Return the partition that is the same whatever is searched, if weights support it."""
-        gamma, other = RESOLUTIONS[:2]
+        gamma, *others = RESOLUTIONS[:3]
         first, second, *_ = SOURCES
         found = self._judged(Recipe(first, gamma), pairs=False)
         if found.n_clusters < 2:
             return None
-        for recipe in (Recipe(first, other), Recipe(second, gamma)):
+        for recipe in (*(Recipe(first, other) for other in others), Recipe(second, gamma)):
             if agreement(recipe.search(self._views[0]), found.by_part[0]) < _SAME:
                 return None
         return found if self._errors(found) >= CLEAR and found.nats > 0 else None
