@@ -113,9 +113,14 @@ def _against_leiden(means: Means, group: str, shapes: Iterable[str]) -> Iterator
                 at = f"{shape} at {ours.epsilon:g}"
                 short.append(f"{at} has {ours.ari:.2f}, Leiden {theirs.ari:.2f}")
     if n_runs:
-        measured = f"{n_runs - len(short)} of {n_runs}"
         asked = f"Leiden on the release - {_BELOW:g}"
-        yield Judged(f"{group}, every epsilon", asked, measured, not short, "; ".join(short))
+        yield _each(f"{group}, every epsilon", asked, n_runs, short)
+
+
+def _each(graphs: str, asked: str, n_asked: int, short: list[str]) -> Judged:
+    """Return what was asked of each of several, and which are short of it."""
+    measured = f"{n_asked - len(short)} of {n_asked}"
+    return Judged(graphs, asked, measured, not short, "; ".join(short))
 
 
 def _digits(means: Means) -> Iterator[Judged]:
@@ -137,9 +142,7 @@ def _lfr(means: Means) -> Iterator[Judged]:
                 if found.ari < _SHARE * best - _CLOSE:
                     short.append(f"({shape}) has {found.ari:.2f} of {best:.2f}")
         if n_graphs:
-            measured = f"{n_graphs - len(short)} of {n_graphs}"
-            asked = f"{_SHARE:g} of the best"
-            yield Judged(f"{name}, epsilon = 1", asked, measured, not short, "; ".join(short))
+            yield _each(f"{name}, epsilon = 1", f"{_SHARE:g} of the best", n_graphs, short)
 
 
 def _nulls(means: Means) -> Iterator[Judged]:
