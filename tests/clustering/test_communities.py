@@ -447,12 +447,12 @@ class TestClusters:
         assert found.levels == ()
 
     def test_weights_and_topology_support_the_same_clusters(self):
-        truth = np.arange(96) // 12
-        a, b = np.triu_indices(96, 1)
-        chance = np.where(truth[a] == truth[b], 0.8, 0.1)
+        truth = np.arange(160) // 40
+        a, b = np.triu_indices(160, 1)
+        chance = np.where(truth[a] == truth[b], 0.6, 0.2)
         kept = np.random.default_rng(0).random(len(a)) < chance
         weights = np.where(truth[a] == truth[b], 10.0, 0.0)
-        found = clustered(a[kept], b[kept], weights[kept], 96)
+        found = clustered(a[kept], b[kept], weights[kept], 160)
         assert agreement(truth, found.labels) > 0.95
         assert found.evidence.partition == "both"
         assert "both" in found.evidence.clusters

@@ -84,7 +84,8 @@ def test_its_size_follows_from_public_numbers(release):
     """Weights are stored in 8 bytes each; how many partitions there are follows from noisy ones."""
     arrays = encode_packed(release)[3:]
     whole, tree = release.topology, release.tree
-    n, m, n_partitions = release.n_nodes, whole.n_edges, 1 + len(release.levels)
+    n, m, found = release.n_nodes, whole.n_edges, release.clustering
+    n_partitions = 1 + len(found.levels) + (found.topology_labels is not None)
     again = release.recluster(release.clustering.clusterer)
     assert len(again.levels) == len(release.levels)
     four = 4 * sum(size + size % 2 for size in (*[tree.n_edges] * 3, m, m, *[n] * n_partitions))
