@@ -116,7 +116,7 @@ def _pieces(edges: Edges, labels: Ints) -> Ints:
 
 def _found(edges: Edges) -> tuple[Trial, Found | None, bool]:
     """Return the best partition, what it was tried on, and whether all searches found the same."""
-    first = Trial.of_one_part(edges)
+    first = Trial(edges, one_part=True)
     settled = first.settled()
     if settled is not None:
         return first, settled, True

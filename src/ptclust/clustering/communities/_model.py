@@ -47,13 +47,10 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, published: Published) -> Edges:
-        """Return the edges without those that join a node to itself, which say nothing."""
+        """Return the edges of a published graph, which has no self-loops."""
         graph = published.topology
-        a, b, distance = graph.sources, graph.targets, published.distances
-        joins = a != b
-        if not joins.all():
-            a, b, distance = a[joins], b[joins], distance[joins]
-        noisy = NoisyWeights.of(distance, published.noise)
+        a, b = graph.sources, graph.targets
+        noisy = NoisyWeights.of(published.distances, published.noise)
         similarity, unit = -noisy.values, noisy.deviation
         if len(similarity):
             similarity -= _background(similarity, noisy.deviation)

@@ -76,11 +76,6 @@ class Trial:
         self.topology: Found | None = None
         """The partition of the topology alone, if it has clusters."""
 
-    @classmethod
-    def of_one_part(cls, edges: Edges) -> Trial:
-        """Return a trial that holds back one part alone."""
-        return cls(edges, one_part=True)
-
     @property
     def is_large(self) -> bool:
         """Whether one part is enough to judge by."""
@@ -125,12 +120,15 @@ class Trial:
             default=None,
         )
         candidates += self._joined(candidates)
-        known = 0.0 if self.topology is None else max(self.topology.nats, 0.0)
+        known, given = 0.0, None
+        if self.topology is not None:
+            known = max(self.topology.nats, 0.0)
+            given = self._test.companions(self.topology.together)
         price = np.log(self.edges.n_nodes)
         ranked = sorted(candidates, key=lambda each: each.n_clusters * price - each.nats)
         for found in ranked:
             is_more = found.nats - known > _NAMING * self._naming(found)
-            if is_more and found.nats > 0 and self._errors(found) >= CLEAR:
+            if is_more and found.nats > 0 and self._errors(found, given) >= CLEAR:
                 return found
         return self.topology
 
@@ -143,15 +141,16 @@ class Trial:
 
         Those are the best of every source, and the finest of the topology: patches.
         """
-        starts = []
-        for source in {each.recipe.source: None for each in candidates}:
-            of_source = [each for each in candidates if each.recipe.source == source]
-            starts.append(max(of_source, key=lambda each: each.nats))
-            if source == "topology":
-                starts += [each for each in of_source if each.recipe.gamma == FINEST]
+        starts: dict[Recipe, Found] = {}
+        for source in dict.fromkeys(each.recipe.source for each in candidates):
+            of_source = {each.recipe: each for each in candidates if each.recipe.source == source}
+            best = max(of_source.values(), key=lambda each: each.nats)
+            starts[best.recipe] = best
+            patches = Recipe(source, FINEST)
+            if source == "topology" and patches in of_source:
+                starts[patches] = of_source[patches]
         joined = []
-        for found in dict.fromkeys(map(id, starts)):
-            start = next(each for each in starts if id(each) == found)
+        for start in starts.values():
             table = self._all_tables[most_telling(start.together, self._tables)]
             for moves in (False, True):
                 recipe = start.recipe._replace(table=table, moves=moves)
@@ -216,11 +215,8 @@ class Trial:
             chance.append(np.full(len(held), pairs))
         return np.concatenate(chance)
 
-    def _errors(self, found: Found) -> float:
-        """Return by how many standard errors weights support it beyond the topology's own."""
-        given = None
-        if self.topology is not None and self.topology is not found:
-            given = self._test.companions(self.topology.together)
+    def _errors(self, found: Found, given: Floats | None = None) -> float:
+        """Return by how many standard errors weights support it, beyond given companions."""
         return self._test.standard_errors(self._test.companions(found.together), given)
 
     def with_all_edges(self, found: Found) -> Ints:
