@@ -314,8 +314,8 @@ class TestWrongDoor:
         Path("ends.csv").write_text("from,to\n1,2\n")  # to plan, no weights are needed
         assert run("plan", "ends.csv", "--epsilon", "1", "--l1", "1")[0] == 0
 
-    @pytest.mark.parametrize("name", ["release.json", "release.ptc"])
-    def test_a_release_is_for_show_and_recluster(self, run, here, name):
+    def test_a_release_is_for_show_and_recluster(self, run, here):
+        name = "release.json"
         assert run(*FLOWS)[0] == 0
         assert run("cluster", "graph.parquet", "--epsilon", "1", "-o", name)[0] == 0
         code, _, err = run("cluster", name, "--epsilon", "1", "-o", "again.json")

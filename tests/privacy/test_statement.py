@@ -178,6 +178,7 @@ def test_page_of_a_talkative_statement_stays_short():
         ("numerical_slack", 2.0),
         ("requested_epsilon", 1.0),
         ("schema_version", 4),
+        ("schema_version", 2),
         ("schema_version", True),
         ("id", "release-7"),
         ("created", "yesterday"),

@@ -63,9 +63,6 @@ def test_the_smallest_graphs(mechanism, n_nodes, tmp_path):
     assert Release.load(tmp_path / "release.json").n_nodes == n_nodes
 
 
-OF_SCHEMA_3 = ("provenance", "total_epsilon", "total_delta")
-
-
 def words_after(statement, before):
     """Return the words that follow from the fields, but for those that were changed."""
     said = ("neighbours", "composition_rule", "composition", "numerical_slack_words")
@@ -287,33 +284,3 @@ def test_what_nobody_can_check_is_listed():
     listed = " ".join(release("laplace").statement.taken_on_trust)
     for part in ("whole one", "labels", "kind", "merge", "clip", "exponent", "secret"):
         assert part in listed
-
-
-def test_files_of_version_1_are_read(tmp_path):
-    """From before kinds were stated: they are distances."""
-    first, second = np.triu_indices(5, 1)
-    made = (
-        PTClust(epsilon=1, sensitivity=Sensitivity(l1=0.1), mechanism="laplace")
-        .fit(Graph(first, second, np.ones(10)))
-        .release_
-    )
-
-    def older(document):
-        document["version"] = document["statement"]["schema_version"] = 1
-        del document["kind"]
-        for name in ("kind", "merge", "clip", "taken_on_trust", *OF_SCHEMA_3):
-            del document["statement"][name]
-        for name in ("levels", "topology_labels"):
-            del document["clustering"][name]
-
-    def of_version_2(document):
-        document["statement"]["schema_version"] = 2
-        for name in OF_SCHEMA_3:
-            del document["statement"][name]
-
-    for change in (older, of_version_2):
-        loaded = loaded_after(made, change, tmp_path)
-        assert (loaded.kind, loaded.statement.merge) == ("distance", None)
-        assert loaded.statement.provenance is None
-        assert loaded.statement.total_epsilon == loaded.statement.epsilon
-        assert loaded.labels.tolist() == made.labels.tolist()

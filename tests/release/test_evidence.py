@@ -98,11 +98,6 @@ class TestFiles:
         file.write_text(json.dumps(document))
         return Release.load(file)
 
-    def test_from_before_are_read(self, release, tmp_path):
-        loaded = self.forged(release, tmp_path, lambda part: part.pop("evidence"))
-        assert loaded.evidence is None
-        assert loaded.labels.tolist() == release.labels.tolist()
-
     @pytest.mark.parametrize(
         ("evidence", "words"),
         [

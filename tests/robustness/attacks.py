@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ptclust.release.container import MAGIC, pack, without_arrays
 from ptclust.release.format import _digest
 from tests.robustness.corpus import MARKERS, seeds
 
@@ -403,23 +402,10 @@ def _releases() -> dict[str, bytes]:
         document["digest"] = _digest(document)
         return json.dumps(document).encode()
 
-    def packed(how: Any) -> bytes:
-        arrays: list[bytes] = []
-        document = without_arrays(json.loads(seeds("release")[1]), arrays)
-        document["tree"] = {"sources": {"dtype": "int64", "length": 1, "at": 0}}
-        how(document)
-        document["digest"] = _digest(document, [bytes(8)])
-        return b"".join(pack(json.dumps(document).encode(), [bytes(8)]))
-
     whole = seeds("release")[0]
     array = {"dtype": "int64", "length": _HUGE, "data": ""}
     return {
         "10^12 nodes": changed(lambda d: d["nodes"].update(count=_HUGE)),
-        "10^12 numbers behind the text": packed(
-            lambda d: d["tree"]["sources"].update(length=_HUGE)
-        ),
-        "numbers at 10^12": packed(lambda d: d["tree"]["sources"].update(at=_HUGE)),
-        "a text of 2^63 bytes": MAGIC + (2**63).to_bytes(8, "little") + b"{}",
         "10^12 labels": changed(lambda d: d["clustering"].update(labels=array)),
         "10^12 labels and nodes": changed(
             lambda d: (d["nodes"].update(count=_HUGE), d["clustering"].update(labels=array))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ptclust.errors import FileError
 from ptclust.graph.readers import read_columns
 from ptclust.graph.readers.columns import Columns, known_columns
-from ptclust.release import container
 from ptclust.release.format import FORMAT
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def refuse_release(file: File) -> None:
     """Refuse a release that is given for a graph: it is published already."""
     with file.open() as stream:
         beginning = stream.read(_BEGINNING)
-    if beginning.startswith(container.MAGIC) or _RELEASE.match(beginning):
+    if _RELEASE.match(beginning):
         name = shlex.quote(str(file))
         raise FileError(
             f"{file} is a release, which is published already, not a graph: `ptclust show {name}` "

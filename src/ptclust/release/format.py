@@ -21,10 +21,6 @@ little-endian bytes. The digest is taken of everything else as canonical JSON. I
 carelessly edited file from a whole one; it is no signature, since whoever changes a file can
 compute it anew.
 
-A file whose name ends in ``.ptc`` holds the same document, with its arrays as they are in memory
-behind it (``container``), which is smaller, and faster to write and to read. Its digest is taken of
-the document and of the arrays.
-
 Nothing in a file is executed, and nothing is allocated on the word of a file: a declared length
 must agree with the bytes that are there.
 """
@@ -54,8 +50,6 @@ from ptclust.mechanisms import MECHANISMS
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
-from ptclust.release import container
-from ptclust.release._base64_kernel import encoded
 from ptclust.release.claims import check_claim
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
@@ -63,6 +57,7 @@ from ptclust.trees.tree import Tree
 FORMAT = "ptclust-release"
 _OTHER_FIELDS = 4096  # bytes that are enough for all but statement, nodes and arrays
 _LONGEST_MESSAGE = 500
+_PIECE = 3 * 2**18  # bytes of an array that are encoded at once, a multiple of 3
 VERSION = 3
 
 _NUMBERS = ("dbcvi", "shift", "scale", "min_cluster_size", "clusterer")
@@ -91,15 +86,14 @@ def encode(release: Release) -> bytes:
 
 
 def write(release: Release, path: Path) -> None:
-    """Write the file of a release, in the format that its name asks for."""
-    encoded = encode_packed if path.suffix == container.SUFFIX else _encoded
+    """Write the file of a release."""
     with path.open("r+b") as file:  # which may hold space for it: see `space_for`
-        file.writelines(encoded(release))
+        file.writelines(_encoded(release))
         file.truncate()
 
 
-def _encoded(release: Release) -> Iterator[bytes | memoryview]:
-    """Return the parts of the file of a release with arrays as base64."""
+def _encoded(release: Release) -> Iterator[bytes]:
+    """Return the parts of the file of a release."""
     arrays: list[memoryview] = []
     document = _without_data(_document(release), arrays)
     document["digest"] = _hash(_with_data(_canonical(document), arrays))
@@ -115,14 +109,6 @@ def largest_size(topology: Topology, statement: PrivacyStatement, *, whole: bool
     arrays = (3 * number + 8) * topology.n_tree_edges + (2 * number + 8) * topology.n_edges * whole
     texts = {"nodes": _encode_nodes(topology.names), "statement": statement.to_dict()}
     return len(_lines(texts)) + 4 * arrays // 3 + _OTHER_FIELDS
-
-
-def encode_packed(release: Release) -> list[bytes | memoryview]:
-    """Return the parts of the file of a release with arrays as they are in memory."""
-    arrays: list[bytes | memoryview] = []
-    document = container.without_arrays(_document(release), arrays)
-    document["digest"] = _digest(document, arrays)
-    return container.pack(_lines(document), arrays)
 
 
 def _document(release: Release) -> dict[str, Any]:
@@ -154,7 +140,7 @@ def _without_data(document: Any, arrays: list[memoryview]) -> Any:
     return str(len(arrays) - 1)
 
 
-def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes | memoryview]:
+def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes]:
     """Yield JSON, in parts, with arrays as base64 at the places of their numbers.
 
     A quote within a text has a backslash before it: none is taken for a place.
@@ -162,7 +148,9 @@ def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes | memory
     end = 0
     for place in _PLACE.finditer(text):
         yield text[end : place.start(1)]
-        yield from encoded(arrays[int(place[1])])
+        data = arrays[int(place[1])]
+        for start in range(0, len(data), _PIECE):  # so that its text need never be in memory
+            yield base64.b64encode(data[start : start + _PIECE])
         end = place.end(1)
     yield text[end:]
 
@@ -201,10 +189,7 @@ def decode(path: Path) -> Release:
 
 def _parsed(content: bytes) -> dict[str, Any]:
     """Return the document in a file after checking that it is one of ours, and whole."""
-    arrays = memoryview(b"")
     try:
-        if packed := content.startswith(container.MAGIC):
-            content, arrays = container.unpack(content)
         numbers: dict[str, Any] = {"parse_constant": _finite_float, "parse_float": _finite_float}
         document = json.loads(content, object_pairs_hook=_no_repeats, **numbers)
     except ValueError:
@@ -216,32 +201,14 @@ def _parsed(content: bytes) -> dict[str, Any]:
     if type(version) is int and version > VERSION:
         known = f"this ptclust reads version {VERSION}; install a newer ptclust"
         raise BrokenError(f"is a release of version {version}, and {known}")
-    if type(version) is not int or not 1 <= version <= VERSION:
+    if type(version) is not int or version != VERSION:
         raise InputError(f"version must be {VERSION}")
-    before_kinds = ("kind",) if version == 1 else ()
-    _check_fields(
-        "the file", document, tuple(name for name in _SECTIONS if name not in before_kinds)
-    )
-    if document["digest"] != _digest(document, [arrays]):
+    _check_fields("the file", document, _SECTIONS)
+    if document["digest"] != _digest(document):
         raise BrokenError(
             "is damaged or was changed after it was written: its content does not match its "
             "digest; get the file again from where it was published"
         )
-    if packed:
-        document = container.with_arrays(document, arrays)
-    return _as_of_today(document, version)
-
-
-def _as_of_today(document: dict[str, Any], version: int) -> dict[str, Any]:
-    """Return a document of an older version with the fields that came later."""
-    document.setdefault("kind", "distance")
-    if isinstance(part := document["clustering"], dict):
-        part.setdefault("evidence", None)
-        if version < 3:
-            later = ("levels", "topology_labels")
-            before_levels = tuple(name for name in _FIELDS["clustering"] if name not in later)
-            _check_fields("clustering", part, before_levels)
-            part.update(levels=[], topology_labels=None)
     return document
 
 
@@ -404,11 +371,11 @@ def _canonical(document: dict[str, Any]) -> bytes:
     return text.encode("ascii")
 
 
-def _digest(document: dict[str, Any], arrays: Iterable[bytes | memoryview] = ()) -> str:
-    return _hash([_canonical(document), *arrays])
+def _digest(document: dict[str, Any]) -> str:
+    return _hash([_canonical(document)])
 
 
-def _hash(parts: Iterable[bytes | memoryview]) -> str:
+def _hash(parts: Iterable[bytes]) -> str:
     taken = hashlib.sha256()
     for part in parts:
         taken.update(part)
@@ -453,11 +420,9 @@ def _array(part: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...
     dtype, length, data = array["dtype"], array["length"], array["data"]
     if dtype not in dtypes:
         raise InputError(f"dtype of {where} must be {' or '.join(dtypes)}")
-    if type(length) is not int or length < 0 or not isinstance(data, (str, memoryview)):
+    if type(length) is not int or length < 0 or not isinstance(data, str):
         raise InputError(f"length or data of {where} is of the wrong type")
     stored = np.dtype(dtype).newbyteorder("<")
-    if isinstance(data, memoryview):  # of a length that was checked
-        return np.frombuffer(data, stored).astype(dtype, copy=sys.byteorder != "little")
     other_length = InputError(f"{where} does not hold the {length} numbers it declares")
     if len(data) != 4 * -(-length * stored.itemsize // 3):
         raise other_length

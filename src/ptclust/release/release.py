@@ -344,9 +344,6 @@ class Release:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release as JSON, in the format that ``release_schema`` describes.
 
-        If the name ends in ``.ptc``, arrays follow the JSON as they are in memory: with millions of
-        edges that is smaller, and faster to write and to read.
-
         Names that are neither whole numbers nor text are written as text. The file appears complete
         or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """

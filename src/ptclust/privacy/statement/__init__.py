@@ -305,7 +305,7 @@ class PrivacyStatement:
         Derived words are made anew. Those of this version must be what follows from the fields.
         """
         derived = (*_TOTALS, "private", "sentence", "taken_on_trust")
-        given = check.exactly("the statement", _upgraded(data), [*_field_names(cls), *derived])
+        given = check.exactly("the statement", data, [*_field_names(cls), *derived])
         said = {
             "sentence": check.text("sentence", given.pop("sentence")),
             "taken_on_trust": check.texts("taken_on_trust", given.pop("taken_on_trust")),
@@ -322,12 +322,9 @@ class PrivacyStatement:
                 f"private must be {statement.private} for {statement.randomness} randomness, not "
                 f"{private!r}"
             )
-        schema = data["schema_version"] if isinstance(data, Mapping) else SCHEMA_VERSION
         for name, total in totals.items():
-            if schema == SCHEMA_VERSION and total != getattr(statement, name):
+            if total != getattr(statement, name):
                 raise InputError(f"{name} is not what follows from the other fields")
-        if schema == 1:
-            del said["taken_on_trust"]  # it had none
         for name, words_given in said.items():
             if statement.by_this_version and words_given != getattr(statement, name):
                 raise InputError(f"{name} is not what follows from the other fields")
@@ -355,20 +352,6 @@ class PrivacyStatement:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)
-
-
-def _upgraded(data: object) -> object:
-    """Return a statement of an earlier schema as one of today.
-
-    Schema 1 is from before kinds and merges were stated, schema 2 from before provenance was.
-    """
-    version = data.get("schema_version") if isinstance(data, Mapping) else None
-    if not isinstance(data, Mapping) or type(version) is not int or version not in (1, 2):
-        return data
-    added: dict[str, Any] = {"provenance": None, **dict.fromkeys(_TOTALS)}
-    if version == 1:
-        added |= {"kind": "distance", "merge": None, "clip": None, "taken_on_trust": []}
-    return {**added, **data, "schema_version": SCHEMA_VERSION}
 
 
 def _as_sensitivity(field: str, value: object) -> Mapping[str, float | None]:
