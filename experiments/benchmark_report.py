@@ -7,36 +7,37 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from experiments._summary import as_csv
 from experiments.benchmark import TASKS, Measurement
 from experiments.noise_speed import NoiseReport
 
 __all__ = ["BenchmarkReport"]
 
-_SHOWN = {"tree": "edges of the tree or weight", "clusters": "ARI", "points": "ARI"}
+_COLUMNS = {
+    "scipy_mst": "scipy",
+    "mst": "ptclust",
+    None: "fastest other",
+    "kruskal": "private, kruskal",
+    "pamst": "private, pamst",
+    "dbmstclu": "DBMSTClu",
+}
+"""Tasks on trees that the page shows; None is the fastest of the other libraries."""
 _INTRODUCTION = """\
 # Performance
 
-Ratios, not seconds, because machines differ. This page is made by `{command}`: ptclust and its
-peers on the same arrays, every measurement in a process of its own, the tasks in turns, the median
-of {rounds} round(s). A graph is made of the arrays within the time, and its input checked;
-clusterers start from a graph in memory. Memory is touched before each task, lest the time be
-measured in which a virtual machine gets it from its host. All minimum spanning trees have the same
-weight, or the run stops.
-
-Tasks of one kind are peers: minimum spanning trees of each other, private trees of Algorithm 2 step
-by step. Time, at every size, and memory, at the largest, are multiples of the first task of every
-table that was measured at that size, of whatever kind: what privacy and clusters cost beside a
-minimum spanning tree is for information. A growth of 1 is linear in the edges, or points: it is the
-slope of log time over log size.
+Ratios, not seconds, because machines differ. This page is made by `{command}`: ptclust and other
+libraries on the same arrays, every measurement in a process of its own, the tasks in turns, the
+median of {rounds} round(s). Making a graph of the arrays and checking it is within the time;
+clusterers start from a graph in memory. All minimum spanning trees have the same weight, or the run
+stops. Every measurement is in [performance.csv](performance.csv): CPU time at every size and memory
+at the largest, as multiples of the first task of the graph, and the growth, the slope of log time
+over log size (1 is linear).
 """
 _END = """\
-`make bench-command` measures the whole command, from a file of edges to the files of a release.
-`make bench-building` does the same for building a graph from records:
-[Build a graph from records](building.md). How much *epsilon* clusters cost, and where the defaults
-fail, is in [How much epsilon clusters cost](utility.md), made by `make utility`.
-
-The first run on a machine compiles the kernels, which takes up to a minute; their cache is keyed by
-their source and cannot go stale."""
+`make bench-building` measures building a graph from records:
+[Build a graph from records](building.md). How much *epsilon* clusters cost is in
+[How much epsilon clusters cost](utility.md). The first run on a machine compiles the kernels; their
+cache is keyed by their source and cannot go stale."""
 
 
 @dataclass(frozen=True)
@@ -81,40 +82,62 @@ class BenchmarkReport:
         return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
     def to_markdown(self) -> str:
-        """Return the page."""
+        """Return the page: every graph at its largest size."""
         lines = [_INTRODUCTION.format(command=self.command, rounds=self.rounds)]
-        for graph in dict.fromkeys(m.graph for m in self.measurements):
+        families = {m.graph: TASKS[m.task].family for m in self.measurements}
+        if trees := [graph for graph, family in families.items() if family == "tree"]:
+            lines += ["## Trees", "", "CPU time, scipy's minimum spanning tree = 1:", ""]
+            lines += ["| graph | edges | " + " | ".join(_COLUMNS.values()) + " |"]
+            lines += ["|---" * (len(_COLUMNS) + 2) + "|", *map(self._tree_row, trees), ""]
+        for graph in (graph for graph, family in families.items() if family != "tree"):
             lines += self._table(graph)
         if self.noise is not None:
             lines += ["## Noise", "", self.noise.to_markdown(), ""]
         lines += ["## Elsewhere", "", _END]
         return "\n".join(lines)
 
+    def to_csv(self) -> str:
+        """Return all ratios; memory, growth and the answer at the largest size of a task."""
+        names = "graph", "kind", "task", "size", "time", "memory", "growth", "answer"
+        rows: list[list[str]] = [list(names)]
+        for graph, task in dict.fromkeys((m.graph, m.task) for m in self.measurements):
+            own = [m for m in self.measurements if (m.graph, m.task) == (graph, task)]
+            growth = self._growth(graph, task)
+            for m in own:
+                start = [graph, TASKS[task].kind, TASKS[task].title, str(m.size)]
+                time = f"{self._ratio(m, 'cpu_seconds'):.3g}"
+                last = [
+                    f"{self._ratio(m, 'peak_bytes'):.3g}",
+                    "" if growth is None else f"{growth:.2f}",
+                    f"{m.answer:.6g}",
+                ]
+                rows.append([*start, time, *(last if m is own[-1] else [""] * 3)])
+        return as_csv(rows)
+
+    def _tree_row(self, graph: str) -> str:
+        """Return the CPU times on a graph at the largest size that scipy was measured at."""
+        own = [m for m in self.measurements if m.graph == graph]
+        size = max(m.size for m in own)
+        at = {m.task: self._ratio(m, "cpu_seconds") for m in own if m.size == size}
+        kind = TASKS["mst"].kind
+        others = [
+            time for task, time in at.items() if TASKS[task].kind == kind and task not in _COLUMNS
+        ]
+        cells = [min(others, default=None) if task is None else at.get(task) for task in _COLUMNS]
+        shown = ["" if cell is None else f"{cell:.3g}" for cell in cells]
+        return f"| {' | '.join([graph, f'{size:,}', *shown])} |"
+
     def _table(self, graph: str) -> list[str]:
-        """Return the section of a graph: time at every size, memory at the largest, growth."""
+        """Return the section of a graph of clusters or points: CPU time at every size, and ARI."""
         own = [m for m in self.measurements if m.graph == graph]
         sizes = sorted({m.size for m in own})
-        family = TASKS[own[0].task].family
-        items = "points" if family == "points" else "edges"
+        items = "points" if TASKS[own[0].task].family == "points" else "edges"
         times = " | ".join(f"{size:,} {items}" for size in sizes)
-        lines = [
-            f"## {graph.capitalize()}", "",
-            f"| task | {times} | memory | growth | {_SHOWN[family]} |",
-            "|---" * (len(sizes) + 4) + "|",
-        ]  # fmt: skip
-        kind = ""
+        lines = [f"## {graph.capitalize()}", "", f"| task | {times} | ARI |"]
+        lines.append("|---" * (len(sizes) + 2) + "|")
         for task in dict.fromkeys(m.task for m in own):
             at = {m.size: m for m in own if m.task == task}
-            last, growth = at[max(at)], self._growth(graph, task)
-            if TASKS[task].kind != kind:
-                kind = TASKS[task].kind
-                lines.append(f"| **{kind}** |" + " |" * (len(sizes) + 3))
-            cells = [
-                TASKS[task].title,
-                *(f"{self._ratio(at[x], 'cpu_seconds'):.3g}" if x in at else "" for x in sizes),
-                f"{self._ratio(last, 'peak_bytes'):.3g}",
-                "" if growth is None else f"{growth:.2f}",
-                f"{last.answer:.6g}",
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
+            cells = (f"{self._ratio(at[x], 'cpu_seconds'):.3g}" if x in at else "" for x in sizes)
+            answer = f"{at[max(at)].answer:.3g}"
+            lines.append(f"| {' | '.join([TASKS[task].title, *cells, answer])} |")
         return [*lines, ""]

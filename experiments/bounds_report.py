@@ -1,4 +1,4 @@
-"""What ``run_bounds`` measured, as tables to read, as JSON, and as a figure."""
+"""What ``run_bounds`` measured: a page to read, all numbers as CSV and JSON, and a figure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from experiments._summary import wrapped
+from experiments._summary import as_csv, save_report, wrapped
 from experiments.bounds import DELTA, GAMMA, L1, LINF, N_SUBTREE_EDGES, SUBTREES
 from ptclust._files import written_at_once
 from ptclust._statistics import clopper_pearson
-from ptclust._tables import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +27,12 @@ _METHODS = {
     "laplace": "graph perturbation, Laplace",
     "gaussian": "graph perturbation, Gaussian",
 }
+_BOUNDED = {
+    "partitioning": {"printed": "pamst", "supplement": "pamst", "corrected": "pamst"},
+    "trade-off": {"printed": "release", "corrected": "release", "sound": "worst"},
+}
+"""The event whose probability each bound is below."""
+_EVENTS = {"partitioning": ("pamst", "kruskal"), "trade-off": ("worst", "release")}
 _TICKS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.25, 0.5, 1.0, 2.0, 4.0)
 _COLOURS = {
     "printed": "#D55E00",
@@ -70,15 +75,21 @@ class BoundsReport:
         )
 
     def to_markdown(self) -> str:
-        """Return a table for every part and case."""
+        """Return which bounds were contradicted; the numbers are in the CSV file."""
+        subtrees = {
+            case: f"weights {low:g} to {high:g}, cut edge {out:g}"
+            for case, (low, high, out) in SUBTREES.items()
+        }
+        most = next(record["most"] for record in self._records if record["part"] == "weight")
         lines = [
-            "# Bounds against what happens",
+            "# Bounds beside simulated frequencies",
             "",
             *wrapped(
-                f"Made by `{self._command}`. Proofs are in [proofs/bounds.md](proofs/bounds.md).",
-                "Frequencies have their 99 % Clopper-Pearson interval in brackets. A lower bound",
-                "above the interval of what it bounds is marked *false*; one of 0 or less says",
-                "nothing and is shown as a dash.",
+                f"Made by `{self._command}`. Proofs are in [proofs/bounds.md](proofs/bounds.md),",
+                "all numbers in [bounds.csv](bounds.csv), frequencies with their 99 %",
+                "Clopper-Pearson intervals. A lower bound above the interval of what it bounds is",
+                "*false*; one of 0 or less is empty. A bound that is not named here as false was",
+                "nowhere contradicted.",
             ),
             "",
             "## Theorem D: the tree has a partitioning topology",
@@ -87,75 +98,84 @@ class BoundsReport:
                 f"PAMST with the paper's exponent for linf = {LINF:g}, and Kruskal with the same.",
                 "The bounds are for PAMST; the corrected one holds for Kruskal, too.",
             ),
-        ]
-        for case, title in _GRAPHS.items():
-            lines += ["", f"### {title}", "", *aligned(self._partitioning_rows(case))]
-        lines += [
+            "",
+            *self._false("partitioning", _GRAPHS, "epsilon"),
             "",
             "## Trade-off: noise leaves the separation of a cluster intact",
             "",
             *wrapped(
                 f"A subtree of {N_SUBTREE_EDGES} edges whose weights are spread evenly, tau = 0, p",
-                "= 1. *Release* is how often H survives noise on those weights, *at worst* how",
-                "often it does with the same noise on the least weight for the minimum and on the",
-                "largest for the maximum: what the sound bound bounds.",
+                "= 1. *release* is how often H survives noise on those weights, *worst* how often",
+                "it does with the same noise on the smallest weight for the minimum and on the",
+                "largest for the maximum: the event that the sound bound bounds.",
             ),
-        ]
-        for case, (low, high, out) in SUBTREES.items():
-            title = f"### weights {low:g} to {high:g}, cut edge {out:g}"
-            lines += ["", title, "", *aligned(self._trade_off_rows(case))]
-        most = next(record["most"] for record in self._records if record["part"] == "weight")
-        lines += [
+            "",
+            *self._false("trade-off", subtrees, "noise of scale"),
             "",
             "## Weight of the tree above the minimum",
             "",
             *wrapped(
                 f"Two moons, 100 nodes; linf = {LINF:g}, l1 = {L1:g}; delta = {DELTA:g} for",
-                f"Gaussian noise and 0 elsewhere. Simulated is the {1 - GAMMA:.0%} quantile; its",
-                f"bound fails with probability {GAMMA:g} at most. The bounds are for any weights",
-                "whatever, and these are kind ones. No spanning tree of this graph exceeds the",
-                f"minimum by more than {most:.1f}: a larger bound says nothing.",
+                f"Gaussian noise and 0 elsewhere. *quantile* is the {1 - GAMMA:.0%} quantile; its",
+                f"bound fails with probability at most {GAMMA:g}. The bounds hold for all weights,",
+                "and these are favourable. No spanning tree of this graph exceeds the minimum by",
+                f"more than {most:.1f}: a larger bound is empty. {self._tightest()}",
             ),
-            "",
-            *aligned(self._weight_rows()),
         ]
         return "\n".join(lines)
 
-    def _partitioning_rows(self, case: str) -> list[list[str]]:
-        rows = [["epsilon", "printed", "supplement", "corrected", "PAMST", "Kruskal"]]
-        for record in self.of("partitioning", case):
-            limit = interval(record["pamst"], record["draws"])[1]
-            cells = [_bound(record[name], limit) for name in ("printed", "supplement", "corrected")]
-            frequencies = [
-                _frequency(record[name], record["draws"]) for name in _METHODS if name in record
-            ]
-            rows.append([f"{record['x']:g}", *cells, *frequencies])
-        return rows
+    def _false(self, part: str, cases: dict[str, str], x: str) -> list[str]:
+        """Return one item per case: which bounds are false, and where."""
+        rows = [row for row in self._rows() if row[0] == part and row[-1]]
+        lines = []
+        for case, title in cases.items():
+            false: dict[str, list[str]] = {}
+            for _, found, at, quantity, *_ in rows:
+                if found == case:
+                    false.setdefault(quantity, []).append(at)
+            places = [f"*{name}* is false at {x} {', '.join(at)}" for name, at in false.items()]
+            lines += wrapped(f"{title}: {'; '.join(places) or 'no bound is false'}.", bullet=True)
+        return lines
 
-    def _trade_off_rows(self, case: str) -> list[list[str]]:
-        rows = [["noise scale", "printed", "corrected", "sound", "at worst", "release"]]
-        for record in self.of("trade-off", case):
-            release, worst = (
-                interval(record[name], record["draws"])[1] for name in ("release", "worst")
-            )
-            cells = [
-                _bound(record["printed"], release),
-                _bound(record["corrected"], release),
-                _bound(record["sound"], worst),
-            ]
-            frequencies = [
-                _frequency(record[name], record["draws"]) for name in ("worst", "release")
-            ]
-            rows.append([f"{record['x']:g}", *cells, *frequencies])
-        return rows
+    def _tightest(self) -> str:
+        """Return how far the bounds on the quantile are from it, at the largest epsilon."""
+        last = [(title, self.of("weight", name)[-1]) for name, title in _METHODS.items()]
+        ratios = [f"{record['bound'] / record['quantile']:.0f} ({title})" for title, record in last]
+        return (
+            f"At epsilon = {last[0][1]['x']:g} the bound is so many times the quantile: "
+            f"{', '.join(ratios)}."
+        )
 
-    def _weight_rows(self) -> list[list[str]]:
-        rows = [["method", "epsilon", "simulated", "bound", "mean", "bound on the mean"]]
-        for method, title in _METHODS.items():
-            for record in self.of("weight", method):
-                mean = f"{record['mean']:.2f} ± {1.96 * record['error']:.2f}"
-                cells = [f"{record['quantile']:.2f}", f"{record['bound']:.1f}", mean]
-                rows.append([title, f"{record['x']:g}", *cells, f"{record['mean_bound']:.1f}"])
+    def to_csv(self) -> str:
+        """Return all bounds, frequencies and weights."""
+        return as_csv(
+            [["part", "case", "x", "quantity", "value", "low", "high", "note"], *self._rows()]
+        )
+
+    def _rows(self) -> list[list[str]]:
+        """Return one row per number: an epsilon or noise scale x, the quantity and its value."""
+        rows = []
+        for record in sorted(
+            self._records, key=lambda each: (each["part"], each["case"], each["x"])
+        ):
+            start = [record["part"], record["case"], f"{record['x']:g}"]
+            if record["part"] == "weight":
+                mean, margin = record["mean"], 1.96 * record["error"]
+                ends = f"{mean - margin:.2f}", f"{mean + margin:.2f}"
+                rows += [
+                    [*start, "quantile", f"{record['quantile']:.2f}", "", "", ""],
+                    [*start, "bound", f"{record['bound']:.1f}", "", "", ""],
+                    [*start, "mean", f"{mean:.2f}", *ends, ""],
+                    [*start, "mean_bound", f"{record['mean_bound']:.1f}", "", "", ""],
+                ]
+                continue
+            for bound, event in _BOUNDED[record["part"]].items():
+                limit = interval(record[event], record["draws"])[1]
+                rows.append([*start, bound, *_bound(record[bound], limit)])
+            rows += [
+                [*start, event, *_frequency(record[event], record["draws"]), ""]
+                for event in _EVENTS[record["part"]]
+            ]
         return rows
 
     def draw(self, *paths: Path) -> None:
@@ -221,10 +241,8 @@ class BoundsReport:
         axes.legend(fontsize=7)
 
     def save(self, directory: Path) -> None:
-        """Write ``bounds.md``, ``.json``, ``.png`` and ``.svg`` to a directory."""
-        for name, text in (("bounds.md", self.to_markdown()), ("bounds.json", self.to_json())):
-            with written_at_once(directory / name) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
+        """Write ``bounds.md``, ``.csv``, ``.json``, ``.png`` and ``.svg`` to a directory."""
+        save_report(self, directory, "bounds")
         self.draw(directory / "bounds.png", directory / "bounds.svg")
 
 
@@ -238,15 +256,16 @@ def interval(hits: int, draws: int, level: float = 0.99) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _bound(value: float, limit: float) -> str:
+def _bound(value: float, limit: float) -> list[str]:
+    """Return the cells of a bound: nothing if it is empty, a note if what it bounds is below."""
     if value <= 0 or not math.isfinite(value):
-        return "-"
-    return f"{value:.4f}" + " *false*" * (value > limit)
+        return ["", "", "", ""]
+    return [f"{value:.4f}", "", "", "false" if value > limit else ""]
 
 
-def _frequency(hits: int, draws: int) -> str:
+def _frequency(hits: int, draws: int) -> list[str]:
     low, high = interval(hits, draws)
-    return f"{hits / draws:.4f} [{low:.4f}, {high:.4f}]"
+    return [f"{hits / draws:.4f}", f"{low:.4f}", f"{high:.4f}"]
 
 
 def _log_axis(axes: Any, x: Sequence[float]) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments._code import code_digest
 from experiments._records import Records
-from experiments._summary import wrapped
+from experiments._summary import as_csv, wrapped
 from experiments.intersections import gains_table
 from experiments.means import GOAL
 from experiments.methods import METHODS, Plans, release_of
@@ -152,7 +152,7 @@ def epsilon_by_zcdp(planned: Plan, delta: float) -> float | None:
 
 
 class CalibrationReport:
-    """What ``run_calibration`` found, as a page to read and as JSON."""
+    """What ``run_calibration`` found, as a page to read, as CSV and as JSON."""
 
     def __init__(self, rows: list[dict[str, Any]], repetitions: int, command: str) -> None:
         self._repetitions, self._command = repetitions, command
@@ -181,34 +181,30 @@ class CalibrationReport:
                 *wrapped(
                     f"Made by `{self._command}`. Graphs and noise are those of the",
                     "[benchmark of utility](utility.md), the methods ptclust's defaults; means of",
-                    f"{self._repetitions} graphs.",
+                    f"{self._repetitions} graphs. Every family is in",
+                    "[calibration.csv](calibration.csv).",
                 ),
                 "",
                 "## Gaussian noise by its own curve",
                 "",
                 *wrapped(
                     f"*needed* is the epsilon of a mean ARI of {GOAL}, by bisection to",
-                    f"{_FINE - 1:.0%}, at delta = 1e-6. *by zCDP* is what the same noise costs",
-                    "where (epsilon, delta) is bought by way of zCDP, with OpenDP's tight",
-                    "conversion, as it was before [the curve](proofs/gaussian-curve.md). Clusters",
-                    "see of either the same noise, so they are the same. Asked for was a fall by",
-                    f"{LEAST_FALL:.0%}: {fallen} of {len(gaussian)} families with Gaussian noise",
-                    "have it. The fall depends on epsilon and delta alone: it is",
-                    f"{', '.join(_falls_at(epsilon) for epsilon in _EXAMPLES)}. Where one unit is",
-                    "in few weights (l1), the default is Laplace noise, which is pure: no curve is",
-                    "better, and nothing fell.",
+                    f"{_FINE - 1:.0%}, at delta = 1e-6. *by_zcdp* is the epsilon of the same noise",
+                    "by way of zCDP with OpenDP's tight conversion, as it was before",
+                    "[the exact curve](proofs/gaussian-curve.md). The noise is the same, and so",
+                    f"are the clusters. Epsilon falls by at least {LEAST_FALL:.0%}, the goal, in",
+                    f"{fallen} of {len(gaussian)} families with Gaussian noise. The fall depends",
+                    "on epsilon and delta alone:",
+                    f"{', '.join(_falls_at(epsilon) for epsilon in _EXAMPLES)}. Where one unit",
+                    "changes few weights (l1), the default is Laplace noise, for which pure",
+                    "privacy is exact already.",
                 ),
                 "",
-                *aligned(list(self._falls())),
-                "",
-                "## At an epsilon that was asked for",
+                "## At a given epsilon",
                 "",
                 *wrapped(
-                    f"Asked for was an ARI of {GOAL} by the defaults, everywhere but where it says",
-                    "so.",
+                    f"The goal is a mean ARI of {GOAL} with the defaults. {self._kept()}",
                 ),
-                "",
-                *aligned(list(self._kept())),
                 "",
                 "## The K-norm mechanism of two bounds",
                 "",
@@ -217,58 +213,73 @@ class CalibrationReport:
                     "k). The best noise of this kind has a density that falls with the norm whose",
                     "ball is the intersection of both balls. The table has its standard deviation",
                     "on one weight, in units of m / epsilon, beside those of Laplace and of cube",
-                    "noise, of which the plan takes the lesser.",
+                    "noise, of which the plan takes the smaller.",
                 ),
                 "",
                 *aligned(gains_table()),
             ]
         )
 
-    def _falls(self) -> Iterator[list[str]]:
-        yield ["setting", "family", "noise", "deviation", "by zCDP", "needed", "fall"]
+    def to_csv(self) -> str:
+        """Return one row per family: the epsilon that it needs, or the ARI at a given epsilon."""
+        names = "setting", "family", "noise", "epsilon", "delta", "ari", "margin", "verdict"
+        rows = [[*names, "deviation", "by_zcdp", "needed", "fall"]]
         for row in self._searched:
-            names = [_ALL[row["setting"]].title, row["family"], row["mechanism"]]
-            if row["needed"] is None:
-                reached = f"ARI {row['ari']:.2f} at {_LARGEST:g}"
-                yield [*names, "", "", reached, ""]
-                continue
+            start = [_ALL[row["setting"]].title, row["family"], row["mechanism"]]
             fall, before = _fall(row), row["by_zcdp"]
-            yield [
-                *names,
+            if row["needed"] is None:
+                reached = [f"{_LARGEST:g}", f"{DELTA:g}", *_score(row), "not reached"]
+                rows.append([*start, *reached, *[""] * 4])
+                continue
+            found = [
                 f"{row['deviation']:.3g}",
                 "" if before is None else f"{before:.3f}",
                 f"{row['needed']:.3f}",
-                "none" if fall is None else f"{fall:.1%}",
+                "" if fall is None else f"{fall:.1%}",
             ]
+            rows.append([*start, *[""] * 5, *found])
+        for promise, row in self._promises():
+            start = [_ALL[row["setting"]].title, row["family"], row["mechanism"]]
+            at = [f"{promise.epsilon:g}", f"{promise.delta:g}", *_score(row)]
+            rows.append([*start, *at, _verdict(promise, row), *[""] * 4])
+        return as_csv(rows)
 
-    def _kept(self) -> Iterator[list[str]]:
-        yield ["setting", "epsilon", "delta", "family", "noise", "defaults", ""]
+    def _promises(self) -> Iterator[tuple[Promise, dict[str, Any]]]:
         for promise in PROMISES:
-            rows = [
-                row
-                for row in self._promised
-                if (row["setting"], row["epsilon"]) == (promise.setting, promise.epsilon)
+            for row in self._promised:
+                if (row["setting"], row["epsilon"]) == (promise.setting, promise.epsilon):
+                    yield promise, row
+
+    def _kept(self) -> str:
+        """Return how many families reach the goal, and which do not."""
+        sentences = []
+        for promise in PROMISES:
+            rows = [row for each, row in self._promises() if each is promise]
+            where = f"{_ALL[promise.setting].title}, epsilon = {promise.epsilon:g}"
+            kinds = [_verdict(promise, row) for row in rows]
+            others = [
+                f"{row['family']} {kind} ({_score(row)[0]})"
+                for row, kind in zip(rows, kinds, strict=True)
+                if kind != "reached"
             ]
-            for row in rows:
-                verdict = "reached" if row["ari"] >= GOAL else "**missed**"
-                yield [
-                    _ALL[promise.setting].title,
-                    f"{promise.epsilon:g}",
-                    f"{promise.delta:g}",
-                    row["family"],
-                    row["mechanism"],
-                    _score(row),
-                    "not asked for" if row["family"] in promise.exempt else verdict,
-                ]
+            rest = f"; {', '.join(others)}" if others else ""
+            reached = f"{kinds.count('reached')} of {len(rows)} families reach it"
+            sentences.append(f"{where}, delta = {promise.delta:g}: {reached}{rest}.")
+        return " ".join(sentences)
 
 
-def _score(row: dict[str, Any]) -> str:
-    margin = "" if row["margin"] is None else f" ± {row['margin']:.2f}"
-    return f"{row['ari']:.2f}{margin}"
+def _verdict(promise: Promise, row: dict[str, Any]) -> str:
+    if row["family"] in promise.exempt:
+        return "not asked for"
+    return "reached" if row["ari"] >= GOAL else "missed"
+
+
+def _score(row: dict[str, Any]) -> tuple[str, str]:
+    return f"{row['ari']:.2f}", "" if row["margin"] is None else f"{row['margin']:.2f}"
 
 
 def _falls_at(epsilon: float) -> str:
-    """Say by what part Gaussian noise of this epsilon is cheaper than by way of zCDP."""
+    """Return by what part Gaussian noise of this epsilon is cheaper than by way of zCDP."""
     one, budget = Sensitivity(l2=1.0), Budget.approximate(epsilon, DELTA)
     on_noise = spent_by(gaussian_noise_alone(one, 1000, budget), one)
     fall = 0.0 if on_noise is None else 1.0 - epsilon / on_noise.epsilon_at(DELTA)

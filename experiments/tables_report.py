@@ -1,18 +1,17 @@
-"""What ``run_tables`` measured, as tables to read and as JSON."""
+"""What ``run_tables`` measured: a page to read, all means as CSV and as JSON."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments._summary import wrapped
-from ptclust._files import written_at_once
+from experiments._summary import as_csv, save_report, wrapped
 from ptclust._statistics import margin_of
-from ptclust._tables import aligned
 from ptclust.datasets import PAPER
 
 if TYPE_CHECKING:
@@ -37,11 +36,11 @@ _NOTES = (
     ),
     (
         "Clusters are too many where noise makes an edge heavy, or where the tree crosses more",
-        "often than it need; what is cut off is often a single node, since a singleton scores the",
-        "best that a cluster can.",
+        "often than necessary; what is cut off is often a single node, since a singleton has the",
+        "highest score that a cluster can have.",
     ),
 )
-_QUANTITIES = {"ari": "ARI", "n_clusters": "Clusters", "n_singletons": "Singletons"}
+_QUANTITIES = "ari", "n_clusters", "n_singletons"
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,15 @@ class Estimate:
     """Half the width of the 95 % t interval of the mean; None for a single repetition."""
 
     def __str__(self) -> str:
+        value, margin = self.cells
+        return f"{value} ± {margin}" if margin else value
+
+    @property
+    def cells(self) -> tuple[str, str]:
+        """Mean and margin as text with the digits that are worth showing."""
         digits = 2 if abs(self.mean) < 10 else 1
         value = f"{self.mean:.{digits}f}".replace("-0.00", "0.00")
-        return value if self.margin is None else f"{value} ± {self.margin:.{digits}f}"
+        return value, "" if self.margin is None else f"{self.margin:.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class TablesReport:
         return json.dumps({"command": self._command, "good": GOOD, "means": means}, indent=2)
 
     def to_markdown(self) -> str:
-        """Return the meaning in words, and tables for every mu and family."""
+        """Return the meaning in words; the numbers are in the CSV file."""
         grid = self._grid
         lines = [
             "# The paper's PTClust in numbers",
@@ -135,50 +140,42 @@ class TablesReport:
                 "Homogeneous circles and moons as in section 4 of the paper ($n =",
                 f"{grid.n_nodes}$, weights of 0.1 to 0.3 within and above 0.9 across), PAMST and",
                 "Laplace noise, $\\delta = 0$, every weight private up to $\\mu$. Means over",
-                f"{grid.repetitions} repetitions, each with a new graph and new noise, with 95 %",
-                "intervals. 2 clusters and no singletons are planted. An ARI of 1 is the planted",
-                "partition, about 0 an unrelated one.",
+                f"{grid.repetitions} repetitions, each with a new graph and new noise. 2 clusters",
+                "and no singletons are planted. An ARI of 1 is the planted partition, about 0 an",
+                "unrelated one. All means, with 95 % intervals, are in [tables.csv](tables.csv).",
             ),
             "",
             *wrapped(
                 "*As published* uses the scales that the paper prints. They spend more than the",
-                "epsilon of the column: $\\varepsilon/4$ for the tree and",
+                "stated epsilon: $\\varepsilon/4$ for the tree and",
                 f"${grid.n_nodes - 1}\\,\\varepsilon/2$ for the weights, since one person may move",
-                f"all {grid.n_nodes - 1} weights of the tree. *Sound* spends that epsilon and no",
-                "more.",
+                f"all {grid.n_nodes - 1} weights of the tree. *Sound* spends epsilon and no more.",
             ),
             "",
             *self._meaning(),
         ]
-        for mu in grid.mus:
-            for family in PAPER:
-                lines += ["", f"## {family}, mu = {mu:g}"]
-                for name, title in _QUANTITIES.items():
-                    lines += ["", f"{title}:", "", *aligned(self._rows(family, mu, name))]
         return "\n".join(lines)
 
-    def _rows(self, family: str, mu: float, quantity: str) -> list[list[str]]:
+    def to_csv(self) -> str:
+        """Return all means with half the widths of their 95 % intervals."""
+        margins = [part for name in _QUANTITIES for part in (name, f"{name}_margin")]
+        names = "family", "mu", "calibration", "cross_edges", "epsilon", "true_epsilon"
+        rows = [[*names, *margins]]
         grid = self._grid
-        rows = [["calibration", "cross edges", *(f"epsilon = {e:g}" for e in grid.epsilons)]]
-        for method in grid.methods:
-            cells = [
-                self.mean(family, grid.cross_edges[0], mu, method.name, e) for e in grid.epsilons
-            ]
-            if method.calibration == "published":
-                spent = (f"(truly {_rounded(cell.true_epsilon)})" for cell in cells)
-                rows.append(["as published", "", *spent])
-            for cross_edges in grid.cross_edges:
-                means = [self.mean(family, cross_edges, mu, method.name, e) for e in grid.epsilons]
-                title = "as published" if method.calibration == "published" else "sound"
-                values = (str(getattr(mean, quantity)) for mean in means)
-                rows.append([title, f"{cross_edges:,}", *values])
-        return rows
+        for mu, family, method in product(grid.mus, PAPER, grid.methods):
+            for cross_edges, epsilon in product(grid.cross_edges, grid.epsilons):
+                mean = self.mean(family, cross_edges, mu, method.name, epsilon)
+                cells = [cell for name in _QUANTITIES for cell in getattr(mean, name).cells]
+                spent = _rounded(mean.true_epsilon).replace(",", "")
+                case = [family, f"{mu:g}", method.calibration, str(cross_edges), f"{epsilon:g}"]
+                rows.append([*case, spent, *cells])
+        return as_csv(rows)
 
     def _meaning(self) -> list[str]:
-        """Return what the means say, in sentences."""
+        """Return the results in sentences."""
         grid = self._grid
         few, many = grid.cross_edges[0], grid.cross_edges[-1]
-        lines = ["What the numbers say:", ""]
+        lines = ["Results:", ""]
         for mu in grid.mus:
             for method in grid.methods:
                 name = "as published" if method.calibration == "published" else "sound"
@@ -211,10 +208,8 @@ class TablesReport:
         return f"a mean ARI of {GOOD:g} from epsilon = {least[0]:g}{truly} on"
 
     def save(self, directory: Path) -> None:
-        """Write ``tables.md`` and ``tables.json`` to a directory."""
-        for name, text in (("tables.md", self.to_markdown()), ("tables.json", self.to_json())):
-            with written_at_once(directory / name) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
+        """Write ``tables.md``, ``.csv`` and ``.json`` to a directory."""
+        save_report(self, directory, "tables")
 
 
 def _rounded(epsilon: float) -> str:

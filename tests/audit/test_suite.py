@@ -286,7 +286,7 @@ def test_what_a_report_says():
         "a control (K3; linf <= 1): epsilon = 1 claimed, "
         "0.5 found",
     )
-    assert "**refuted**" in report.to_markdown()
+    assert "**claim refuted:" in report.to_markdown()
     assert replace(FINDING, found=1.0 + 1e-12).verdict == "stands"
     assert replace(FINDING, found=1.0 + 1e-8).verdict == "refuted"
 
@@ -326,6 +326,7 @@ def test_the_command_writes_a_table_and_json(run, tmp_path):
         assert finding["ratio"] == pytest.approx(finding["found"] / finding["claim"])
         assert finding["verdict"] in ("stands", "refuted")
     assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
+        "audit-quick.csv",
         "audit-quick.json",
         "audit-quick.md",
     ]
@@ -346,7 +347,7 @@ def test_a_broken_calibration_ends_with_exit_code_5(run, monkeypatch):
     code, out, err = run("audit", "--quick")
     assert code == 5
     assert "claim refuted: Kruskal (K3; linf <= 0.015625): epsilon = 1 claimed, 2 found" in err
-    assert "**refuted**" in out
+    assert "**claim refuted: Kruskal" in out
 
 
 def test_a_control_that_is_not_caught_ends_with_exit_code_5(run, monkeypatch):

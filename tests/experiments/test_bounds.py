@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 
@@ -55,9 +56,14 @@ def test_the_counterexample_shows(report):
     (paths,) = (r for r in report.of("partitioning", "paths") if r["x"] == 2.0)
     assert paths["supplement"] > 0.99 > 0.9 > interval(paths["pamst"], paths["draws"])[1]
     text = report.to_markdown()
-    assert "0.9946 *false*" in text
+    assert "*supplement* is false at epsilon 1.5, 2" in " ".join(text.split())
+    assert "*corrected* is false" not in text
     assert "`make bounds`" in text
-    assert text.count("\n### ") == 4
+    rows = list(csv.DictReader(report.to_csv().splitlines()))
+    assert len(rows) == 10 * 5 + 12 * 4
+    (row,) = (r for r in rows if (r["case"], r["x"], r["quantity"]) == ("paths", "2", "supplement"))
+    assert (row["value"], row["note"]) == ("0.9946", "false")
+    assert not [r for r in rows if r["quantity"] in ("corrected", "sound") and r["note"]]
 
 
 def test_the_counterexample_meets_the_conditions_of_theorem_d():
@@ -71,6 +77,7 @@ def test_files(report, directory):
     assert (directory / "bounds.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (directory / "bounds.svg").read_bytes()
     assert (directory / "bounds.md").read_text() == report.to_markdown() + "\n"
+    assert (directory / "bounds.csv").read_text() == report.to_csv() + "\n"
     assert len(json.loads((directory / "bounds.json").read_text())["records"]) == 22
 
 
@@ -102,8 +109,8 @@ def test_the_command(run_experiment, monkeypatch, tmp_path):
     assert code == 0
     assert len(json.loads(out)["records"]) == 8
     assert "8 cases; tables, figure and results are in out" in err
-    names = ["bounds.json", "bounds.md", "bounds.png", "bounds.svg", "results.jsonl"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    names = [f"bounds.{suffix}" for suffix in ("csv", "json", "md", "png", "svg")]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [*names, "results.jsonl"]
     assert '`make bounds ARGS="--quick --seed 3"`' in (tmp_path / "out/bounds.md").read_text()
     code, _, err = run_experiment("bounds", "--quick", "-o", "out")
     assert code == 3

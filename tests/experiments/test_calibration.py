@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -89,16 +90,17 @@ def test_the_page_says_what_fell_and_what_was_missed():
     ]
     report = CalibrationReport(rows, 3, "make calibration")
     assert [row["family"] for row in report.short] == ["blocks"]
-    page = report.to_markdown()
-    assert "1 of 2 families with Gaussian noise have it" in " ".join(page.split())
-    table = {line.split("|")[2].strip(): line for line in page.splitlines() if "1,000" in line}
-    assert "7.0%" in table["moons"]
-    assert "none" in table["chains"]
-    assert "ARI 0.40 at 20" in table["multiscale"]
-    kept = [line for line in page.splitlines() if "10,000" in line]
-    assert "0.50 ± 0.10" in kept[0]
-    assert "**missed**" in kept[0]
-    assert "not asked for" in kept[1]
+    page = " ".join(report.to_markdown().split())
+    assert "in 1 of 2 families with Gaussian noise" in page
+    assert "0 of 2 families reach it; moons missed (0.50), chains not asked for (0.10)" in page
+    rows = list(csv.DictReader(report.to_csv().splitlines()))
+    fallen = {row["family"]: row for row in rows[:4]}
+    assert (fallen["moons"]["needed"], fallen["moons"]["fall"]) == ("0.930", "7.0%")
+    assert fallen["chains"]["fall"] == ""
+    missed = [fallen["multiscale"][name] for name in ("epsilon", "ari", "verdict", "needed")]
+    assert missed == ["20", "0.40", "not reached", ""]
+    assert [row["verdict"] for row in rows[4:]] == ["missed", "not asked for"]
+    assert (rows[4]["ari"], rows[4]["margin"]) == ("0.50", "0.10")
     assert len(json.loads(report.to_json())["searched"]) == 4
 
 
@@ -117,6 +119,7 @@ def test_a_run_keeps_its_records(run_experiment, monkeypatch):
     assert "## The K-norm mechanism of two bounds" in out
     assert {call[2] for call in calls if call[0] != "linf-100"} == {1.2, 6.0}
     assert Path("c/calibration.md").exists()
+    assert len(Path("c/calibration.csv").read_text().splitlines()) > 10
     calls.clear()
     assert run_experiment("calibration", "-o", "c", "--repetitions", 1)[0] == 0
     assert calls == []

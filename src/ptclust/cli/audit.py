@@ -14,7 +14,7 @@ _VIOLATION = 5
 
 def audit(
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Directory for the table and the JSON.")
+        Path | None, typer.Option("--output", "-o", help="Directory for page, CSV and JSON.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer graphs, starts and draws: a minute or two.")
@@ -38,12 +38,12 @@ def audit(
     files: dict[str, Path | None] = {}
     if output is not None:
         make_directory(output)
-        files = {what: output / f"{name}.{what}" for what in ("md", "json")}
+        files = {what: output / f"{name}.{what}" for what in ("md", "csv", "json")}
     with held_outputs(files, {}, overwrite), progress_display() as progress:
         effort = Effort.quick() if quick else Effort.full()
         report = run_audit(effort, command, seed=seed, progress=progress)
         if output is not None:
-            report.save(output, name)
+            report.save(output)
     typer.echo(report.to_json() if as_json else report.to_markdown())
     for problem in report.problems:
         say(f"ptclust: {problem}")
