@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from experiments._summary import wrapped
-from ptclust._files import make_directory, written_at_once
+from experiments._summary import as_csv, save_report, wrapped
+from ptclust._files import make_directory
 from ptclust._tables import aligned
 from ptclust.datasets import ACROSS, PAPER, WITHIN, Family, planted_graph
 from ptclust.graph import Topology
@@ -188,58 +188,55 @@ class CertificatesReport:
         return json.dumps({"shares": [asdict(share) for share in self._shares]}, indent=2)
 
     def to_markdown(self) -> str:
-        """Return a table of planted graphs and one of random trees."""
+        """Return how many trees are certified and recovered; every case is in the CSV file."""
         low, high = WITHIN
+        rows = [["trees", "number", "certified", "recovered", "recovered, not certified"]]
+        for title, group in self._groups().items():
+            trees, certified, recovered = (
+                sum(getattr(share, name) for share in group)
+                for name in ("trees", "certified", "recovered")
+            )
+            shares = (f"{found / trees:.1%}" for found in (certified, recovered))
+            rows.append([title, f"{trees:,}", *shares, f"{recovered - certified:,}"])
         return "\n".join(
             [
                 *wrapped(
                     f"Made by `{self._command}`. *Certified* is the share of trees on which",
                     "`certify_recovery` holds, *recovered* the share on which DBMSTClu returns",
-                    "exactly the planted clusters, *fails* the condition that most often fails",
-                    f"first. Weights are {low:g} to {high:g} within and {ACROSS[0]:g} to",
-                    f"{ACROSS[1]:g} across (`multiscale` multiplies them), so that all clusters",
-                    "are strongly homogeneous.",
+                    f"exactly the planted clusters. Weights are {low:g} to {high:g} within and",
+                    f"{ACROSS[0]:g} to {ACROSS[1]:g} across (`multiscale` multiplies them), so",
+                    "that all clusters are strongly homogeneous. Every case is in",
+                    "[certificates.csv](certificates.csv).",
                 ),
                 "",
-                "Minimum spanning trees of planted graphs, certified / recovered:",
-                "",
-                *aligned(self._planted_rows()),
-                "",
-                "Random trees:",
-                "",
-                *aligned(self._tree_rows()),
+                *aligned(rows),
             ]
         )
 
-    def _planted_rows(self) -> list[list[str]]:
-        rows: dict[tuple[str, int | None, int], dict[str | None, Share]] = {}
+    def _groups(self) -> dict[str, list[Share]]:
+        groups: dict[str, list[Share]] = {}
         for share in self._shares:
+            title = f"random, clusters of {share.case}"
             if share.part == "planted":
-                key = share.case, share.n_nodes, share.n_clusters
-                rows.setdefault(key, {})[share.density] = share
-        table = [["family", "nodes", "clusters", "trees", *_DENSITIES, "fails"]]
-        for (family, n_nodes, n_clusters), shares in rows.items():
-            reasons = dict.fromkeys(share.reason for share in shares.values() if share.reason)
-            cells = [" / ".join(_percent(shares[density])) for density in _DENSITIES]
-            trees = str(next(iter(shares.values())).trees)
-            head = [family, str(n_nodes), str(n_clusters), trees]
-            table.append([*head, *cells, ", ".join(reasons)])
-        return table
+                family = share.case if share.case == "multiscale" else "other families"
+                title = f"minimum spanning trees, {family}"
+            groups.setdefault(title, []).append(share)
+        return groups
 
-    def _tree_rows(self) -> list[list[str]]:
-        table = [["cluster size", "clusters", "trees", "certified", "recovered", "fails"]]
+    def to_csv(self) -> str:
+        """Return one row per case."""
+        names = "part", "case", "nodes", "clusters", "density", "trees"
+        rows = [[*names, "certified", "recovered", "fails"]]
         for share in self._shares:
-            if share.part == "trees":
-                head = [share.case, str(share.n_clusters), str(share.trees)]
-                table.append([*head, *_percent(share), share.reason or ""])
-        return table
+            nodes = "" if share.n_nodes is None else str(share.n_nodes)
+            case = [share.part, share.case, nodes, str(share.n_clusters), share.density or ""]
+            rows.append([*case, str(share.trees), *_percent(share), share.reason or ""])
+        return as_csv(rows)
 
     def save(self, directory: Path) -> None:
-        """Write ``certificates.md`` and ``certificates.json``."""
+        """Write ``certificates.md``, ``.csv`` and ``.json``."""
         make_directory(directory)
-        for suffix, text in (("md", self.to_markdown()), ("json", self.to_json())):
-            with written_at_once(directory / f"certificates.{suffix}") as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
+        save_report(self, directory, "certificates")
 
 
 def _percent(share: Share) -> list[str]:

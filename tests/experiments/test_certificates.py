@@ -29,7 +29,10 @@ def test_shares_and_report(few, tmp_path):
     assert json.loads((tmp_path / "made" / "certificates.json").read_text())["shares"]
     text = (tmp_path / "made" / "certificates.md").read_text()
     assert "Made by `make certificates`" in text
-    assert "| 100.0% / 100.0%" in text
+    assert "| minimum spanning trees, other families | " in text
+    assert "100.0%" in text
+    rows = (tmp_path / "made" / "certificates.csv").read_text().splitlines()
+    assert len(rows) == len(shares) + 1
     (tmp_path / "file").touch()
     with pytest.raises(FileError, match="cannot be made"):
         report.save(tmp_path / "file")
