@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Array, Ints
+from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Cuts, dbmstclu
 from ptclust.engines.edges import SparkEdges
 from ptclust.ledger import Payment
@@ -176,6 +176,11 @@ class PTClust(_Estimator):
         tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
         Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
+    min_probability : float, default 0
+        Nodes that belong where they are shown with a smaller probability are unclustered, label -1.
+    certainty : bool, default False
+        Whether ``fit`` computes how probable nodes and clusters are, so that files and pictures of
+        ``release_`` show it; ``probabilities_`` computes it when first asked for.
     privacy_unit : str, optional
         What one unit is, in words, for the statement: "one patient", "one visitor and day"; by
         default the unit that the graph carries, if it was built from records.
@@ -201,6 +206,9 @@ class PTClust(_Estimator):
     n_clusters_ : int
     dbcvi_ : float
         DBCVI on the released tree.
+    probabilities_ : array of float
+        For every node, the probability that it belongs where it is shown, in the order of
+        ``labels_``; computed when first asked for.
     release_ : Release
         What is published; set as soon as it is paid for and drawn.
     plan_ : Plan
@@ -248,6 +256,8 @@ class PTClust(_Estimator):
         shift: float | None = None,
         scale: float | None = None,
         min_cluster_size: int = 1,
+        min_probability: float = 0.0,
+        certainty: bool = False,
         privacy_unit: str | None = None,
         topology: Literal["public"] | None = None,
         random_state: int | None = None,
@@ -267,6 +277,8 @@ class PTClust(_Estimator):
         self.shift = shift
         self.scale = scale
         self.min_cluster_size = min_cluster_size
+        self.min_probability = min_probability
+        self.certainty = certainty
         self.privacy_unit = privacy_unit
         self.topology = topology
         self.random_state = random_state
@@ -300,7 +312,12 @@ class PTClust(_Estimator):
     def _keep(self, plan: Plan, node_of: Array, release: Release) -> None:
         self.plan_, self.release_ = plan, release
         self.labels_, self.n_clusters_ = release.labels[node_of], release.n_clusters
-        self.dbcvi_ = release.dbcvi
+        self.dbcvi_, self._node_of = release.dbcvi, node_of
+
+    @property
+    def probabilities_(self) -> Floats:
+        """For every node, the probability that it belongs where it is shown."""
+        return self.release_.probabilities[self._node_of]
 
     def _request(self, graph: Graph | SparkEdges) -> ReleaseRequest:
         return ReleaseRequest(
@@ -317,6 +334,8 @@ class PTClust(_Estimator):
                 engine="spark" if isinstance(graph, SparkEdges) else "local",
             ),
             min_cluster_size=self.min_cluster_size,
+            min_probability=self.min_probability,
+            certainty=self.certainty,
             shift=self.shift,
             scale=self.scale,
             privacy_unit=self.privacy_unit,

@@ -58,6 +58,8 @@ class ReleaseRequest:
 
     plan: PlanRequest
     min_cluster_size: int = 1
+    min_probability: float = 0.0
+    certainty: bool = False  # whether to compute how probable nodes and clusters are
     shift: float | None = None
     scale: float | None = None
     privacy_unit: str | None = None
@@ -85,6 +87,7 @@ class ReleaseRequest:
         return ClusteringRequest(
             clusterer=self.plan.clusterer,
             min_cluster_size=self.min_cluster_size,
+            min_probability=self.min_probability,
             shift=self.shift,
             scale=self.scale,
         )
@@ -150,7 +153,10 @@ def publish(
     if confirm:
         request.payment.confirm(statement.id)
     progress("Clustering what was released")
-    return release.clustered(request.clustering)
+    release = release.clustered(request.clustering, progress)
+    if request.certainty:
+        release.find_certainty(progress)
+    return release
 
 
 def _drawn(

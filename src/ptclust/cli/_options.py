@@ -77,6 +77,13 @@ Master = Annotated[
     str | None, more(help="Where Spark runs: spark://host:7077, local[2], yarn.", metavar="URL")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
+MinProbability = Annotated[
+    float,
+    typer.Option(help="Nodes that are less probably where they are shown get label -1.", max=1.0),
+]
+Certainty = Annotated[
+    bool, typer.Option(help="Say how probable nodes and clusters are; takes 8 clusterings.")
+]
 MinClusterSize = Annotated[
     int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)
 ]
@@ -256,6 +263,8 @@ class ReleaseOptions(PlanOptions):
     shift: Annotated[float | None, more(help="tau; default from the release.")] = None
     scale: Annotated[float | None, more(help="p; default from the release.")] = None
     min_cluster_size: MinClusterSize = 1
+    min_probability: MinProbability = 0.0
+    certainty: Certainty = True
     privacy_unit: Annotated[
         str | None, typer.Option(help="What one unit is, for the statement: 'one patient'.")
     ] = None
@@ -284,6 +293,8 @@ class ReleaseOptions(PlanOptions):
         return ReleaseRequest(
             plan=self.request(file),
             min_cluster_size=self.min_cluster_size,
+            min_probability=self.min_probability,
+            certainty=self.certainty,
             shift=self.shift,
             scale=self.scale,
             privacy_unit=self.privacy_unit,

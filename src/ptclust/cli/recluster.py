@@ -26,6 +26,8 @@ def recluster(
         int | None, typer.Option(help="The level with so many clusters.", min=1)
     ] = None,
     min_cluster_size: o.MinClusterSize = 1,
+    min_probability: o.MinProbability = 0.0,
+    certainty: o.Certainty = True,
     plot: o.Plot = None,
     overwrite: o.Overwrite = None,
 ) -> None:
@@ -43,8 +45,14 @@ def recluster(
         made = Release.load(release)
         progress("Clustering what was released")
         made = made.recluster(
-            clusterer, level=level, n_clusters=n_clusters, min_cluster_size=min_cluster_size
+            clusterer,
+            level=level,
+            n_clusters=n_clusters,
+            min_cluster_size=min_cluster_size,
+            min_probability=min_probability,
         )
+        if certainty:
+            made.find_certainty(progress)
         results.write_release(made, output)
         results.write_views(made, labels, plot, escape_formulas=escape_formulas)
     where = f"by {made.clusterer} in {results.place(output)}"

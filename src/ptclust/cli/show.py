@@ -47,7 +47,7 @@ def show(
     made = Release.load(release)
     if labels:
         write_labels(
-            made.names, made.labels, None, made.evidence_of_nodes, escape_formulas=escape_formulas
+            made.names, made.labels, None, made.further_columns, escape_formulas=escape_formulas
         )
     elif registry:
         typer.echo(made.statement.to_registry_yaml(), nl=False)

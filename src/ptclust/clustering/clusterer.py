@@ -18,6 +18,7 @@ from ptclust.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     from ptclust._types import Array, Floats, Ints
+    from ptclust.clustering.certainty import Certainty
     from ptclust.mechanisms import Mechanism
     from ptclust.mechanisms.mechanism import Publishes
     from ptclust.published import Published
@@ -111,6 +112,8 @@ class Clustering:
     """What the public topology gives alone: clusters of the same graph with equal weights."""
     evidence: Evidence | None = None
     """What supports the clusters; None if the clusterer does not tell."""
+    certainty: Certainty | None = None
+    """How probable nodes and clusters are; None if that was not computed."""
     description: tuple[str, ...] = ()
     """What was done, for the statement."""
 
@@ -298,11 +301,14 @@ class ClusteringRequest:
     """Which level of the hierarchy, from 0, the coarsest, for clusterers that find several."""
     n_clusters: int | None = None
     """The level with so many clusters."""
+    min_probability: float = 0.0
+    """Nodes of a smaller probability are unclustered, label -1."""
 
     def __post_init__(self) -> None:
         CLUSTERERS.check(self.clusterer)
         check_sizes(None, self.min_cluster_size)
         check_constants(self.shift, self.scale)
+        check_probability(self.min_probability)
         if self.level is not None and self.n_clusters is not None:
             raise UsageError("level= and n_clusters= both choose a level; leave one out")
         for name, value, least in (("level", self.level, 0), ("n_clusters", self.n_clusters, 1)):
@@ -342,6 +348,7 @@ class ClusteringRequest:
             found,
             labels=labels,
             evidence=evidence,
+            certainty=None,
             cuts=None,
             dbcvi=math.nan,
             description=(*(found.description or (clusterer.description,)), words),
@@ -383,6 +390,13 @@ def check_sizes(max_clusters: int | None, min_cluster_size: int) -> None:
     _check_whole("min_cluster_size", min_cluster_size, 1)
     if max_clusters is not None:
         _check_whole("max_clusters", max_clusters, 1)
+
+
+def check_probability(least: Any) -> None:
+    """Raise UsageError unless it is a number from 0 to 1."""
+    is_number = isinstance(least, (int, float, np.number)) and not isinstance(least, bool)
+    if not is_number or not 0 <= least <= 1:
+        raise UsageError(f"min_probability must be a number from 0 to 1, not {least!r}")
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:

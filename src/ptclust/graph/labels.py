@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,12 @@ def write_labels(
     names: Array,
     labels: Ints,
     path: Path | None,
-    evidence: Array | None = None,
+    more: Mapping[str, Array] | None = None,
     *,
     escape_formulas: bool = True,
 ) -> None:
     """Write labels as CSV to a file, or to stdout if there is none; see `labels_text`."""
-    text = labels_text(names, labels, evidence, escape_formulas=escape_formulas)
+    text = labels_text(names, labels, more, escape_formulas=escape_formulas)
     if path is None:
         sys.stdout.write(text)
         return
@@ -39,9 +40,13 @@ def write_labels(
 
 
 def labels_text(
-    names: Array, labels: Ints, evidence: Array | None = None, *, escape_formulas: bool = True
+    names: Array,
+    labels: Ints,
+    more: Mapping[str, Array] | None = None,
+    *,
+    escape_formulas: bool = True,
 ) -> str:
-    """Return ``node,cluster`` as CSV, and ``evidence`` if given; every such table is written here.
+    """Return ``node,cluster`` and ``more`` columns as CSV; every such table is written here.
 
     Spreadsheets carry out text that begins with ``=``, ``+``, ``-`` or ``@``, and terminals what
     begins with a control character. With ``escape_formulas`` names that do are written with an
@@ -51,8 +56,7 @@ def labels_text(
     import polars as pl
 
     nodes = written_names(names, escape_formulas=escape_formulas)
-    more = {} if evidence is None else {"evidence": evidence}
-    return pl.DataFrame({"node": nodes, "cluster": labels, **more}).write_csv()
+    return pl.DataFrame({"node": nodes, "cluster": labels, **(more or {})}).write_csv()
 
 
 def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:

@@ -13,7 +13,8 @@
                            "min_cluster_size": k, "clusterer": name,
                            "levels": [{"labels": A, "support": x}, ...],
                            "topology_labels": null | A,
-                           "evidence": null | {"partition": word, "clusters": [word, ...]}},
+                           "evidence": null | {"partition": word, "clusters": [word, ...]},
+                           "certainty": null | {"nodes": A, "clusters": A, "elsewhere": A}},
      "digest":     "sha256:..."}
 
 with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
@@ -42,6 +43,7 @@ import numpy as np
 
 from ptclust._markup import quoted, shortened
 from ptclust._types import Array
+from ptclust.clustering.certainty import Certainty
 from ptclust.clustering.clusterer import Clustering, Cuts, Evidence, Level
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
@@ -66,13 +68,14 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "noise": ("distribution", "scale", "granularity", "n_values"),
     "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
     "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": ("labels", "cuts", *_NUMBERS, "levels", "topology_labels", "evidence"),
+    "clustering": ("labels", "cuts", *_NUMBERS, "levels", "topology_labels", "evidence", "certainty"),
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
 _SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
 _LEVEL = ("labels", "support")
 _EVIDENCE = ("partition", "clusters")
+_CERTAINTY = ("nodes", "clusters", "elsewhere")
 _PLACE = re.compile(rb'"data": ?"(\d+)"')
 
 
@@ -268,6 +271,7 @@ def _clustering(document: dict[str, Any]) -> Clustering | None:
         levels=_levels(part["levels"]),
         topology_labels=whole_numbers("topology_labels"),
         evidence=_evidence(part["evidence"]),
+        certainty=_certainty(part["certainty"]),
         **{name: part[name] for name in _NUMBERS},
     )
 
@@ -296,6 +300,17 @@ def _evidence(given: object) -> Evidence | None:
     return Evidence(found["partition"], tuple(clusters))
 
 
+def _certainty(given: object) -> Certainty | None:
+    if given is None:
+        return None
+    where = "clustering.certainty"
+    found = _check_fields(where, given, _CERTAINTY)
+    kinds = (_FLOATS, _FLOATS, _INTEGERS)
+    return Certainty(
+        *(_array(found, where, name, kind) for name, kind in zip(_CERTAINTY, kinds, strict=True))
+    )
+
+
 def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
     if found is None:
         return None
@@ -310,6 +325,9 @@ def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
             None if found.topology_labels is None else _stored(found.topology_labels)
         ),
         "evidence": None if found.evidence is None else vars(found.evidence),
+        "certainty": None
+        if found.certainty is None
+        else {name: _stored(getattr(found.certainty, name)) for name in _CERTAINTY},
     }
 
 

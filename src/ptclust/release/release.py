@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._files import held
+from ptclust._markup import quoted
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
+from ptclust.clustering.certainty import Certainty, find_again, without_uncertain
 from ptclust.clustering.clusterer import (
     Clustering,
     ClusteringRequest,
@@ -37,6 +39,8 @@ from ptclust.release.summary import Summary
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ptclust.release.comparison import Comparison
 
 
@@ -132,6 +136,69 @@ class Release:
         if self.evidence is None or not self.evidence.clusters:
             return None
         return np.array([*self.evidence.clusters, ""])[self.labels]  # -1 is the last
+
+    @property
+    def certainty(self) -> Certainty | None:
+        """How probable nodes and clusters are, if that was computed; see ``probabilities``."""
+        return None if self.clustering is None else self.clustering.certainty
+
+    def find_certainty(self, progress: Callable[[str], None] = lambda _: None) -> Certainty:
+        """Return how probable nodes and clusters are; computed once, and kept by ``save``.
+
+        Noise is added to the released weights once more, eight times (once beyond 100,000 edges),
+        and the clusters that are found then are compared with those shown (docs/certainty.md).
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but this release is read.
+        """
+        if self.clustering is None:
+            raise UsageError("there are no clusters yet, and nothing to be sure of: recluster()")
+        if self.clustering.certainty is None:
+            found = Certainty.of(self.labels, self._found_again(progress))
+            object.__setattr__(self, "clustering", replace(self.clustering, certainty=found))
+            return found
+        return self.clustering.certainty
+
+    def _found_again(self, progress: Callable[[str], None] = lambda _: None) -> list[Ints]:
+        if self.clustering is None or self.n_clusters < 2:  # nothing is told apart
+            return []
+        return find_again(self.clustering, self.published, progress)
+
+    @property
+    def probabilities(self) -> Floats:
+        """For every node, the probability that it belongs where it is shown.
+
+        0 if all nodes are in one cluster: nothing is told apart. It is computed when first asked
+        for, at the cost of eight clusterings (of one beyond 100,000 edges).
+
+        Examples
+        --------
+        >>> from ptclust import PTClust, Sensitivity
+        >>> from ptclust.datasets import planted_graph
+        >>> graph = planted_graph("moons", 100).graph
+        >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6)).fit(graph)
+        >>> bool(model.release_.probabilities.min() > 0.9)
+        True
+        """
+        return self.find_certainty().nodes
+
+    @property
+    def cluster_probabilities(self) -> Floats:
+        """For every cluster, the probability that another release of the graph shows it, too."""
+        return self.find_certainty().clusters
+
+    def probability_together(self, a: Any, b: Any) -> float:
+        """Return the probability that two nodes, given by name, are in one cluster.
+
+        It is the share of redraws of the noise in which they are, computed anew.
+        """
+        node = {name: number for number, name in enumerate(self.names.tolist())}
+        for name in (a, b):
+            if name not in node:
+                raise InputError(f"the release has no node {quoted(name)}")
+        again = self._found_again()
+        return float(np.mean([each[node[a]] == each[node[b]] for each in again])) if again else 0.0
 
     @property
     def clusterer(self) -> str | None:
@@ -246,6 +313,7 @@ class Release:
         level: int | None = None,
         n_clusters: int | None = None,
         min_cluster_size: int = 1,
+        min_probability: float = 0.0,
         shift: float | None = None,
         scale: float | None = None,
     ) -> Release:
@@ -261,6 +329,9 @@ class Release:
             In place of ``level``: the one with so many clusters.
         min_cluster_size : int, default 1
             Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
+        min_probability : float, default 0
+            Nodes whose ``probabilities`` are smaller are unclustered, label -1; there are no levels
+            to choose from then.
         shift, scale : float, optional
             tau and p of the paper, for ``dbmstclu``.
 
@@ -273,15 +344,25 @@ class Release:
             level=level,
             n_clusters=n_clusters,
             min_cluster_size=min_cluster_size,
+            min_probability=min_probability,
             shift=shift,
             scale=scale,
         )
         return self.clustered(request)
 
-    def clustered(self, request: ClusteringRequest) -> Release:
+    def clustered(
+        self, request: ClusteringRequest, progress: Callable[[str], None] = lambda _: None
+    ) -> Release:
         """Return the same published values, clustered as requested; see `recluster`."""
         mechanism = MECHANISMS[self.published.mechanism]
         found = request.cluster(self.published, mechanism, before=self.clustering)
+        made = self._with(found)
+        if (least := request.min_probability) > 0:
+            certainty = made.find_certainty(progress)
+            made = self._with(without_uncertain(found, certainty, least))
+        return made
+
+    def _with(self, found: Clustering) -> Release:
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
 
@@ -370,11 +451,11 @@ class Release:
         return decode(Path(path))
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
-        """Return a table of ``node``, ``cluster`` and, if known, ``evidence``."""
+        """Return a polars, or pandas, data frame; see ``labels_frame``."""
         return self.labels_frame(backend=backend)
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame of ``node``, ``cluster`` and, if known, ``evidence``."""
+        """Return a pandas DataFrame of the nodes; see ``labels_frame``."""
         return self.labels_frame()
 
     def labels_frame(
@@ -382,7 +463,8 @@ class Release:
     ) -> Any:
         """Return the cluster of every node, to be merged with your own table.
 
-        If it is known what supports the clusters, the column ``evidence`` says it of every node's.
+        If they were computed, the column ``probability`` has the ``probabilities``; if it is known
+        what supports the clusters, ``evidence`` says it of every node's.
 
         Parameters
         ----------
@@ -403,12 +485,20 @@ class Release:
         >>> visits.merge(release.labels_frame("clinic"), on="clinic").columns.tolist()
         ['person', 'clinic', 'cluster']
         """
-        if node in ("cluster", "evidence"):
+        columns = {"cluster": self.labels, **self.further_columns}
+        if node in ("evidence", "probability", *columns):
             raise UsageError(f"node= is the column of the nodes; another one is called {node}")
-        columns = {node: self.names, "cluster": self.labels}
+        return data_frame({node: self.names, **columns}, backend)
+
+    @property
+    def further_columns(self) -> dict[str, Array]:
+        """What tables say of nodes beside the cluster: ``probability``, ``evidence``, if known."""
+        columns: dict[str, Array] = {}
+        if self.certainty is not None:
+            columns["probability"] = self.certainty.nodes.round(3)
         if (evidence := self.evidence_of_nodes) is not None:
             columns["evidence"] = evidence
-        return data_frame(columns, backend)
+        return columns
 
     def to_csv(
         self,
@@ -419,7 +509,7 @@ class Release:
     ) -> None:
         """Write ``node`` and ``cluster`` as CSV; FileError if it exists, as in ``save``.
 
-        If it is known what supports the clusters, there is a third column, ``evidence``.
+        Further columns are those of ``labels_frame``.
 
         Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@`` or a control
         character. With ``escape_formulas`` an apostrophe is written before names, if they are text,
@@ -427,9 +517,15 @@ class Release:
         """
         from ptclust.graph.labels import write_labels
 
-        file, evidence = Path(path), self.evidence_of_nodes
+        file = Path(path)
         with held(file, overwrite):
-            write_labels(self.names, self.labels, file, evidence, escape_formulas=escape_formulas)
+            write_labels(
+                self.names,
+                self.labels,
+                file,
+                self.further_columns,
+                escape_formulas=escape_formulas,
+            )
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the columns of ``to_csv`` as Parquet; FileError if it exists."""
@@ -541,9 +637,24 @@ def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
     )
     if checked.levels and checked.level is None:
         raise InputError("labels must be those of one of the levels, small clusters dropped")
+    if checked.certainty is not None:
+        checked = replace(checked, certainty=_checked_certainty(checked.certainty, checked))
     if checked.evidence is not None:
         _check_evidence(checked.evidence, checked.n_clusters)
     return checked
+
+
+def _checked_certainty(certainty: Certainty, found: Clustering) -> Certainty:
+    sizes = {"nodes": len(found.labels), "clusters": found.n_clusters}
+    for name, size in sizes.items():
+        values = np.asarray(getattr(certainty, name))
+        if values.shape != (size,) or not np.all((values >= 0) & (values <= 1)):
+            raise InputError(f"certainty must hold {size:,} probabilities of {name}, from 0 to 1")
+    elsewhere = _integers("certainty.elsewhere", certainty.elsewhere)
+    within = np.all((elsewhere >= -1) & (elsewhere < max(found.n_clusters, 1)))
+    if len(elsewhere) != len(found.labels) or not within:
+        raise InputError("certainty.elsewhere must hold a cluster, or -1, for every node")
+    return replace(certainty, elsewhere=elsewhere)
 
 
 def _check_evidence(evidence: Evidence, n_clusters: int) -> None:

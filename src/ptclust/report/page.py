@@ -367,7 +367,7 @@ class _Page:
         """Return the table of labels, if names that are not the same do not become so in CSV."""
         release = self.release
         try:
-            text = labels_text(release.names, release.labels, release.evidence_of_nodes)
+            text = labels_text(release.names, release.labels, release.further_columns)
         except FileError:
             return None
         return _data_link("text/csv", text)
