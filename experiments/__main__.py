@@ -435,6 +435,36 @@ def prediction(
 
 
 @app.command()
+def certainty(
+    context: typer.Context,
+    output: _Output = Path("build/certainty"),
+    only: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Only this graph, by name; may be given repeatedly."),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Releases of every graph.")] = 2,
+    seed: _Seed = 5000,
+    resume: _Resume = True,
+    as_json: AsJson = False,
+) -> None:
+    """Compare probabilities of nodes and clusters with what is true (docs/certainty.md)."""
+    from experiments.certainty import CertaintyReport, run_certainty
+
+    with progress_display() as progress:
+        rows = run_certainty(
+            output,
+            only=only,
+            repetitions=repetitions,
+            seed=seed,
+            resume=resume,
+            progress=progress,
+        )
+    report = CertaintyReport(rows, _command(context))
+    report.save(output)
+    _show(report, f"{len(rows):,} releases; tables and picture are in {output}", as_json=as_json)
+
+
+@app.command()
 def calibration(
     context: typer.Context,
     output: _Output = Path("build/calibration"),

@@ -3,8 +3,8 @@
 The noise of a release is known. Its weights with fresh noise of the same distribution are what
 another release might have shown, with twice the variance; they share the noise that was there
 before. One errs on the low side and the other on the high side, and on real graphs the two cancel
-(docs/certainty.md has the measured calibration). Where pairs of nodes have no edge, some of the
-edges are left out, too: clusters of the public topology alone do not change with any weight.
+(docs/certainty.md has the measured calibration). Where pairs of nodes have no edge, every second
+time some of the edges are left out, too: no noise changes clusters of the public topology alone.
 
 *Privacy.* Post-processing: published values and the public topology, nothing else.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SURE = 0.9
 # So often noise is drawn again up to so many edges, and once beyond.
 _REDRAWS, _FEW_EDGES = 8, 100_000
-# The share of edges that is left out, unless nearly all pairs of nodes have one.
+# The share of edges that is left out every second time, unless nearly all pairs have one.
 _LEFT_OUT, _DENSE = 0.1, 0.9
 # A cluster comes again as one that shares more than this part of the nodes of both: one at most.
 _SAME = 0.5
@@ -81,7 +81,8 @@ class Certainty:
         old = labels[first[number >= 0]]
         new = np.full(len(self.clusters) + 1, -1)  # the last is for none
         new[old] = np.arange(len(old))
-        return Certainty(self.nodes, self.clusters[old], new[self.elsewhere])
+        elsewhere = np.where(kept < 0, -1, new[self.elsewhere])
+        return Certainty(self.nodes, self.clusters[old], elsewhere)
 
 
 def _matched(labels: Ints, again: Ints) -> tuple[Floats, Ints, Bools]:
@@ -151,7 +152,7 @@ def _redrawn(published: Published, number: int) -> Published:
         tree = Tree(topology, weights, published.tree.edge_ids, kind=kind)
         return Published(published.mechanism, published.noise, tree)
     n_nodes, n_edges = topology.n_nodes, topology.n_edges
-    if n_edges <= _DENSE * n_nodes * (n_nodes - 1) / 2:
+    if number % 2 == 0 and n_edges <= _DENSE * n_nodes * (n_nodes - 1) / 2:
         random = np.random.default_rng(number)
         kept = np.flatnonzero(random.random(n_edges) >= _LEFT_OUT)
         topology, weights = topology.restricted_to(kept), weights[kept]

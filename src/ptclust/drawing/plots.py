@@ -25,6 +25,7 @@ _MOST_EDGES = 4_000
 _MOST_NAMES = 150
 _MOST_TAGS = 60
 _IN_LEGEND = 14
+_PALEST = 0.2  # opacity of a node of probability 0
 _POINTS_ACROSS = 400.0  # about how wide axes are
 
 Edges = tuple[Array, Array]
@@ -37,6 +38,7 @@ def plot_clusters(
     names: Array | None = None,
     places: Floats | None = None,
     axes: Any = None,
+    probabilities: Floats | None = None,
     title: str = "",
     note: str = "",
     legend: bool = True,
@@ -45,7 +47,8 @@ def plot_clusters(
     """Draw nodes in the colours and markers of their clusters, and return the axes.
 
     Without ``places`` the nodes of a cluster are packed into a disc. Large graphs are aggregated: a
-    disc is a cluster, and the picture says so. ``note`` is written below.
+    disc is a cluster, and the picture says so. Less probable nodes are paler. ``note`` is written
+    below.
     """
     groups = Groups.of(labels)
     axes = new_axes(_shape(places)) if axes is None else axes
@@ -67,7 +70,7 @@ def plot_clusters(
             _draw_discs(axes, groups, packing, alpha=0.12)
             across = labels[a] != labels[b]
             a, b = a[across], b[across]
-        _draw_nodes(axes, groups, packing.places, (a, b))
+        _draw_nodes(axes, groups, packing.places, (a, b), probabilities)
     if tags:
         on_nodes = places is not None and not aggregated
         _draw_tags(axes, groups, packing.centres, above=3 if on_nodes else 0)
@@ -218,7 +221,9 @@ def mark_size(places: Floats) -> float:
     return float(np.clip(width**2, np.clip(1200 / count, 1.0, 16.0), 60.0))
 
 
-def _draw_nodes(axes: Any, groups: Groups, places: Floats, edges: Edges) -> None:
+def _draw_nodes(
+    axes: Any, groups: Groups, places: Floats, edges: Edges, probabilities: Floats | None = None
+) -> None:
     from matplotlib.collections import LineCollection
 
     a, b = edges
@@ -231,13 +236,15 @@ def _draw_nodes(axes: Any, groups: Groups, places: Floats, edges: Edges) -> None
         axes.add_collection(LineCollection(lines, colors=inks, linewidths=widths, zorder=1))
     size = mark_size(places)
     for i, group in enumerate(groups.all):
-        here = places[groups.of_node == i]
+        own = groups.of_node == i
+        here = places[own]
+        alpha = None if probabilities is None else _PALEST + (1 - _PALEST) * probabilities[own]
         line = 0.8 if group.marker == "x" else 0.25
         edge = {} if group.marker == "x" else {"edgecolors": PLAIN}
         axes.scatter(
             here[:, 0], here[:, 1], s=size * (0.6 if group.label is None else 1.0), c=group.colour,
             marker=group.marker, linewidths=line if size > 8 else 0.0 if edge else 0.4, zorder=2,
-            rasterized=len(places) > MOST_NODES, **edge,
+            rasterized=len(places) > MOST_NODES, alpha=alpha, **edge,
         )  # fmt: skip
 
 

@@ -91,6 +91,7 @@ def write_geojson(release: Release, places: ArrayLike, path: Path) -> None:
         )
     groups = Groups.of(release.labels)
     colours = [group.colour for group in groups.all]
+    more = {column: values.tolist() for column, values in release.further_columns.items()}
     nodes = zip(
         release.names.tolist(),
         release.labels.tolist(),
@@ -105,10 +106,11 @@ def write_geojson(release: Release, places: ArrayLike, path: Path) -> None:
             "properties": {
                 "node": name if isinstance(name, int | float) else str(name),
                 "cluster": cluster,
+                **{name: values[node] for name, values in more.items()},
                 "marker-color": colours[group],
             },
         }
-        for name, cluster, group, point in nodes
+        for node, (name, cluster, group, point) in enumerate(nodes)
     ]
     document = {"type": "FeatureCollection", "features": features}
     with written_at_once(path) as temporary:

@@ -68,7 +68,15 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "noise": ("distribution", "scale", "granularity", "n_values"),
     "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
     "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": ("labels", "cuts", *_NUMBERS, "levels", "topology_labels", "evidence", "certainty"),
+    "clustering": (
+        "labels",
+        "cuts",
+        *_NUMBERS,
+        "levels",
+        "topology_labels",
+        "evidence",
+        "certainty",
+    ),
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)

@@ -277,6 +277,8 @@ class Release:
 
         Notes
         -----
+        If ``probabilities`` were computed, less probable nodes are paler.
+
         *Privacy.* Post-processing: places come from ``coordinates`` or from this release.
 
         Examples
@@ -303,7 +305,13 @@ class Release:
             ] or [("one level", self.labels)]
             return plot_levels(named, edges=edges, places=places, title=title)
         return plot_clusters(
-            self.labels, edges=edges, names=self.names, places=places, axes=axes, title=title
+            self.labels,
+            edges=edges,
+            names=self.names,
+            places=places,
+            axes=axes,
+            probabilities=None if self.certainty is None else self.certainty.nodes,
+            title=title,
         )
 
     def recluster(

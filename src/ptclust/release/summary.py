@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._markup import facts, listed, table
+from ptclust._markup import facts, listed, shortened, table
 from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
+from ptclust.clustering.certainty import SURE
 from ptclust.clustering.clusterer import Support
 from ptclust.errors import UsageError
 from ptclust.mechanisms import MECHANISMS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ptclust.release.release import Release
 
 _WIDTH = 88
-_CLUSTERS_SHOWN, _MEMBERS_SHOWN = 20, 6
+_CLUSTERS_SHOWN, _MEMBERS_SHOWN, _ELSEWHERE_SHOWN = 20, 6, 10
 _MULTIPLES = (0.25, 0.5, 2.0, 4.0)  # of the epsilon of the release
 
 OPTIMISTIC = (
@@ -68,6 +69,8 @@ class ClusterSummary:
     across: float | None
     evidence: Support | None = None
     """What supports it; None if that is not known."""
+    probability: float | None = None
+    """That another release shows it, too; None if not computed."""
 
     @property
     def size(self) -> int:
@@ -102,6 +105,8 @@ class Separation:
     """At parts and multiples of it, as far as the mechanism can be calibrated to them."""
     evidence: Support | None = None
     """What supports the clusters, if the clusterer tells."""
+    certainty: str = ""
+    """How many clusters and nodes are sure, in words; empty if not computed."""
 
     @property
     def visibilities(self) -> tuple[Visibility, ...]:
@@ -111,6 +116,8 @@ class Separation:
     @property
     def caveat(self) -> str:
         """What to keep in mind about the verdict; empty if there is none."""
+        if self.certainty:
+            return ""
         by_weights = self.evidence in (None, "weights", "both")
         return OPTIMISTIC if by_weights and self.gap is not None else ""
 
@@ -121,7 +128,9 @@ class Separation:
 
     @property
     def verdict(self) -> str:
-        """What supports the clusters, or, if that is not known, how the gap compares with noise."""
+        """How sure the clusters are and what supports them, or how the gap compares with noise."""
+        if self.certainty:
+            return f"{self.certainty} {self.evidence_words}".strip()
         if self.gap is None:
             none = "There are no released edges both within and across clusters to compare."
             return self.evidence_words or none
@@ -159,6 +168,45 @@ class Summary:
         found = self.release.evidence
         return () if found is None or self.of_level is not None else found.clusters
 
+    @property
+    def _probabilities(self) -> list[float]:
+        """How probable every cluster is; empty if not computed."""
+        found = self.release.certainty
+        return [] if found is None or self.of_level is not None else found.clusters.tolist()
+
+    @cached_property
+    def elsewhere(self) -> tuple[tuple[Any, int, int], ...]:
+        """Nodes that may as well belong elsewhere: name, cluster and the other cluster.
+
+        The least probable come first; empty if that was not computed.
+        """
+        if (found := self.release.certainty) is None:
+            return ()
+        nodes = np.flatnonzero(found.elsewhere >= 0)
+        nodes = nodes[np.argsort(found.nodes[nodes], kind="stable")]
+        columns = self.release.names[nodes], self.release.labels[nodes], found.elsewhere[nodes]
+        return tuple(zip(*(each.tolist() for each in columns), strict=True))
+
+    @property
+    def certainty_words(self) -> str:
+        """How many clusters and nodes are sure, in words; empty if that was not computed."""
+        found, release = self.release.certainty, self.release
+        if found is None or not release.n_nodes:
+            return ""
+        if not found.nodes.any():
+            return "One cluster tells no nodes apart, so there is nothing to be sure of."
+        sure, shown = int((found.clusters >= SURE).sum()), release.labels >= 0
+        clusters = f"{sure:,} of {counted(release.n_clusters, 'cluster')}"
+        unsure, nodes = int((found.nodes[shown] < SURE).sum()), int(shown.sum())
+        words = (
+            f"{clusters} {'is' if sure == 1 else 'are'} sure (another release shows them with a "
+            f"probability of at least {SURE:g}); {unsure:,} of {counted(nodes, 'node')} "
+            f"{'is' if unsure == 1 else 'are'} not."
+        )
+        if self.elsewhere:
+            words += f" {counted(len(self.elsewhere), 'node')} may as well belong elsewhere."
+        return words
+
     @cached_property
     def clusters(self) -> tuple[ClusterSummary, ...]:
         """All clusters, the largest first."""
@@ -169,11 +217,16 @@ class Summary:
         ends = np.concatenate([a[between], b[between]])
         across = _means(ends, np.tile(weights[between], 2), count)
         order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
-        names, known = self.release.names, self._evidence
+        names, known, probable = self.release.names, self._evidence, self._probabilities
         parts = np.split(order, np.cumsum(np.bincount(labels[order], minlength=count))[:-1])
         found = [
             ClusterSummary(
-                label, names[part], within[label], across[label], known[label] if known else None
+                label,
+                names[part],
+                within[label],
+                across[label],
+                known[label] if known else None,
+                probable[label] if probable else None,
             )
             for label, part in enumerate(parts if count else [])
         ]
@@ -201,6 +254,7 @@ class Summary:
             at_epsilon=self._visibility(self.release.statement.epsilon, self._calibration),
             at_others=tuple(self._at_other_epsilons()),
             evidence=None if self.release.evidence is None else self.release.evidence.partition,
+            certainty=self.certainty_words,
         )
 
     @cached_property
@@ -293,9 +347,14 @@ class Summary:
                     "within": cluster.within,
                     "across": cluster.across,
                     "evidence": cluster.evidence,
+                    "probability": cluster.probability,
                     "members": cluster.members.tolist(),
                 }
                 for cluster in self.clusters
+            ],
+            "nodes_elsewhere": [
+                {"node": name, "cluster": cluster, "elsewhere": other}
+                for name, cluster, other in self.elsewhere
             ],
             "advice": list(release.advice),
             "statement": release.statement.to_dict(),
@@ -358,12 +417,17 @@ class Summary:
 
     @property
     def _head(self) -> tuple[str, ...]:
-        return ("cluster", "nodes", "within", "across", *["evidence"] * bool(self._evidence))
+        return (
+            *("cluster", "nodes", "within", "across"),
+            *["probability"] * bool(self._probabilities),
+            *["evidence"] * bool(self._evidence),
+        )
 
     def _rows(self, most: int) -> list[tuple[str, ...]]:
         return [
             (
                 *(str(each.label), f"{each.size:,}", number(each.within), number(each.across)),
+                *([] if each.probability is None else [f"{each.probability:.2f}"]),
                 *([] if each.evidence is None else [each.evidence]),
             )
             for each in self.clusters[:most]
@@ -374,6 +438,17 @@ class Summary:
             f"{line}  {listed(each.members.tolist(), _MEMBERS_SHOWN)}"
             for line, each in zip(lines, self.clusters, strict=False)
         ]
+
+    def _elsewhere_lines(self) -> list[str]:
+        if not self.elsewhere:
+            return []
+        lines = ["Nodes that may as well belong elsewhere:"]
+        lines += [
+            f"  {shortened(name)}: in {cluster}, or {other}"
+            for name, cluster, other in self.elsewhere[:_ELSEWHERE_SHOWN]
+        ]
+        left = len(self.elsewhere) - _ELSEWHERE_SHOWN
+        return [*lines, *[f"  and {left:,} more"] * (left > 0)]
 
     def _how_sure(self) -> list[str]:
         separation, release = self.separation, self.release
@@ -390,6 +465,7 @@ class Summary:
                 f"({separation.n_across:,})",
                 *textwrap.wrap(f"{separation.verdict} {separation.caveat}", _WIDTH),
                 *textwrap.wrap(self.topology_words, _WIDTH),
+                *self._elsewhere_lines(),
             ]
         lines += [
             f"Level {i}{', chosen' * (i == chosen)}: {counted(level.n_clusters, 'cluster')}, "

@@ -167,13 +167,17 @@ class _Page:
             "elsewhere": _ELSEWHERE,
             "separation": summary.separation,
             "has_evidence": release.evidence_of_nodes is not None,
+            "has_certainty": release.certainty is not None,
+            "elsewhere_nodes": self._elsewhere_nodes,
             "clusters": [self._cluster(i) for i in range(min(len(summary.clusters), _MOST_ROWS))],
             "rest": self._rest,
             "unclustered": self._names(_MOST_ROWS + 1),
             "n_unlisted": max(0, release.n_nodes - _MOST_NAMES),
             "width": WIDTH,
             "picture": self.picture,
-            "groups": self.picture.draw(release.labels),
+            "groups": self.picture.draw(
+                release.labels, None if release.certainty is None else release.certainty.nodes
+            ),
             "bars": self._bars(),
             "levels": release.levels,
             "level": None if release.clustering is None else release.clustering.level,
@@ -239,6 +243,17 @@ class _Page:
             shortened(called[node], _LONGEST_NAME) for node in self._listed[first:last].tolist()
         ]
 
+    @property
+    def _elsewhere_nodes(self) -> list[tuple[str, int, int]]:
+        """Nodes that may as well belong elsewhere, with where."""
+        called: dict[Any, Any] = {}
+        if self.names is not None:
+            called = dict(zip(self.release.names.tolist(), self.names, strict=True))
+        return [
+            (shortened(called.get(name, name), _LONGEST_NAME), cluster, other)
+            for name, cluster, other in self.summary.elsewhere[:_MOST_ROWS]
+        ]
+
     def _cluster(self, row: int) -> dict[str, Any]:
         cluster = self.summary.clusters[row]
         colour, shape = self._looks[cluster.label, cluster.size]
@@ -248,6 +263,7 @@ class _Page:
             "within": cluster.within,
             "across": cluster.across,
             "evidence": cluster.evidence,
+            "probability": cluster.probability,
             "members": self._names(row),
             "colour": colour,
             "shape": shape,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._types import Floats, Ints
+from ptclust.clustering.certainty import SURE
 from ptclust.drawing.layout import packed_by_levels, spacing
 from ptclust.drawing.plots import MOST_NODES, centres_of, height_of
 from ptclust.drawing.style import ALONE, COLOURS, OTHERS, UNCLUSTERED, Group, Groups
@@ -136,16 +137,25 @@ class Picture:
         """How far above its node a number is written."""
         return round(self.radius) + 10
 
-    def draw(self, labels: Ints) -> list[dict[str, Any]]:
-        """Return what is drawn of every group of a partition, ready for the template."""
+    def draw(self, labels: Ints, probabilities: Floats | None = None) -> list[dict[str, Any]]:
+        """Return what is drawn of every group of a partition, ready for the template.
+
+        Nodes that are not sure are drawn as a path of their own, paler.
+        """
+        sure = np.ones(len(labels), bool) if probabilities is None else probabilities >= SURE
         groups = Groups.of(labels)
         centres = np.rint(centres_of(groups, self.places))
         tagged = sorted(range(len(groups.all)), key=lambda i: -groups.all[i].size)[:MOST_TAGS]
         drawn = []
         for i, group in enumerate(groups.all):
-            here = self.places[groups.of_node == i]
+            own = groups.of_node == i
+            here = self.places[own]
             x, y = (int(each) for each in centres[i])
-            path = self._disc(x, y, group.size) if self.aggregated else self._marks(here, group, i)
+            path, pale = self._disc(x, y, group.size) if self.aggregated else "", ""
+            if not self.aggregated:
+                path, pale = (
+                    self._marks(self.places[own & some], group, i) for some in (sure, ~sure)
+                )
             drawn.append(
                 {
                     "label": group.label,
@@ -154,6 +164,7 @@ class Picture:
                     "line": group.marker == "x" and not self.aggregated,
                     "ground": _dots(here) if self.halo and group.label is not None else "",
                     "path": path,
+                    "pale": pale,
                     "tag": group.tag if i in tagged else "",
                     "x": x,
                     "y": y - (0 if self.aggregated else self.tag_above),

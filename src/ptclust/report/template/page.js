@@ -6,8 +6,9 @@
   // Names are read from the page, in its order; all else is numbers in this order.
   const names = [...body.querySelectorAll("i")].map((each) => each.textContent);
   // What supports a cluster is read there, too; of other levels it is not known.
-  const evidence = new Map([...body.querySelectorAll(".evidence")].map((each) => [each.parentNode.dataset.cluster, each.textContent]));
-  const support = (key) => (evidence.size ? [element("td", (level === data.level && evidence.get(key)) || "-")] : []);
+  const evidence = new Map([...body.rows].map((row) => [row.dataset.cluster, [...row.querySelectorAll(".evidence")].map((each) => each.textContent)]));
+  const [none = []] = evidence.values();
+  const support = (key) => none.map((_, i) => element("td", (level === data.level && (evidence.get(key) || [])[i]) || "-"));
   let level = data.level, chosen = null, node = null;
   // Zooming moves the places, not the box: marks stay as large as they are.
   const box = picture.viewBox.baseVal, whole = { x: 0, y: 0, scale: 1 };
