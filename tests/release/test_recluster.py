@@ -239,7 +239,7 @@ class TestCommand:
         assert "by dbmstclu" in err
         assert "Nothing was spent" in err
         assert Release.load("other.json").clusterer == "dbmstclu"
-        assert Path("l.csv").read_text().startswith("node,cluster\n")
+        assert Path("l.csv").read_text().startswith("node,cluster,probability\n")
 
     def test_a_release_is_not_overwritten(self, run):
         release_of("kruskal").save("release.json")

@@ -191,13 +191,14 @@ class Release:
     def probability_together(self, a: Any, b: Any) -> float:
         """Return the probability that two nodes, given by name, are in one cluster.
 
-        It is the share of redraws of the noise in which they are, computed anew.
+        It is the share of redraws of the noise in which they are, among those that show more than
+        one cluster; 0 if none does. It is computed anew.
         """
         node = {name: number for number, name in enumerate(self.names.tolist())}
         for name in (a, b):
             if name not in node:
                 raise InputError(f"the release has no node {quoted(name)}")
-        again = self._found_again()
+        again = [each for each in self._found_again() if each.max() > 0]
         return float(np.mean([each[node[a]] == each[node[b]] for each in again])) if again else 0.0
 
     @property
