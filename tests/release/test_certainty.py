@@ -102,12 +102,12 @@ class TestMeaning:
             np.add.at(counts, (TRUTH, made.labels), 1)
             right.append(made.labels == counts.argmax(axis=1)[TRUTH])
             given_probability.append(made.probabilities)
-        given_probability, right = np.concatenate(given_probability), np.concatenate(right)
-        sure = given_probability >= SURE
+        all_given, all_right = np.concatenate(given_probability), np.concatenate(right)
+        sure = all_given >= SURE
         assert sure.mean() > 0.1
-        assert right[sure].mean() >= 0.85
+        assert all_right[sure].mean() >= 0.85
         assert (~sure).mean() > 0.1
-        assert abs(given_probability.mean() - right.mean()) < 0.15
+        assert abs(all_given.mean() - all_right.mean()) < 0.15
 
     def test_more_noise_is_less_sure(self):
         strong, weak = released(14.0, 5.0), released(7.0, 0.3)
