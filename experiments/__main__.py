@@ -473,7 +473,7 @@ def calibration(
         typer.Option(help="Only this setting, by name, and no promise; may be repeated."),
     ] = None,
     promises_only: Annotated[
-        bool, typer.Option(help="Only what was asked for at a given epsilon; nothing is searched.")
+        bool, typer.Option(help="Only what was requested at a given epsilon; nothing is searched.")
     ] = False,
     repetitions: Annotated[int, typer.Option(min=1, help="Graphs of every family.")] = 3,
     seed: _Seed = 1000,

@@ -67,7 +67,7 @@ class Records:
             self._records = {self._key_of(record): record for record in records}
         except (ValueError, KeyError, TypeError):
             raise FileError(
-                f"{path} is no file of results of this experiment; give another directory, or "
+                f"{path} is not a file of results of this experiment; give another directory, or "
                 "--restart to replace it"
             ) from None
         if found != settings:

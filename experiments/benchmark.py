@@ -451,8 +451,8 @@ def touch_memory(n_bytes: int) -> None:
     """Write to so much memory, at most 4 GB, and free it, if it is more than a little.
 
     A virtual machine asks its host anew for memory that it has not used for a few seconds. That
-    takes longer than many a task, and has nothing to do with it. Another process does it: this one
-    is asked for its own peak.
+    takes longer than many a task, and has nothing to do with it. Another process does it, so that
+    the peak of this one stays its own.
     """
     if n_bytes >= _LITTLE:
         write = f"import numpy; numpy.ones({min(n_bytes, 2**32)}, numpy.uint8)"

@@ -179,7 +179,7 @@ class BoundsReport:
         return rows
 
     def draw(self, *paths: Path) -> None:
-        """Draw bounds and frequencies: a panel a graph and subtree, two for weights of trees."""
+        """Draw bounds and frequencies, one panel per graph and subtree, and weights of trees."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(14.0, 7.5), layout="constrained")

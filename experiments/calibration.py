@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["CalibrationReport", "run_calibration"]
 
 LEAST_FALL = 0.06
-"""What was asked for: epsilon falls by at least so much wherever noise is Gaussian."""
+"""The goal: epsilon falls by at least so much wherever noise is Gaussian."""
 _SMALLEST, _LARGEST = 0.02, 20.0
 _FINE = 1.03  # the factor within which the epsilon that is needed is found
 _EXAMPLES = (0.01, 0.1, 1.0, 5.0, 10.0)  # epsilons of which the fall is said
@@ -46,7 +46,7 @@ _AUTO = METHODS[0]
 
 
 class Promise(NamedTuple):
-    """An epsilon at which the goal was asked for."""
+    """An epsilon at which the goal should be reached."""
 
     setting: str
     epsilon: float
@@ -161,7 +161,7 @@ class CalibrationReport:
 
     @property
     def short(self) -> list[dict[str, Any]]:
-        """Families with Gaussian noise whose epsilon fell by less than was asked for."""
+        """Families with Gaussian noise whose epsilon fell by less than the goal."""
         falls = [(row, _fall(row)) for row in self._searched]
         return [row for row, fall in falls if fall is not None and fall < LEAST_FALL]
 
@@ -270,7 +270,7 @@ class CalibrationReport:
 
 def _verdict(promise: Promise, row: dict[str, Any]) -> str:
     if row["family"] in promise.exempt:
-        return "not asked for"
+        return "not requested"
     return "reached" if row["ari"] >= GOAL else "missed"
 
 

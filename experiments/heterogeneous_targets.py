@@ -1,4 +1,4 @@
-"""What was asked of ptclust's defaults on heterogeneous graphs, beside what was measured."""
+"""What was requested of ptclust's defaults on heterogeneous graphs, beside what was measured."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _against_leiden(means: Means, group: str, shapes: Iterable[str]) -> Iterator
 
 
 def _each(graphs: str, asked: str, n_asked: int, short: list[str]) -> Judged:
-    """Return what was asked of each of several, and which are short of it."""
+    """Return what was requested of each of several, and which are short of it."""
     measured = f"{n_asked - len(short)} of {n_asked}"
     return Judged(graphs, asked, measured, not short, "; ".join(short))
 

@@ -72,7 +72,7 @@ def deviations(share: Fraction, n_values: int | None) -> tuple[float, float, flo
 
 
 def gain(share: Fraction, n_values: int | None) -> float:
-    """Return by what part the noise of K is less than the lesser of Laplace and cube noise."""
+    """Return by what part the noise of K is less than the smaller of Laplace and cube noise."""
     laplace, cube, own = deviations(share, n_values)
     return 1.0 - own / min(laplace, cube)
 

@@ -73,7 +73,7 @@ def run_tables(
     resume: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Publish the clusters of homogeneous graphs all over the grid; return a record a release.
+    """Publish the clusters of homogeneous graphs all over the grid; return one record per release.
 
     Records are appended to ``results.jsonl`` in ``directory`` as they are made, and those found
     there are not made again unless ``resume`` is false. A record holds family, cross_edges, mu,

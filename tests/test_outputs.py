@@ -230,7 +230,10 @@ IN_SHELL = [
     ([*LINF, "--epsilon", "-1/3"], "epsilon must be greater than 0, but is -1/3. "),
     ([*LINF, "--epsilon", "nan"], "epsilon must be a finite number, not nan. "),
     ([*LINF, "--epsilon", "1", "--delta", "3/2"], "in 0 <= delta < 1, but is 3/2. "),
-    ([*LINF, "--epsilon", "1", "--clip", "1", "0"], "--clip 1.0 0.0 is no pair of finite bounds"),
+    (
+        [*LINF, "--epsilon", "1", "--clip", "1", "0"],
+        "--clip 1.0 0.0 is not a pair of finite bounds",
+    ),
     (
         [*LINF, "--epsilon", "1", "--calibration", "published", "--split", "0.3"],
         "leave --split out",

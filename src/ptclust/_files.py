@@ -27,7 +27,7 @@ def check_writable(path: Path) -> None:
             reason = error.strerror if isinstance(error, OSError) else error
             raise FileError(f"{path} cannot be written: {reason}; give another name") from None
     if path.exists() and not path.is_file():
-        raise FileError(f"{path} is no regular file; give the name of a file to write")
+        raise FileError(f"{path} is not a regular file; give the name of a file to write")
     if not path.parent.is_dir():
         raise FileError(f"the directory {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):

@@ -6,7 +6,7 @@ them, raw weights included. So a function that sees private weights and may be c
 is decorated with `leaves_no_trace`: whatever is raised in it or below it, Ctrl-C included, arrives
 at the caller with the variables of all these functions forgotten.
 
-Who debugs this package and wants them back sets ``ptclust._traces._clear = lambda *_: None``.
+To see them while debugging this package, set ``ptclust._traces._clear = lambda *_: None``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
     │   ├── GraphError            the edges do not form a simple undirected graph
     │   └── WeightError           a weight is missing, not a number, or out of range
     ├── BudgetError               the budget left in a ledger does not cover a charge  (exit code 4)
-    └── MissingDependencyError    an optional package is needed for what was asked     (exit code 2)
+    └── MissingDependencyError    an optional package is needed for the request        (exit code 2)
 
     PrivacyWarning                a release says less, or promises less, than it may seem
 
@@ -81,7 +81,7 @@ class GraphError(InputError):
 
 
 class WeightError(InputError):
-    """A weight is missing, not a number, or out of range for what was asked."""
+    """A weight is missing, not a number, or out of range for what was requested."""
 
 
 class BudgetError(PtclustError):
@@ -91,7 +91,7 @@ class BudgetError(PtclustError):
 
 
 class MissingDependencyError(PtclustError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package is needed for what was requested."""
 
     exit_code = 2
 

@@ -290,8 +290,8 @@ class PTClust(_Estimator):
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
         """Publish the clusters of a Graph, sparse matrix, networkx or igraph graph; spends.
 
-        A DataFrame of Spark, a row an edge, or what `ptclust.spark_edges` made of one, is worked on
-        where it is (docs/howto/spark.md).
+        A DataFrame of Spark, one row per edge, or the result of `ptclust.spark_edges` stays where
+        it is (docs/howto/spark.md).
         """
         graph = as_private_graph(X)
         request = self._request(graph)

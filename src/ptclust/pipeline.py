@@ -54,7 +54,7 @@ _NOBODY = Payment(None, "")
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
-    """All that is asked of a release; the fields are parameters of `ptclust.PTClust`."""
+    """All that is requested of a release; the fields are parameters of `ptclust.PTClust`."""
 
     plan: PlanRequest
     min_cluster_size: int = 1
@@ -117,7 +117,7 @@ def publish(
     *Privacy.* Only the mechanism sees private weights; all that follows works on what it published.
     """
     plan = make_plan(graph.topology, request.plan) if plan is None else plan
-    # All that can be wrong with what was asked for is found before anything is spent.
+    # All that can be wrong with what was requested is found before anything is spent.
     _check_plan(graph, plan)
     if request.noisy is not None and plan.mechanism.publishes == "tree":
         raise UsageError(
@@ -291,7 +291,7 @@ def _warnings(plan: Plan, request: ReleaseRequest, unit: str | None) -> Iterator
     if plan.request.calibration == "published":
         asked, spent = float(plan.budget.epsilon), float(plan.chosen.spent.epsilon)
         yield (
-            f"the paper's printed scales were asked for at epsilon = {asked:g}; under these "
+            f"the paper's printed scales were requested at epsilon = {asked:g}; under these "
             f"neighbours they truly spend epsilon = {spent:.6g}, and the statement says so"
         )
 
@@ -359,7 +359,7 @@ def private_spanning_tree(
         graph.check_driver()
     if not isinstance(graph, (Graph, SparkEdges)):
         raise InputError(
-            f"an object of type {type(graph).__name__} is no Graph; Graph.from_scipy, "
+            f"an object of type {type(graph).__name__} is not a Graph; Graph.from_scipy, "
             "from_networkx, from_igraph and from_dataframe make one"
         )
     chosen = MECHANISMS[mechanism]
@@ -470,8 +470,8 @@ class GraphFile:
         of_text = self.format, self.separator, self.encoding, self.decimal
         if any(option is not None for option in of_text):
             raise UsageError(
-                "Spark reads Parquet, a row an edge: leave format, separator, encoding and decimal "
-                "out"
+                "Spark reads Parquet, one row per edge: leave out format, separator, encoding and "
+                "decimal"
             )
         asked = Columns(self.source, self.target, self.weight)
         return SparkEdges.read(
@@ -480,7 +480,7 @@ class GraphFile:
 
     @property
     def _is_parquet_of_others(self) -> bool:
-        """Whether it is no file that ptclust wrote, which this machine has read before."""
+        """Whether it is not a file that ptclust wrote, which this machine has read before."""
         return not self.path.is_file() or read_kind(self._opened, self.format) is None
 
     @cached_property

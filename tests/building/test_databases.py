@@ -29,7 +29,7 @@ VISITS = pl.DataFrame(
     ],
     schema={"person": pl.Int64, "place": pl.String},
     orient="row",
-).with_columns(note=pl.lit("not asked for"))
+).with_columns(note=pl.lit("not requested"))
 SELECT = "select * from visits"
 
 

@@ -95,7 +95,7 @@ class TestText:
         Path("ab.txt").write_text("a\nb\n")
         common = ("--neighbours", "replace", "-o")
         assert run(*profiles, "--decimal", ",", *common, "comma.parquet")[0] == 0
-        # 0.5 is no number with a decimal comma, and what is none counts half of the range
+        # 0.5 is not a number with a decimal comma, and what is none counts half of the range
         assert read_graph("comma.parquet").weights.tolist() == [pytest.approx(0.5)]
         assert run(*profiles, "--decimal", ";", *common, "none.parquet")[0] == 2
 

@@ -53,7 +53,7 @@ class Values:
 
 
 class Recorder:
-    """Gives what ``values`` have, and notes what was asked for."""
+    """Gives what ``values`` have, and notes what was requested."""
 
     def __init__(self, values, seen=None):
         self._values, self._seen = values, set() if seen is None else seen

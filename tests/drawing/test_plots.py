@@ -183,7 +183,7 @@ def test_without_coordinates_places_come_from_the_release(release, planted):
     first, second = (release.plot(axes=Figure().add_subplot()) for _ in range(2))
     places = [np.concatenate([p.get_offsets() for p in a.collections]) for a in (first, second)]
     np.testing.assert_array_equal(*places)
-    assert "Places show who is with whom, nothing else." in texts(first)
+    assert "Positions show which nodes are together, nothing else." in texts(first)
 
 
 def test_large_graphs_are_aggregated_and_say_so():

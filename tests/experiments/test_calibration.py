@@ -92,14 +92,14 @@ def test_the_page_says_what_fell_and_what_was_missed():
     assert [row["family"] for row in report.short] == ["blocks"]
     page = " ".join(report.to_markdown().split())
     assert "in 1 of 2 families with Gaussian noise" in page
-    assert "0 of 2 families reach it; moons missed (0.50), chains not asked for (0.10)" in page
+    assert "0 of 2 families reach it; moons missed (0.50), chains not requested (0.10)" in page
     rows = list(csv.DictReader(report.to_csv().splitlines()))
     fallen = {row["family"]: row for row in rows[:4]}
     assert (fallen["moons"]["needed"], fallen["moons"]["fall"]) == ("0.930", "7.0%")
     assert fallen["chains"]["fall"] == ""
     missed = [fallen["multiscale"][name] for name in ("epsilon", "ari", "verdict", "needed")]
     assert missed == ["20", "0.40", "not reached", ""]
-    assert [row["verdict"] for row in rows[4:]] == ["missed", "not asked for"]
+    assert [row["verdict"] for row in rows[4:]] == ["missed", "not requested"]
     assert (rows[4]["ari"], rows[4]["margin"]) == ("0.50", "0.10")
     assert len(json.loads(report.to_json())["searched"]) == 4
 

@@ -93,7 +93,7 @@ class TestTargets:
 
     def test_lfr_against_the_best(self):
         drawn = [*self.lfr(0.9, 1.0, "0.5, 0.2"), *self.lfr(0.0, 0.5, "0.2, 0.4")]
-        (found,) = judged(Means(drawn))  # what nobody finds is not asked for
+        (found,) = judged(Means(drawn))  # what nobody finds is not requested
         assert (found.measured, found.met) == ("1 of 1", True)
         (found,) = judged(Means([*drawn, *self.lfr(0.8, 1.0, "0.2, 0.1")]))
         assert found.verdict == "**missed**: (0.2, 0.1) has 0.80 of 1.00"

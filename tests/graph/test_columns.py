@@ -158,7 +158,7 @@ class TestHeader:
         assert "<number>" in str(no.value)
         assert SECRET[2:] not in everything_said(no.value)
         assert weights(read(path, header=False)) == of(("a", "b", float(SECRET)), ("b", "c", 1.0))
-        path = write("e.csv", "1,2,3\nb,a,0.5\na,c,2\n")  # names, if they are asked for
+        path = write("e.csv", "1,2,3\nb,a,0.5\na,c,2\n")  # names, if they are requested
         assert weights(read(path, source="1", target="2", weight="3")) == EXPECTED
 
     def test_words_in_the_first_line_of_data(self, write):

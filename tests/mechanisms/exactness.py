@@ -49,7 +49,7 @@ class Fed:
 
 
 class ExhaustedError(Exception):
-    """More words were asked for than there are."""
+    """More words were requested than there are."""
 
 
 class Given:
@@ -361,7 +361,7 @@ def uniform_faults(functions: Any) -> list[str]:
             faults.append("how many")
         few = np.full(7, 10**6)
         if functions.draw_uniform(words, half_width, few[:5]) != 5 or (few[5:] != 10**6).any():
-            faults.append("more than were asked for")
+            faults.append("more than were requested")
         rows = words[-64:].reshape(-1, 2)
         each, outcome = np.full(len(rows), 10**6), np.empty(len(rows), dtype=np.int64)
         functions.draw_uniform_each(rows, half_width, each, outcome)

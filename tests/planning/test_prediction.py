@@ -343,7 +343,7 @@ class TestSizes:
     @pytest.mark.parametrize("sizes", [None, [1], [2], ["x"]])
     @pytest.mark.parametrize("n_nodes", [0, 1, 2, 3])
     def test_too_small_to_predict(self, n_nodes, sizes):
-        """No size fits, so none is asked for: it is the graph that is too small."""
+        """No size fits, so none is requested: it is the graph that is too small."""
         most = f"at most {n_nodes} node{'' if n_nodes == 1 else 's'}; .* of at least 4"
         with pytest.raises(InputError, match=most):
             predict(topology_of(nx.path_graph(n_nodes)), sizes=sizes, **LINF)

@@ -64,7 +64,7 @@ def test_the_smallest_graphs(mechanism, n_nodes, tmp_path):
 
 
 def words_after(statement, before):
-    """Return the words that follow from the fields, but for those that were changed."""
+    """Return the words that follow from the fields, except for those that were changed."""
     said = ("neighbours", "composition_rule", "composition", "numerical_slack_words")
     silent = {name: "" for name in said if statement[name] == before[name]}
     try:

@@ -537,7 +537,7 @@ def test_tampering_is_explained(tmp_path, document, where, value, message):
     path = tmp_path / "release.json"
     forged = tampered(document, where, value)
     path.write_text(json.dumps(signed(forged)))
-    if message is None:  # consistent in itself: a digest is no signature
+    if message is None:  # consistent in itself: a digest is not a signature
         Release.load(path)
         return
     with pytest.raises(FileError, match=message) as caught:

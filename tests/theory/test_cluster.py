@@ -172,7 +172,7 @@ def test_describes_a_partition():
     verdict = clusters_verdict(graph, [5, 5, 5, 2, 2, -1, 8, 8, 8])
     assert verdict.offenders.tolist() == [2, 8]
     assert verdict.describe().splitlines() == [
-        "2 of 3 cluster(s) are no clusters by the Definition:",
+        "2 of 3 cluster(s) are not clusters by the Definition:",
         "  cluster 2, 2 node(s): a cluster has at least 3 nodes",
         "  cluster 8, 3 node(s): held together at 0.95, but separated by 0.9",
     ]

@@ -31,7 +31,7 @@ _IDS = "texts in Unicode form NFC, without blanks around them and characters tha
 
 @dataclass(frozen=True)
 class Build:
-    """What a build was asked for, checked before any record is read."""
+    """The options of a build, checked before any record is read."""
 
     by: str  # the function that builds
     pairs: Pairs
@@ -60,7 +60,7 @@ class Build:
         dataset: str | None = None,
         key: Key | None = None,
     ) -> Build:
-        """Check what was asked for, before anything is spent.
+        """Check what was requested, before anything is spent.
 
         ``lists`` are the public nodes, or items, and the edges. ``caps`` are integers of at least
         ``least``, for the reason ``why``, or "auto".

@@ -78,13 +78,13 @@ class Looks:
 
 
 def check_epsilon(name: str, epsilon: Any, needed: bool, why: str) -> Fraction | None:
-    """Return the epsilon of a look; it must be given if, and only if, the look is asked for."""
+    """Return the epsilon of a look; it must be given if, and only if, the look is requested."""
     if needed and epsilon is None:
         raise UsageError(f"{why} looks at the records, and has to be paid for: give {name}=")
     if epsilon is None:
         return None
     if not needed:
-        raise UsageError(f"{name}= is for {why}, which was not asked for; leave it out")
+        raise UsageError(f"{name}= is for {why}, which was not requested; leave it out")
     return exact_positive(name, epsilon, _EPSILON)
 
 

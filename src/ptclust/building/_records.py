@@ -172,7 +172,7 @@ class Records:
         if suffix not in known:
             raise FileError(f"{path}: records are read from files called {', '.join(known)}")
         if not path.is_file():
-            raise FileError(f"{path} does not exist or is no file; check the path")
+            raise FileError(f"{path} does not exist or is not a file; check the path")
         if suffix in (*_PARQUET, *_ARROW):
             if text is not None:
                 text.check_unused(path)
@@ -239,7 +239,7 @@ class Records:
         return lazy.with_columns(person=person).filter(known)
 
     def number(self, lazy: pl.LazyFrame, role: str, coding: Coding) -> pl.LazyFrame:
-        """Put the number of the node in place of its id, and drop what is no public node."""
+        """Put the number of the node in place of its id, and drop what is not a public node."""
         column, wanted = pl.col(role), self._type_of_nodes(role, coding)
         if self.types[role] in _TEXTS:
             column = _normal(column)
@@ -318,7 +318,7 @@ class Records:
         return {**vars(self), "distributed": None}  # a task has rows of its own
 
     def collect(self, lazy: pl.LazyFrame) -> pl.DataFrame:
-        """Read the records and return what was asked of them."""
+        """Read the records and return what was requested of them."""
         found = None
         with suppress(*_PROBLEMS):
             found = lazy.collect(engine="streaming")

@@ -107,7 +107,7 @@ def check_records(
 
     Notes
     -----
-    *Privacy.* None: the counts are exact. They are for whoever may see the records, on a screen;
+    *Privacy.* None: the counts are exact. They are for anyone who may see the records, on a screen;
     what is chosen by looking at them is not covered by any statement. Nothing is written.
 
     Examples

@@ -50,7 +50,7 @@ class Query:
         ``postgresql://user@host:5432/name``, ``duckdb:visits.duckdb`` or ``sqlite:visits.db``.
         Leave a password out: PostgreSQL takes it from PGPASSWORD or the file ~/.pgpass.
     query : str
-        One select. Only the columns that are needed are asked for.
+        One select. Only the columns that are needed are requested.
 
     Notes
     -----

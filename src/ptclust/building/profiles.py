@@ -50,7 +50,7 @@ def graph_from_profiles(
     dissimilarity: Dissimilarity = "absolute",
     neighbours: Neighbours = "add-remove",
 ) -> Graph:
-    """Make a graph of a table with a row a person and a column a node: scores, doses, ratings.
+    """Make a graph of a table of scores, doses or ratings: one row per person, one column per node.
 
     The weight of a pair of nodes is the mean over persons of how far apart the person's values on
     both are. The graph is of kind distance and carries its sensitivity and unit, which PTClust
@@ -59,7 +59,7 @@ def graph_from_profiles(
     Parameters
     ----------
     records : polars DataFrame or LazyFrame, pandas DataFrame, or path
-        As in `ptclust.graph_from_flows`. A table with a row a value becomes such a one by
+        As in `ptclust.graph_from_flows`. A table with one row per value becomes such a one by
         ``frame.pivot("node", index="person", values="value")``.
     low, high : float
         Public bounds of the values; values outside are moved to the nearer one.
@@ -126,7 +126,7 @@ def graph_from_profiles(
         )
     if is_frame(records):
         raise UsageError(
-            "profiles are not built by Spark: they are a row a person, so few that one machine "
+            "profiles are not built by Spark: they are one row per person, so few that one machine "
             "does; give their Parquet file, or frame.toPandas() (on the command line: leave "
             "--engine spark out)"
         )
@@ -161,7 +161,7 @@ def _as_bounds(low: Any, high: Any) -> tuple[float, float]:
         bounds = 0.0, 0.0
     if not (bounds[0] < bounds[1] and math.isfinite(bounds[1] - bounds[0])):
         raise UsageError(
-            f"low={low!r} and high={high!r} are no public bounds of the values, the smaller first"
+            f"low={low!r} and high={high!r} are not public bounds of the values, the smaller first"
         )
     return bounds
 

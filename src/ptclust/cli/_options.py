@@ -211,7 +211,7 @@ class SensitivityOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(SensitivityOptions):
-    """What is asked of a release, in public numbers."""
+    """What is requested of a release, in public numbers."""
 
     epsilon: Annotated[
         float, typer.Option(help="The privacy budget.", parser=number, metavar="NUMBER")
@@ -258,7 +258,7 @@ class PlanOptions(SensitivityOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions(PlanOptions):
-    """All that is asked of a release."""
+    """All that is requested of a release."""
 
     shift: Annotated[float | None, more(help="tau; default from the release.")] = None
     scale: Annotated[float | None, more(help="p; default from the release.")] = None

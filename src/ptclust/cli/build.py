@@ -296,7 +296,7 @@ def profiles(
         Dissimilarity, typer.Option(help="|x - y|, or its square.")
     ] = Dissimilarity.absolute,
 ) -> None:
-    """A row a person, a column a node. A weight is how far apart values are, the mean of persons.
+    """One row per person, one column per node. A weight is the mean distance of two columns.
 
     With --neighbours replace the number of persons is public and --n-persons may be left out.
     """

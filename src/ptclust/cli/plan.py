@@ -113,4 +113,6 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no list of whole numbers such as 50,200") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a list of whole numbers such as 50,200"
+        ) from None

@@ -1,4 +1,4 @@
-"""Clusterers: post-processing of a weighted tree or graph, whoever made it."""
+"""Clusterers: post-processing of a weighted tree or graph of any origin."""
 
 from ptclust.clustering.clusterer import (
     CLUSTERERS,

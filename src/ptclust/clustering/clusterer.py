@@ -138,7 +138,7 @@ class Clustering:
     def plot(self, coordinates: Any = None, *, axes: Any = None) -> Any:
         """Draw the clusters with matplotlib, and return the axes; see ``Release.plot``.
 
-        Without ``coordinates``, one pair a node, only the sizes of clusters show.
+        Without ``coordinates``, one pair per node, only the sizes of clusters show.
         """
         from ptclust.drawing.layout import as_places
         from ptclust.drawing.plots import plot_clusters
@@ -317,7 +317,7 @@ class ClusteringRequest:
 
     @property
     def chooses_level(self) -> bool:
-        """Whether a level is asked for, not the one that the clusterer prefers."""
+        """Whether a level is requested, not the one that the clusterer prefers."""
         return self.level is not None or self.n_clusters is not None
 
     def cluster(
@@ -356,7 +356,7 @@ class ClusteringRequest:
         return clusterer.finish(chosen, published, self.min_cluster_size)
 
     def _number_of_level(self, found: Clustering, clusterer: Clusterer) -> int:
-        """Return which level is asked for; UsageError lists those that there are."""
+        """Return which level is requested; UsageError lists those that there are."""
         counts = [level.n_clusters for level in found.levels]
         if not counts:
             raise UsageError(

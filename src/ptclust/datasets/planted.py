@@ -338,7 +338,7 @@ def _with_decoys(
     across = np.concatenate([across, more])
     _, first = np.unique(across, axis=0, return_index=True)
     across = across[np.sort(first)]
-    joining = _joining(truth[across])  # first, lest the graph fall apart
+    joining = _joining(truth[across])  # first, so that the graph stays connected
     across = np.concatenate([across[joining], np.delete(across, joining, axis=0)])
     return np.concatenate([pairs[~apart], across[:number]])
 

@@ -58,7 +58,7 @@ def plot_clusters(
     aggregated = len(labels) > (MOST_NODES if places is None else _MOST_ON_MAP)
     if places is None:
         packing = packed(groups.of_node, *edges)
-        note = note or "Places show who is with whom, nothing else."
+        note = note or "Positions show which nodes are together, nothing else."
     else:
         packing = _of_places(groups, places)
     if aggregated:

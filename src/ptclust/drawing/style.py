@@ -32,7 +32,7 @@ def cluster_colours(labels: Array) -> Array:
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that are drawn alike: a cluster, or all nodes that have none to be told by."""
+    """Nodes that are drawn alike: a cluster, or all nodes without one."""
 
     label: int | None  # of a cluster of its own look
     title: str

@@ -64,7 +64,7 @@ def spark_edges(
     merge: How = None,
     kind: Kind | None = None,
 ) -> SparkEdges:
-    """Return the graph of a DataFrame of Spark, a row an edge; its weights stay where they are.
+    """Return the graph of a DataFrame of Spark, one row per edge; its weights stay where they are.
 
     What it returns goes where a Graph goes in `ptclust.PTClust` and
     `ptclust.private_spanning_tree`, and its ``topology`` in `ptclust.plan`.
@@ -95,7 +95,7 @@ def spark_edges(
 
 @leaves_no_trace
 class SparkEdges:
-    """An undirected simple graph in a DataFrame of Spark: a row an edge.
+    """An undirected simple graph in a DataFrame of Spark: one row per edge.
 
     Nodes are numbered by their names, as in every graph. Loops, missing ids, weights that are no
     finite numbers and, unless they are merged, parallel edges are refused, as soon as `topology` is
@@ -148,7 +148,7 @@ class SparkEdges:
 
     @cached_property
     def _coded(self) -> spark.SparkTable:
-        """The table with numbers of nodes, ``source`` and ``target``, and a row an edge."""
+        """The table with numbers of nodes, ``source`` and ``target``, and one row per edge."""
         n, coded = len(self.names), self._table
         if not np.array_equal(self.names, np.arange(n)):
             coded = coded.coded(("source", "target"), self.names)
@@ -432,7 +432,7 @@ def _mark(like: pl.DataFrame) -> pl.DataFrame:
 
 
 def _edges(n_nodes: int, what: str | None, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the number of every edge, and its weight, or whether that is no finite number."""
+    """Return the number of every edge, and its weight, or whether that is not a finite number."""
     import polars as pl
 
     low, high = pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target")

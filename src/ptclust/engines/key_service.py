@@ -39,7 +39,7 @@ class Ticket:
     token: bytes = field(repr=False)
 
     def key(self) -> bytes:
-        """Return the key: as asked for before, or from the driver."""
+        """Return the key: as requested before, or from the driver."""
         if self.token not in _keys:
             _keys.clear()
             _keys[self.token] = self._ask()

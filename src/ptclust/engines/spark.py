@@ -82,8 +82,8 @@ def session(master: str | None = None) -> Any:
 _LOOPBACK = "127.0.0.1"
 #: What keeps private weights within a session: its setting, and what becomes of them otherwise.
 _GUARDS = {
-    ("spark.ui.enabled", "false"): "its web UI answers whoever reaches this machine",
-    ("spark.authenticate", "true"): "whoever reaches its ports can join in, and ask for rows",
+    ("spark.ui.enabled", "false"): "its web UI answers anyone who reaches this machine",
+    ("spark.authenticate", "true"): "anyone who reaches its ports can join in, and ask for rows",
     ("spark.io.encryption.enabled", "true"): "exact weights lie on its disks as they are",
 }
 _checked: set[str] = set()  # sessions, by the ids of their applications
@@ -285,7 +285,7 @@ class SparkTable:
         return SparkTable(found, {name: name for name in found.columns})
 
     def write(self, place: str) -> None:
-        """Write the table to a new folder of Parquet, a file a part."""
+        """Write the table to a new folder of Parquet, one file per part."""
         _run(partial(self._frame.write.parquet, address(place)))
 
     def mapped(self, first: Step, schema: str) -> SparkTable:
@@ -393,7 +393,7 @@ def _chunks(batches: Iterable[Any], size: int) -> Iterator[pl.DataFrame]:
 
     def together(held: list[Any]) -> pl.DataFrame:
         table = pa.Table.from_batches(held)
-        table.validate(full=True)  # texts that are no UTF-8 would be undefined behaviour
+        table.validate(full=True)  # texts that are not UTF-8 would be undefined behaviour
         return pl.DataFrame(pl.from_arrow(table))
 
     held, n_held = [], 0
@@ -421,7 +421,7 @@ def _distinct(columns: Sequence[str], dtype: Any, rows: pl.LazyFrame) -> pl.Lazy
 def _packed_by_hash(
     task: _Task, group: str | None, n_parts: int, batches: Iterable[Any]
 ) -> Iterator[pl.DataFrame]:
-    """Yield a row a part: its number, and all rows whose hash falls on it, in bytes.
+    """Yield one row per part: its number, and all rows whose hash falls on it, in bytes.
 
     Without a column ``group`` all rows are in one part.
     """
@@ -433,7 +433,7 @@ def _packed_by_hash(
 
 
 def _packed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return a row a part of rows that are in the order of parts.
+    """Return one row per part of rows that are in the order of parts.
 
     By pyarrow, which takes a tenth of the time of polars where pieces are small.
     """

@@ -240,7 +240,7 @@ class Graph(WeightedGraph):
         merge: How = None,
         kind: Kind | None = None,
     ) -> Graph:
-        """Make a graph of a pandas or polars data frame with one row an edge and any hashable ids.
+        """Make a graph of a pandas or polars data frame with one row per edge and any hashable ids.
 
         The kind must be said unless the column of the weights is called by it.
 

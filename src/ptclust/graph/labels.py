@@ -64,7 +64,7 @@ def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:
     if names.dtype.kind in "iu":
         return names
     nodes = list(map(str, names.tolist()))
-    if not escape_formulas or names.dtype.kind == "f":  # numbers are no formulas
+    if not escape_formulas or names.dtype.kind == "f":  # numbers are not formulas
         return nodes
     escaped = list(map(_escaped, names.tolist()))
     if len(set(escaped)) < len(set(nodes)):
@@ -144,7 +144,7 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError):
-        raise FileError(f"{file} is no CSV file in UTF-8 of nodes and labels") from None
+        raise FileError(f"{file} is not a CSV file in UTF-8 of nodes and labels") from None
     return found
 
 

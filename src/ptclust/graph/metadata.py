@@ -13,7 +13,7 @@ A file of edges has one entry ``ptclust`` among its key-value metadata, a JSON o
 The first digest is taken of all the words above it, the names of the nodes and the edges; the
 second of the first and the weights. Programs that change rows may copy metadata as it is (pyarrow
 does): the bound on what one person can do would then be that of another graph. The digests find
-that; whoever means to deceive can compute them anew.
+that; a forger can compute them anew.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Metadata:
         except (InputError, UsageError) as error:
             problem = str(error)
         except (ValueError, RecursionError):
-            problem = "it is no JSON"
+            problem = "it is not JSON"
         raise FileError(
             f"what {where} says of its graph (metadata {KEY!r}) cannot be used: {problem}; build "
             "or save the graph again"

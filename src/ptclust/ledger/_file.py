@@ -201,10 +201,10 @@ def _in_words(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> str:
 
 
 def _check_kind_of_file(connection: Connection, path: Path) -> None:
-    """Refuse a database that is no ledger, of another version, or with other tables."""
+    """Refuse a database that is not a ledger, of another version, or with other tables."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
-        raise FileError(f"{path} is no ledger of ptclust")
+        raise FileError(f"{path} is not a ledger of ptclust")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         raise FileError(f"the ledger {path} has version {version}, ptclust knows {VERSION} only")

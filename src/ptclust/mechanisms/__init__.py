@@ -1,6 +1,6 @@
 """The mechanisms: the only package that publishes anything of private weights.
 
-One file a mechanism, and one registry, which plan, statement, audit and command line read.
+One file per mechanism, and one registry, which plan, statement, audit and command line read.
 """
 
 from __future__ import annotations

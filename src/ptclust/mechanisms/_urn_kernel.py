@@ -8,7 +8,7 @@ proportional to exp(-c w(r)). An *urn* holds the candidates and answers that dra
 - A draw picks an edge as if all rates of a bucket were 2^-j, in integer arithmetic without any
   error, and accepts it with probability 2^(-fraction), at least one half; else it starts anew. So
   every edge has exactly its rate.
-- An edge both ends of which are already connected is no candidate any more. If it is drawn, the
+- An edge both ends of which are already connected is no longer a candidate. If it is drawn, the
   draw starts anew, which leaves the probabilities of the others as they should be. When that has
   happened often enough, all such edges are thrown out of the urn in one sweep.
 
@@ -219,7 +219,7 @@ def draw_kruskal(
 ) -> None:
     """Fill ``forest`` with edges drawn among all that join two components.
 
-    An edge that was chosen is no candidate any more, like all whose ends are connected, so an urn
+    An edge that was chosen is no longer a candidate, like all whose ends are connected, so an urn
     that still holds it draws as well. Hence draws need not wait for each other: they are made a
     batch at a time, which hides the latency of memory, and what turns out to be no candidate is
     taken out after the batch. Items carry the ends of their edge, so that neither a draw nor a

@@ -351,7 +351,7 @@ def alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
     for i, alias in enumerate(aliases):
         counts[alias] += size - thresholds[i]
     if counts != weights:
-        raise AssertionError("the alias table does not have the weights that were asked for")
+        raise AssertionError("the alias table does not have the weights that were requested")
     return thresholds, aliases
 
 

@@ -65,7 +65,7 @@ def add_keyed_noise(values: Floats, edges: NDArray[np.uint64], noise: Noise, key
 
     Notes
     -----
-    *Privacy.* As calibrated, against whoever cannot tell ChaCha20 under a secret key from random
+    *Privacy.* As calibrated, against anyone who cannot tell ChaCha20 under a secret key from random
     words: the guarantee is computational, as that of every release is whose words come from a
     generator. It takes that every edge is drawn with one weight only: the same edge with two
     weights would show their difference without noise. So a key is for one release, of one graph

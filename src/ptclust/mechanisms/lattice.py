@@ -212,7 +212,7 @@ def _noisy_chunk(private_values: Floats, noise: Noise) -> Floats:
 def _silently_noisy(
     add: Callable[[Floats, Noise], Floats], noise: Noise, private_values: Floats
 ) -> Floats:
-    """Add noise; of an error from below only its type is told, as its text may hold a value."""
+    """Add noise; of an error from below only its type is reported, as its text may hold a value."""
     try:
         return add(private_values, noise)
     except Exception as error:

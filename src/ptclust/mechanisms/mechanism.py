@@ -44,7 +44,7 @@ class Calibration:
     # About how far apart weights within and across clusters have to be for clusters to be seen: a
     # rule of thumb, set by the plan, which knows the clusterer.
     visible_gap: float = 0.0
-    sampler: Sampler = "auto"  # of the noise on the weights, as it was asked for: set by the plan
+    sampler: Sampler = "auto"  # of the noise on the weights, as it was requested: set by the plan
     keyed: bool = False  # whether noise is a function of a key and the edge, as the Spark engine's
 
     @property
@@ -165,7 +165,7 @@ class Mechanism(ABC):
 
         With it the claim of a release is checked when it is loaded. ``stated`` are the uses of the
         statement, for parameters that the values do not show; InputError if they lack one. None if
-        it cannot be told.
+        it is unknown.
         """
         return None
 

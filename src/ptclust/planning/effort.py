@@ -17,7 +17,7 @@ _STEPS = (1, 1.5, 2, 3, 5, 7)
 FINE = tuple(float(f"{step * decade:.2g}") for decade in _DECADES[:-1] for step in _STEPS)
 _HALVINGS = 3  # so many epsilons of a decade are tried to find its first that shows the clusters
 _MOST_SIZES = 4
-_SMALLEST = 8  # smaller clusters are planted only if asked for, or if the graph is too small
+_SMALLEST = 8  # smaller clusters are planted only if requested, or if the graph is too small
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ LARGEST_WHOLE = 5 * 10**7
 
 _COMPUTATIONAL = (
     "the noise of every edge is a function of the edge and of a secret key of 256 bits: the "
-    "guarantee is computational, against whoever cannot break ChaCha20"
+    "guarantee is computational, against anyone who cannot break ChaCha20"
 )
 _TREE_ALONE = "noise was drawn for the weights of all edges; those of their spanning tree are here"
 
@@ -44,7 +44,7 @@ _TREE_ALONE = "noise was drawn for the weights of all edges; those of their span
 @shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What is asked of a release, in public numbers: the parameters of `plan`, checked once."""
+    """What is requested of a release, in public numbers: the parameters of `plan`, checked once."""
 
     epsilon: float | Fraction
     delta: float | Fraction = 0
@@ -58,7 +58,7 @@ class PlanRequest:
     engine: Engine = "local"
 
     def __post_init__(self) -> None:
-        self.budget  # noqa: B018 - refuses what is no budget
+        self.budget  # noqa: B018 - refuses what is not a budget
         check_sensitivity(self.sensitivity)
         MECHANISMS.check(self.mechanism)
         self.clustering  # noqa: B018 - refuses an unknown clusterer
@@ -141,7 +141,7 @@ class Plan:
 
     @property
     def budget(self) -> Budget:
-        """What was asked for; ``chosen.spent`` is what is spent."""
+        """What was requested; ``chosen.spent`` is what is spent."""
         return self.request.budget
 
     @property
@@ -443,5 +443,5 @@ def check_range(bounds: Bounds | None) -> Bounds | None:
     except (TypeError, ValueError):
         low, high = 0.0, 0.0
     if not -float("inf") < low < high < float("inf"):
-        raise UsageError(f"clip={bounds!r} is no pair of finite bounds, the smaller first")
+        raise UsageError(f"clip={bounds!r} is not a pair of finite bounds, the smaller first")
     return low, high

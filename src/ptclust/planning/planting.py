@@ -260,7 +260,7 @@ class Counts:
         return self._drawn(topology, np.where(same, 1.0, self.share_across), random)
 
     def without_clusters(self, topology: Topology, random: Random) -> Floats:
-        """Return counts that know of no cluster."""
+        """Return counts without clusters."""
         return self._drawn(topology, np.ones(topology.n_edges), random)
 
     def _drawn(self, topology: Topology, affinity: Floats, random: Random) -> Floats:

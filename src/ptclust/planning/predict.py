@@ -52,7 +52,7 @@ def predict(
 
     Connected pieces of about equal size are planted as clusters on the topology, with weights that
     show them; the pipeline publishes these, and its clusters are compared with the planted ones.
-    Every repetition plants anew. The same is done with weights that know of no cluster, to see what
+    Every repetition plants anew. The same is done with weights without clusters, to see what
     the topology gives away by itself.
 
     Distances are small within clusters and large across. Similarities are counts of records as

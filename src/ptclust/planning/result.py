@@ -35,7 +35,7 @@ class Point:
 class Curve:
     """Agreement against epsilon for planted clusters of about one size."""
 
-    size: int  # what was asked for
+    size: int  # what was requested
     typical_size: int  # what there is: half of all nodes are in planted clusters of at most so many
     n_clusters: int  # how many were planted; the median over the repetitions
     points: tuple[Point, ...]  # by epsilon
@@ -209,7 +209,7 @@ class Prediction:
         lines = [
             f"Visible: a mean adjusted Rand index (ARI; 1 is all, 0 is chance) of at least {GOAL}",
             f"in {times}, at this epsilon and at all larger ones tried. Topology alone: the most",
-            "that is found if weights know of no cluster; so much of those is public anyway.",
+            "that is found if the weights hold no clusters; so much of those is public anyway.",
             "Clusters as clear as these are visible there; yours may be less clear, and need more.",
         ]
         if any(curve.control >= GOAL for curve in self.curves):

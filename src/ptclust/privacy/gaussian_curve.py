@@ -28,7 +28,7 @@ _BITS = 160  # of numbers in fixed point
 _TERMS = 400  # of the continued fraction; from _LEAST on they give more digits than are kept
 _LEAST = Fraction(3, 2)
 _PI = "3.14159265358979323846264338327950288419716939937510"  # and more digits
-_LARGEST = 20_000  # nats: no curve is asked for beyond, where decimals would overflow
+_LARGEST = 20_000  # nats: no curve is requested beyond, where decimals would overflow
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@
 
 with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
 little-endian bytes. The digest is taken of everything else as canonical JSON. It tells a damaged or
-carelessly edited file from a whole one; it is no signature, since whoever changes a file can
+carelessly edited file from a whole one; it is not a signature, since anyone who changes a file can
 compute it anew.
 
 Nothing in a file is executed, and nothing is allocated on the word of a file: a declared length
@@ -88,7 +88,7 @@ _PLACE = re.compile(rb'"data": ?"(\d+)"')
 
 
 class BrokenError(Exception):
-    """Why a file is no release of ours, still without its name; InputError says what is invalid."""
+    """Why a file is not a release, without the file's name; InputError says what is invalid."""
 
 
 def encode(release: Release) -> bytes:
@@ -183,7 +183,7 @@ def decode(path: Path) -> Release:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
     try:
-        with np.errstate(all="ignore"):  # what overflows is no valid weight, and is refused as such
+        with np.errstate(all="ignore"):  # an overflow is not a valid weight, and is refused
             release = _release(_parsed(content))
             check_claim(release)
             return release

@@ -452,8 +452,8 @@ class Release:
         What its noise spends under its sensitivity is computed anew, and the statement must not
         claim less. ``statement.taken_on_trust`` lists what no file can show.
 
-        The digest in the file detects accidents and careless edits; it is no signature and proves
-        nothing about the author.
+        The digest in the file detects accidents and careless edits; it is not a signature and
+        proves nothing about the author.
         """
         from ptclust.release.format import decode
 
@@ -732,7 +732,7 @@ def _check_cuts(cuts: Ints, labels: Ints, min_cluster_size: int, tree: Tree) -> 
         fits = fits and not np.any(labels < 0)
     if not fits or np.any(sizes < min_cluster_size):
         what = "the pieces that the cuts leave of the tree, -1 those below min_cluster_size"
-        raise InputError(f"labels must tell apart {what}")
+        raise InputError(f"labels must distinguish {what}")
 
 
 def _finite(name: str, value: Any) -> float:

@@ -100,5 +100,5 @@ def _rows(file: Path, columns: tuple[str, ...]) -> list[tuple[str, dict[str, str
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError):
-        raise FileError(f"{file} is no CSV file in UTF-8 of nodes and places") from None
+        raise FileError(f"{file} is not a CSV file in UTF-8 of nodes and places") from None
     return found

@@ -37,7 +37,7 @@ def draw_map(
     Raises
     ------
     UsageError
-        Coordinates are no degrees, or not as many as labels.
+        Coordinates are not degrees, or not as many as labels.
     """
     check_format(path)
     from matplotlib.figure import Figure

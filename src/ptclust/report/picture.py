@@ -84,7 +84,7 @@ class Picture:
     """Where every node is on the page, and how large it is drawn."""
 
     places: Floats
-    """A row a node; of many nodes, whole numbers."""
+    """One row per node; of many nodes, whole numbers."""
     height: int
     radius: float
     aggregated: bool

@@ -460,7 +460,7 @@ def _progress(validity: float, ratio: float, smallest: int, n_nodes: int, n_clus
 
 
 def _log_choices(n_steps: int, n_edges: int) -> float:
-    """Return log(m (m - 1) ... (m - k + 1)): a chosen edge is no candidate any more."""
+    """Return log(m (m - 1) ... (m - k + 1)): a chosen edge is no longer a candidate."""
     _check_counts(n_steps, n_edges)
     return math.fsum(math.log(n_edges - j) for j in range(n_steps))
 

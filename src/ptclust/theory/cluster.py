@@ -2,7 +2,7 @@
 
 The distance of two nodes is the least total weight of a path. (The paper sums over "e in V_P", the
 vertices of a path; it means the edges.) Weights are positive there and must be here: with a zero
-the distance is no metric, and scipy would take it for no edge at all.
+the distance is not a metric, and scipy would take it for no edge at all.
 
 C, a subset of D, is a cluster if |C| > 2 and for every split of C into non-empty C1 and C2 the
 nodes of D outside C1 that are nearest to C1 all lie in C2: d(C1, C2) < d(C1, D - C), unless D - C
@@ -168,7 +168,7 @@ def cluster_verdict(
     minimum spanning tree of the distances (Mehlhorn 1988). O(m log n).
 
     Where D - C is empty the Definition asks nothing but the size. Where D - C cannot be reached,
-    nor C2 from C1, all distances are infinite, all nodes are nearest, and C is no cluster.
+    nor C2 from C1, all distances are infinite, all nodes are nearest, and C is not a cluster.
 
     *Privacy.* None: for the curator's own eyes.
 
@@ -209,7 +209,7 @@ def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.25, 0.5, 0.75, 0.25, 1.0])
     >>> print(clusters_verdict(graph, [0, 0, 0, 1, 1, 1]).describe())
-    1 of 2 cluster(s) are no clusters by the Definition:
+    1 of 2 cluster(s) are not clusters by the Definition:
       cluster 1, 3 node(s): held together at 1, but separated by 0.75
     """
     positive_weights(graph, "the Definition of a cluster")

@@ -38,7 +38,7 @@ class Partition:
 
     @property
     def n_labelled(self) -> int:
-        """Number of clusters that are no unclustered nodes; they come first."""
+        """Number of clusters, without unclustered nodes; they come first."""
         return int(np.count_nonzero(self.labels >= 0))
 
 
@@ -153,7 +153,7 @@ class Extremes:
 
 @dataclass(frozen=True, eq=False)
 class VerdictByCluster:
-    """Of which clusters of a partition a condition holds; every array has an entry a cluster."""
+    """Of which clusters of a partition a condition holds; every array has one entry per cluster."""
 
     labels: Ints  # as they were given, ascending; -1 for an unclustered node
     cluster_holds: Bools

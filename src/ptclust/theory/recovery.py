@@ -131,7 +131,7 @@ def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     """Check the corollary: DBMSTClu makes exactly the cuts of Cut_G(T); they leave the clusters.
 
     If not, ``edge`` is the first wrong cut, or else the heaviest edge of Cut_G(T) that is never
-    cut; it is None if the clusters are no pieces of the tree, so that no cuts could find them.
+    cut; it is None if the clusters are not pieces of the tree, so that no cuts could find them.
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree

@@ -30,7 +30,7 @@ BUILD = (
 
 
 class Columns(NamedTuple):
-    """Names of the columns that the caller asked for, None where well-known names are to do."""
+    """Names of the columns that the caller requested, None where well-known names are to do."""
 
     source: str | None = None
     target: str | None = None
@@ -91,7 +91,7 @@ def choose_columns(
 
 
 def known_columns(role: str, there: Sequence[str], asked: Columns) -> list[int]:
-    """Return the positions of columns called as this role is, but for those asked for in another.
+    """Return the positions of columns that have a name of this role, and no other role by request.
 
     >>> known_columns("weight", ["Cost", "weight", "count"], Columns())
     [1]

@@ -59,7 +59,7 @@ class Dialect(NamedTuple):
         header: bool = True,
         decimal: str | None = None,
     ) -> Dialect:
-        r"""Return the dialect of a format, with the separator and the header asked for.
+        r"""Return the dialect of a format, with the separator and the header requested.
 
         >>> Dialect.of("tsv", None)
         Dialect(separators='\t', has_header=True, decimal='.')
@@ -75,7 +75,9 @@ class Dialect(NamedTuple):
                 names = ", ".join(name for name in _BY_NAME if name.isalpha())
                 raise UsageError(f"separator must be {names} or one character, not {separator!r}")
             if one.isalnum() or one in "\"'+-.":
-                raise UsageError(f"{separator!r} occurs in ids and weights: it is no separator")
+                raise UsageError(
+                    f"{separator!r} occurs in ids and weights: it cannot separate them"
+                )
             return cls(one, header, point)
         if header:
             return cls(SEPARATORS[format], True, point)
@@ -259,7 +261,7 @@ def _exact(layout: _Layout, chosen: tuple[int, ...], weights: Floats) -> Array:
 
 
 def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.DataFrame:
-    """Read two columns, or three with the weight; of a weight, what is no number becomes null."""
+    """Read two columns, or three with the weight; a weight that is not a number is null."""
     import polars as pl
 
     # polars insists on this beginning where there is no header

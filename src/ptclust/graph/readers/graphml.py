@@ -117,7 +117,7 @@ class _Reader:
         if line:  # raised out here, without a context that may quote the file
             raise FileError(f"{self.file} is not well-formed XML at line {line}; write it again")
         if not self.graphs:
-            raise FileError(f"{self.file} has no <graph> element, so it is no GraphML file")
+            raise FileError(f"{self.file} has no <graph> element, so it is not a GraphML file")
 
     def edges(self) -> Edges:
         sources, targets = np.array(self.sources), np.array(self.targets)

@@ -60,7 +60,9 @@ def _read_banner(file: File, line: bytes, *, ends_only: bool) -> tuple[str, str]
     """Return the type of the entries and the symmetry."""
     words = line.decode("latin-1").lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
-        raise FileError(f"{file} does not begin with %%MatrixMarket matrix, so it is no such file")
+        raise FileError(
+            f"{file} does not begin with %%MatrixMarket matrix, so it is not a MatrixMarket file"
+        )
     _, _, layout, field, symmetry = words
     # Words that the format does not know are not quoted: one may be a weight, strayed there.
     known = {word: word for word in ("complex", "skew-symmetric", "hermitian")}

@@ -221,7 +221,7 @@ def _edges_of_arrays(
     if n_nodes is not None and (n_nodes.ndim or not np.issubdtype(n_nodes.dtype, np.integer)):
         raise FileError(f"the array 'n_nodes' of {file} must be a single integer")
     if names is not None and names.ndim != 1:
-        raise FileError(f"the array 'names' of {file} must be one-dimensional, a name a node")
+        raise FileError(f"the array 'names' of {file} must be one-dimensional, one name per node")
     sources, targets, weights = (arrays[name] for name in _ENDS)
     count = None if n_nodes is None else int(n_nodes)
     numbers = [ends for ends in (sources, targets) if ends.size and ends.dtype.kind in "iu"]

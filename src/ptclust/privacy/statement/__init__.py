@@ -95,7 +95,7 @@ class PrivacyStatement:
     randomness : {"secure", "reproducible"}
         Where the noise came from. A seed is never part of a statement.
     calibration, requested_epsilon
-        The noise scales of the proofs, or of the paper for the epsilon that was asked for.
+        The noise scales of the proofs, or of the paper for the epsilon that was requested.
     kind : {"distance", "similarity"}
         What the weights are: of distances a small one means close, of similarities a large.
     merge : {"min", "max", "sum", "mean"}, optional
@@ -232,7 +232,7 @@ class PrivacyStatement:
     ) -> PrivacyStatement:
         """Return the statement of a release that spends a budget, its numbers rounded up.
 
-        What spends (epsilon, delta) is shared out as zCDP. ``requested`` is what was asked for when
+        What spends (epsilon, delta) is shared out as zCDP. ``requested`` is what was requested when
         the noise has the scales printed in the paper.
         """
         zcdp = None if spent.kind == "pure" else spent.implied_zcdp
