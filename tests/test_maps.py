@@ -40,7 +40,7 @@ def test_a_map_of_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("longitudes", "latitudes", "message"),
     [
-        ([1.0, 2.0], LATITUDES, "2 longitudes for 3 labels; give one a node"),
+        ([1.0, 2.0], LATITUDES, "2 longitudes for 3 labels; give one per node"),
         (LONGITUDES, LATITUDES[:2], "2 latitudes for 3 labels"),
         ([1e6, 0, 0], LATITUDES, "a longitude is a number of degrees up to 360, not 1e\\+06"),
         (LATITUDES, LONGITUDES, "a latitude is a number of degrees up to 90, not -122.4"),

@@ -241,7 +241,7 @@ def _check_topology(topology: Topology, request: ReleaseRequest, why: str) -> No
     n_nodes, n_edges = topology.n_nodes, topology.n_edges
     raise UsageError(
         f"{why}: {n_edges:,} of the {n_nodes * (n_nodes - 1) // 2:,} pairs of its {n_nodes:,} "
-        "nodes are joined, and which those are would be published as it is. If that may be known, "
+        "nodes are joined, and which ones would be published without noise. If that may be known, "
         "as of roads or borders, say topology='public'; if a pair is missing because nobody was "
         "counted there, add it with a weight of 0"
     )

@@ -267,7 +267,7 @@ class TestRefused:
         before = ledger.path.read_bytes()
         with pytest.raises(BudgetError) as caught:
             charged(ledger, 1, Budget.pure("1/2"))
-        for words in ("'survey'", "0.25 left of epsilon = 1", "asks for epsilon = 0.5"):
+        for words in ("'survey'", "0.25 left of epsilon = 1", "needs epsilon = 0.5"):
             assert words in str(caught.value)
         assert ledger.path.read_bytes() == before
 

@@ -183,7 +183,7 @@ def _read_pairs(edges: Any) -> Topology:
     else:
         pairs = [tuple(pair) for pair in edges]
     if wrong := next((pair for pair in pairs if len(pair) != 2), None):
-        raise UsageError(f"edges must be pairs of nodes, and {quoted(wrong)} is none")
+        raise UsageError(f"edges must be pairs of nodes, and {quoted(wrong)} is not one")
     number = {
         node: i for i, node in enumerate(dict.fromkeys(end for pair in pairs for end in pair))
     }
@@ -250,7 +250,7 @@ def _lines(path: Path, encoding: str | None) -> list[str]:
     with File.at(path).in_utf8(_other_than_utf8(path, encoding)).open() as file:
         text = file.read().decode("utf-8-sig")
     if not text.strip():
-        raise FileError(f"{path} is empty: list one node a line")
+        raise FileError(f"{path} is empty: list one node per line")
     return [line for line in text.splitlines() if line.strip()]
 
 

@@ -109,9 +109,7 @@ LabelsFile = Annotated[
 Plot = Annotated[
     Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
 ]
-Report = Annotated[
-    Path | None, typer.Option(help="Write a page to look at to this HTML file, too.")
-]
+Report = Annotated[Path | None, typer.Option(help="Write an HTML report to this file, too.")]
 _CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."
 _DELTA = "0 for a pure guarantee; a tiny positive value for far less noise."
 _MECHANISM = "Mechanism by name (`plan` lists all); auto takes what shows most."
@@ -131,10 +129,10 @@ class TextOptions:
     """How a text table is written; of all commands that read one."""
 
     separator: Annotated[
-        str | None, typer.Option(help="Of the columns of a text table: ';', tab, space.")
+        str | None, typer.Option(help="Separator of a text table: ';', tab, space.")
     ] = None
     encoding: Annotated[
-        str | None, typer.Option(help="Of a text table that is not UTF-8: latin-1, cp1252.")
+        str | None, typer.Option(help="Encoding of a text table, if not UTF-8: latin-1, cp1252.")
     ] = None
     decimal: Annotated[
         str | None, typer.Option(help="Decimal point of a text table: '.' or ','.")
@@ -159,16 +157,16 @@ class GraphOptions(TextOptions):
     merge: Annotated[
         Merge | None,
         typer.Option(
-            help="Merge rows of the same two nodes so; --l1, --linf are of merged weights."
+            help="How to merge rows that join the same two nodes; --l1, --linf bound the result."
         ),
     ] = None
     kind: Annotated[
         Kind | None,
         typer.Option(help="Weights are distances, or similarities: small, or large, means close."),
     ] = None
-    format: Annotated[str | None, more(help="Format of the file, if its ending does not tell.")] = (
-        None
-    )
+    format: Annotated[
+        str | None, more(help="Format of the file, if its name does not show it.")
+    ] = None
     header: Annotated[
         bool, more(help="Whether the first line of a text table names the columns.")
     ] = True
@@ -270,7 +268,7 @@ class ReleaseOptions(PlanOptions):
     ] = None
     topology: Annotated[
         Topology | None,
-        typer.Option(help="public: which pairs are joined may be known, though not all are."),
+        typer.Option(help="public: the edges may be published, though not all pairs are joined."),
     ] = None
     random_state: Annotated[
         int | None, more(help="Seed for experiments: the release is NOT private.", min=0)
@@ -316,9 +314,7 @@ class PlaceOptions:
     node: Annotated[str, more(help="Its column of nodes.")] = "node"
     x: Annotated[str, more("--x", help="Its column of x, or longitudes.")] = "x"
     y: Annotated[str, more("--y", help="Its column of y, or latitudes.")] = "y"
-    name: Annotated[
-        str | None, more("--name", help="Its column of what a page calls the nodes.")
-    ] = None
+    name: Annotated[str | None, more("--name", help="Its column of display names of nodes.")] = None
     degrees: Annotated[
         bool, more("--degrees", help="Places are degrees of longitude and latitude.")
     ] = False

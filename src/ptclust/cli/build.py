@@ -75,19 +75,19 @@ class BuildOptions(o.TextOptions):
         bool,
         typer.Option(
             "--check",
-            help="Write nothing; say what the records are, for your eyes only: it is private.",
+            help="Write nothing; show what the records are, for your eyes only: it is private.",
         ),
     ] = False
     edges: Annotated[
         str | None,
         typer.Option(
-            help="In place of the list a file of public pairs, as roads; or, with it, private: "
-            "those of its pairs that pass a private threshold.",
+            help="A file of public pairs, such as roads, in place of the list; or, with the list, "
+            "private: the pairs that pass a private threshold.",
             metavar="FILE|private",
         ),
     ] = None
     neighbours: Annotated[
-        Neighbours, typer.Option(help="Tables with one unit more or less, or one in place of one.")
+        Neighbours, typer.Option(help="Tables with one unit more or less, or with one replaced.")
     ] = Neighbours.add_remove
     engine: o.Engine = o.EngineName.local
     master: o.Master = None

@@ -31,7 +31,7 @@ def recluster(
     plot: o.Plot = None,
     overwrite: o.Overwrite = None,
 ) -> None:
-    """Cluster published values anew. Nothing private is read and nothing is spent."""
+    """Cluster published values again. Nothing private is read and nothing is spent."""
     from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
     from ptclust.release import Release

@@ -37,11 +37,11 @@ def as_places(coordinates: Any, names: Array) -> Floats:
     try:
         places = np.array(coordinates, dtype=np.float64).reshape(len(coordinates), -1)
     except (TypeError, ValueError):
-        raise InputError("coordinates must be pairs of numbers, one a node") from None
+        raise InputError("coordinates must be pairs of numbers, one per node") from None
     if places.shape != (len(names), 2) and (len(names) or places.size):
         raise InputError(
-            f"coordinates must be {len(names)} pairs of numbers, one a node, not an array of shape "
-            f"{places.shape}"
+            f"coordinates must be {len(names)} pairs of numbers, one per node, not an array of "
+            f"shape {places.shape}"
         )
     bad = ~np.isfinite(places).all(axis=1)
     if bad.any():

@@ -28,7 +28,7 @@ _EDGES_AS_PATHS = 500  # an SVG with more edges in a panel holds them as an imag
 def check_format(path: Path) -> None:
     """Raise UsageError if no picture can be written to a file of this name."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise UsageError(f"a picture is written as .png, .svg or .pdf, and {path.name!r} is none")
+        raise UsageError(f"a picture is written as .png, .svg or .pdf, not as {path.name!r}")
 
 
 def save_plot(

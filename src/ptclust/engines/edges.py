@@ -173,7 +173,7 @@ class SparkEdges:
                 "merge='sum', and let the sensitivity bound the merged weights"
             )
         if n_bad:
-            raise WeightError(f"weights of {self.where} are missing or no finite numbers")
+            raise WeightError(f"weights of {self.where} are missing or not finite numbers")
         ends, _ = _forest(self._coded, partial(_edges, n, "zero"), n, 1.0)
         return cast("Topology", Counts(self.names, n_edges, n - len(ends)))
 

@@ -551,7 +551,7 @@ def _as_points(X: ArrayLike) -> Floats:
     with suppress(TypeError, ValueError):
         points = np.asarray(X, dtype=np.float64)
     if points is None or points.ndim != 2:
-        raise InputError("the points must be a two-dimensional array of numbers, one point a row")
+        raise InputError("the points must be a two-dimensional array of numbers, one point per row")
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         wrong = "has a coordinate that is not a finite number"

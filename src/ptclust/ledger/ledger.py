@@ -327,8 +327,8 @@ def _priced(
     after = before.after(amount)
     if not after.spent.fits_in(after.total):
         raise BudgetError(
-            f"dataset {dataset!r} has {before.left} left of {before.total}, and this release asks "
-            f"for {amount.shown(up=True)}: nothing was charged and nothing was drawn."
+            f"dataset {dataset!r} has {before.left} left of {before.total}, and this release needs "
+            f"{amount.shown(up=True)}: nothing was charged and nothing was drawn."
             f"{_remedy(before.left, amount)}"
         )
     return after, amount

@@ -366,7 +366,9 @@ def plan(
     'laplace'
     """
     if not isinstance(topology, (Topology, Counts)):
-        raise InputError(f"a plan needs a Topology, no {type(topology).__name__}: graph.topology")
+        raise InputError(
+            f"a plan needs a Topology, not a {type(topology).__name__}: graph.topology"
+        )
     request = PlanRequest(
         epsilon=epsilon,
         delta=delta,

@@ -428,7 +428,9 @@ class Release:
         from ptclust.release.comparison import Comparison
 
         if not isinstance(earlier, Release):
-            raise InputError(f"a release is compared with a Release, no {type(earlier).__name__}")
+            raise InputError(
+                f"a release is compared with a Release, not a {type(earlier).__name__}"
+            )
         return Comparison(self, earlier)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

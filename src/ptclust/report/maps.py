@@ -70,7 +70,7 @@ def _degrees(longitudes: ArrayLike, latitudes: ArrayLike, count: int) -> Floats:
     columns = [np.asarray(each, dtype=np.float64).ravel() for each in (longitudes, latitudes)]
     for name, values, most in zip(("longitude", "latitude"), columns, (360, 90), strict=True):
         if len(values) != count:
-            raise UsageError(f"{len(values):,} {name}s for {count:,} labels; give one a node")
+            raise UsageError(f"{len(values):,} {name}s for {count:,} labels; give one per node")
         if not np.all(np.abs(values) <= most):
             wrong = values[~(np.abs(values) <= most)][0]
             raise UsageError(f"a {name} is a number of degrees up to {most}, not {wrong:g}")

@@ -53,7 +53,7 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
     """
     array = np.asarray(labels)
     if array.shape != (n_nodes,):
-        raise UsageError(f"{array.size} labels were given for {n_nodes} nodes; give one a node")
+        raise UsageError(f"{array.size} labels were given for {n_nodes} nodes; give one per node")
     if array.size == 0:
         return Partition(*np.empty((3, 0), dtype=np.int64))
     if not np.issubdtype(array.dtype, np.integer):

@@ -79,7 +79,9 @@ class Tree(HasTopology):
             parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
             edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
             bad = topology.describe_edge(edge)
-            raise GraphError(f"{bad} closes a cycle: no tree; use minimum_spanning_tree of a graph")
+            raise GraphError(
+                f"{bad} closes a cycle, which no tree has; use minimum_spanning_tree of a graph"
+            )
 
     @classmethod
     def of_checked(
@@ -172,7 +174,7 @@ class Tree(HasTopology):
 
         given = np.zeros(self.n_nodes, np.int64) if labels is None else np.asarray(labels)
         if given.shape != (self.n_nodes,) or given.dtype.kind not in "iu":
-            raise GraphError(f"labels must be {self.n_nodes} whole numbers, one a node")
+            raise GraphError(f"labels must be {self.n_nodes} whole numbers, one per node")
         if coordinates is None:
             places = tree_places(self, given)
         else:

@@ -75,9 +75,7 @@ class Dialect(NamedTuple):
                 names = ", ".join(name for name in _BY_NAME if name.isalpha())
                 raise UsageError(f"separator must be {names} or one character, not {separator!r}")
             if one.isalnum() or one in "\"'+-.":
-                raise UsageError(
-                    f"{separator!r} occurs in ids and weights: it cannot separate them"
-                )
+                raise UsageError(f"{separator!r} occurs in ids and weights: it is not a separator")
             return cls(one, header, point)
         if header:
             return cls(SEPARATORS[format], True, point)

@@ -95,7 +95,7 @@ def _check_asked(asked: Columns, kind: Kind | None, said: Metadata, file: File) 
 
 
 def _raise_damaged(file: File) -> NoReturn:
-    raise FileError(f"{file} is damaged, cut short, or no Parquet file; write it again")
+    raise FileError(f"{file} is damaged, cut short, or not a Parquet file; write it again")
 
 
 def _parsed(file: File, read: Callable[[_Content], _T]) -> _T:
