@@ -170,7 +170,7 @@ class TestExistingFiles:
         options = ["-o", "pipe.csv", "--overwrite", "pipe.csv"]
         code, _, err = run("dbmstclu", "edges.csv", *options)
         assert code == 3
-        assert "no regular file" in err
+        assert "not a regular file" in err
         assert Path("pipe.csv").is_fifo()
         Path("pipe.csv").unlink()
 

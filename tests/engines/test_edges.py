@@ -189,9 +189,9 @@ def test_private_trees_are_those_of_one_machine(
         ({"source": 1, "target": 1, "weight": 1.0}, GraphError, "to themselves"),
         ({"source": 1, "target": 0, "weight": 1.0}, GraphError, "two rows"),
         ({"source": None, "target": 5, "weight": 1.0}, GraphError, "lack the id"),
-        ({"source": 7, "target": 5, "weight": None}, WeightError, "no finite"),
-        ({"source": 7, "target": 5, "weight": float("nan")}, WeightError, "no finite"),
-        ({"source": 7, "target": 5, "weight": float("inf")}, WeightError, "no finite"),
+        ({"source": 7, "target": 5, "weight": None}, WeightError, "not finite"),
+        ({"source": 7, "target": 5, "weight": float("nan")}, WeightError, "not finite"),
+        ({"source": 7, "target": 5, "weight": float("inf")}, WeightError, "not finite"),
     ],
 )
 def test_what_is_no_graph_is_refused(spark, bad, error, words):
@@ -289,7 +289,7 @@ def test_rows_of_the_same_two_nodes_are_merged_exactly(spark, tmp_path):
     rows = edges._coded.all_rows().sort("source", "target")
     assert rows["weight"].to_list() == graph.weights.tolist()
     bad = pl.DataFrame({"source": ["a", "b"], "target": ["b", "a"], "weight": [1.0, np.nan]})
-    with pytest.raises(WeightError, match="no finite"):
+    with pytest.raises(WeightError, match="not finite"):
         spark_edges(spark.createDataFrame(bad.to_arrow()), kind="distance", merge="min").topology  # noqa: B018
     with pytest.raises(UsageError, match="'min', 'max' or 'sum'"):
         spark_edges(frame, kind="distance", merge="mean")
@@ -348,7 +348,7 @@ def test_a_dataframe_goes_where_a_graph_goes(spark, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(type(frame), "__module__", "pyspark.sql.connect.dataframe")
         for call in (PTClust(**account).fit, lambda e: private_spanning_tree(e, **account)):
-            with pytest.raises(UsageError, match="Spark Connect .sc:... cannot draw noise"):
+            with pytest.raises(UsageError, match="Spark Connect"):
                 call(edges)
     assert ledger.history() == ()
     tree = private_spanning_tree(edges, epsilon=1, sensitivity=sensitivity)

@@ -347,9 +347,9 @@ class TestParquet:
         path = tmp_path / "edges.parquet"
         for size in (4, 100, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:size])
-            assert_refused(path, FileError, "damaged, cut short, or no Parquet")
+            assert_refused(path, FileError, "damaged, cut short, or not a Parquet")
         path.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
-        assert_refused(path, FileError, "damaged, cut short, or no Parquet")
+        assert_refused(path, FileError, "damaged, cut short, or not a Parquet")
 
 
 GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>

@@ -274,7 +274,7 @@ def test_wrong_choices_are_refused_with_a_remedy(change, words):
 
 def test_only_a_graph_has_private_trees():
     for thing in (random_graph().topology, minimum_spanning_tree(random_graph()), np.eye(3), None):
-        with pytest.raises(InputError, match=r"no Graph; Graph\.from_scipy"):
+        with pytest.raises(InputError, match=r"not a Graph; Graph\.from_scipy"):
             private_spanning_tree(thing, **GOOD)
 
 

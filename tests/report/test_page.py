@@ -302,7 +302,7 @@ class TestCoordinates:
         with pytest.raises(FileError, match="cannot be read"):
             read_coordinates(tmp_path / "x.csv", self.NAMES)
         (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(FileError, match="no CSV"):
+        with pytest.raises(FileError, match="not a CSV"):
             read_coordinates(tmp_path / "bytes.csv", self.NAMES)
 
 

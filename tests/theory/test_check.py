@@ -113,7 +113,7 @@ class TestReadLabels:
             ("10,0\n20,0\n30,1\n10,1\n", InputError, "line 4 .* second time"),
             ("10,0\n20,0\n30,1\n10,0\n", InputError, "second time"),
             ("10\n20\n", FileError, "line 1 .* 1 column"),
-            ('10,"0\n', FileError, "no CSV file"),
+            ('10,"0\n', FileError, "not a CSV file"),
             ("", InputError, "0 of 3 nodes"),
         ],
     )
