@@ -338,8 +338,8 @@ class SparkTable:
         """Return the name by which workers know this machine, and the address to listen at."""
         if type(self._frame).__module__.startswith("pyspark.sql.connect"):
             raise UsageError(
-                "Spark Connect (sc://) cannot draw noise: workers get the key from a driver on this "
-                "machine; use spark:// or yarn"
+                "Spark Connect (sc://) cannot draw noise: workers get the key from a driver on "
+                "this machine; use spark:// or yarn"
             )
         if _is_local(self._session.conf.get("spark.master", None)):
             return _LOOPBACK, _LOOPBACK
