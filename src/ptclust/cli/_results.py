@@ -154,6 +154,14 @@ def read_places(options: PlaceOptions, names: Array) -> Places:
     return Places(found, called, options.degrees)
 
 
+def show_certainty(release: Release) -> None:
+    """Say how many clusters and nodes are sure, if that was computed."""
+    from ptclust.cli._terminal import say
+
+    if words := release.summary.certainty_words:
+        say(words)
+
+
 def show_advice(release: Release) -> None:
     """Say what to do if the clusters are of little use."""
     from ptclust.cli._terminal import in_options, say

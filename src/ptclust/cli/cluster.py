@@ -145,6 +145,7 @@ def cluster(
     say(release.statement.sentence)
     again = "Running again spends the budget again; using the release costs nothing."
     say(f"{results.found(release)} in {place}." + f" {again}" * release.statement.private)
+    results.show_certainty(release)
     results.show_advice(release)
     show_account(request.payment)
 

@@ -57,4 +57,5 @@ def recluster(
         results.write_views(made, labels, plot, escape_formulas=escape_formulas)
     where = f"by {made.clusterer} in {results.place(output)}"
     say(f"{results.found(made)} {where}. Nothing was spent.")
+    results.show_certainty(made)
     results.show_advice(made)
