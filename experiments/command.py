@@ -151,7 +151,15 @@ def _measure(task: str, n_edges: int, folder: Path) -> Measurement:
     if task != PLAIN:
         change = 1.0 if task == "l1" else 0.2 / n_edges**0.5
         options = [
-            *("-m", "ptclust", "cluster", "edges.parquet", "--kind", "similarity"),
+            *(
+                "-m",
+                "ptclust",
+                "cluster",
+                "edges.parquet",
+                "--kind",
+                "similarity",
+                "--no-certainty",
+            ),
             *("--epsilon", "1", "--delta", "1e-6", f"--{task}", repr(change)),
             *("--topology", "public", "--privacy-unit", "one record"),
             *("--output", "release.json", "--labels", "labels.parquet"),
