@@ -140,6 +140,7 @@ def publish(
         merge=graph.merge,
         provenance=graph.provenance,
     )
+    statement = request.payment.stated(statement)
     if reserve is not None:
         whole = plan.mechanism.publishes == "graph"
         reserve(largest_size(graph.topology, statement, whole=whole))

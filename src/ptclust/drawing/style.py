@@ -97,10 +97,10 @@ class Groups:
                 int(label),
                 f"cluster {label}: {self.sizes[label]:,} nodes",
                 int(self.sizes[label]),
-                COLOURS[i % len(COLOURS)],
-                MARKERS[i % len(MARKERS)],
+                COLOURS[label % len(COLOURS)],
+                MARKERS[label % len(MARKERS)],
             )
-            for i, label in enumerate(self.shown.tolist())
+            for label in self.shown.tolist()
         ]
         others = np.setdiff1d(np.flatnonzero(self.sizes > 1), self.shown)
         n_alone, n_unclustered = int((self.sizes == 1).sum()), int((self.labels < 0).sum())

@@ -336,7 +336,8 @@ def _enter(entry: Entry, accounts: dict[str, Account], waiting: dict[str, str | 
     if entry.event == "dataset":
         if account is not None or amount.amount <= 0:
             return False
-        accounts[entry.dataset] = Account(entry.dataset, amount, Amount(amount.kind), 0)
+        nothing = Amount(amount.kind)
+        accounts[entry.dataset] = Account(entry.dataset, amount, nothing, 0, entry.description)
     elif entry.event == "charge":
         if account is None or entry.statement in waiting:
             return False

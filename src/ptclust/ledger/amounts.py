@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -88,6 +88,8 @@ class Account:
     total: Amount
     spent: Amount
     n_charges: int
+    #: If not empty, releases are charged under these terms alone: those of a series.
+    terms: str = field(default="", compare=False)
 
     @property
     def left(self) -> Amount:
@@ -96,7 +98,7 @@ class Account:
 
     def after(self, amount: Amount) -> Account:
         """Return the account after one more charge, which may be more than is left."""
-        return Account(self.dataset, self.total, self.spent + amount, self.n_charges + 1)
+        return replace(self, spent=self.spent + amount, n_charges=self.n_charges + 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, each exactly, as text, and as a float for reading."""

@@ -21,9 +21,11 @@ from ptclust.ledger.amounts import Account, Amount, price
 from ptclust.privacy import _checks as check
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.provenance import Spending
+from ptclust.privacy.statement import PrivacyStatement
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1000
+_LONGEST_TERMS = 100_000
 #: Letters and marks that show nothing: fillers, the blank of Braille, variation selectors.
 _IGNORED = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -97,14 +99,17 @@ class Ledger:
         ledger.verify()
         return ledger
 
-    def add_dataset(self, dataset: str, total: Budget) -> None:
+    def add_dataset(self, dataset: str, total: Budget, *, terms: str = "") -> None:
         """Open the account of a dataset with a total that is never changed.
+
+        With ``terms``, as those of a series, only what is charged under the same terms is accepted.
 
         The kind of the total is the currency of all charges: pure epsilon, (epsilon, delta), or rho
         of zCDP. UsageError if the name is taken, empty, too long, more than a line, holds what
         cannot be seen, or looks like a name that is there. It is kept in Unicode's form NFC.
         """
         name, amount = checked_account(dataset, total)
+        _line("terms", terms, _LONGEST_TERMS, empty=True)
         with file.transaction(self.path, write=True) as connection:
             for other in file.replay(connection, self.path).accounts:
                 if _look(other) == _look(name):
@@ -113,7 +118,7 @@ class Ledger:
                         f"dataset {other!r}{alike} is there already, and its total is never "
                         "changed; choose another name"
                     )
-            number = file.append(connection, "dataset", name, "", amount)
+            number = file.append(connection, "dataset", name, "", amount, terms)
             file.open_account(connection, name, number, amount)
 
     def charge(
@@ -124,6 +129,7 @@ class Ledger:
         statement_id: str,
         zcdp: Budget | None = None,
         description: str = "",
+        terms: str = "",
     ) -> Account:
         """Charge a release to a dataset before it is made; return the account after it.
 
@@ -140,12 +146,14 @@ class Ledger:
             The zCDP guarantee of the same release: what it costs where the total is a rho.
         description : str, optional
             A line for the history. It is public: write nothing into it that is not.
+        terms : str, optional
+            Those of the account, if it has any.
         """
         _check_statement(statement_id)
         _line("description", description, _LONGEST_DESCRIPTION, empty=True)
         with file.transaction(self.path, write=True) as connection:
             log = file.replay(connection, self.path)
-            account, amount = _priced(log, dataset, guarantee, zcdp)
+            account, amount = _priced(log, dataset, guarantee, zcdp, terms)
             if statement_id in log.waiting:
                 raise UsageError(f"statement {statement_id} was charged already; use a new one")
             name = account.dataset
@@ -261,6 +269,10 @@ class Payment:
             words = {"statement_id": statement_id, "description": description}
             self.ledger.charge(self.dataset, spent, zcdp=_zcdp_of(spent), **words)
 
+    def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """Return the statement of a release that is paid for so; here as it is."""
+        return statement
+
     def settle(self, spendings: Iterable[Spending]) -> None:
         """Charge what was spent when a graph was built, unless this dataset was charged for it.
 
@@ -315,7 +327,7 @@ def _zcdp_of(spent: Budget) -> Budget | None:
 
 
 def _priced(
-    log: file.Log, dataset: str, guarantee: Budget, zcdp: Budget | None
+    log: file.Log, dataset: str, guarantee: Budget, zcdp: Budget | None, terms: str = ""
 ) -> tuple[Account, Amount]:
     """Return the account after a release, and its price; BudgetError if it cannot be paid."""
     spends = _as_budget("guarantee", guarantee)
@@ -323,6 +335,11 @@ def _priced(
     if rho is not None and rho.kind != "zcdp":
         raise UsageError(f"zcdp must be a Budget.zcdp, not {rho!r}")
     before = _account(log, dataset)
+    if before.terms != terms:
+        raise BudgetError(
+            f"dataset {dataset!r} pays for a series of releases, which add up by their own rule: "
+            "publish through the series (`ptclust series`), or charge another dataset"
+        )
     amount = price(before.total.kind, spends, rho)
     after = before.after(amount)
     if not after.spent.fits_in(after.total):

@@ -13,6 +13,7 @@ were Gaussian themselves. All bounds are of rational numbers: no float has to be
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -123,6 +124,23 @@ def lattice_delta(
     mu = Fraction(root_up(square)) if steps.count else change / t
     delta = exp_bounds(slack, _DIGITS)[1] * continuous_delta(mu, epsilon - 2 * slack)
     return delta + seldom * (1 + exp_bounds(epsilon + steps.total + 2 * slack, _DIGITS)[1])
+
+
+def joint_delta(
+    rhos: Iterable[Fraction], t: Fraction, n_values: int, epsilon: Fraction
+) -> Fraction:
+    """Return an upper bound on the delta of several releases with Gaussian noise together.
+
+    ``rhos`` are mu^2 / 2 of each, fixed beforehand, ``t`` the least of their sigmas in steps of
+    their lattices, ``n_values`` how many values they have in all (docs/proofs/gaussian-curve.md,
+    "Several releases").
+
+    >>> one = lattice_delta(Fraction(2**38), Fraction(2**40), 9, Fraction(1))
+    >>> joint_delta([Fraction(1, 128)] * 4, Fraction(2**40), 9, Fraction(1)) == one
+    True
+    """
+    mu = Fraction(root_up(2 * sum(rhos, Fraction(0))))
+    return lattice_delta(mu * t, t, n_values, epsilon)
 
 
 @lru_cache(maxsize=1024)

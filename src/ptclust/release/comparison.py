@@ -13,9 +13,11 @@ from ptclust._tables import data_frame, right_aligned
 from ptclust._types import Ints
 from ptclust.errors import InputError
 from ptclust.privacy.budget import Budget
+from ptclust.release.continuity import numbers_used
 
 if TYPE_CHECKING:
     from ptclust.privacy.statement import PrivacyStatement
+    from ptclust.release.changes import Changes
     from ptclust.release.release import Release
 
 _ROWS_SHOWN = 30
@@ -68,6 +70,18 @@ class Comparison:
         return both[:, 0], both[:, 1]
 
     @property
+    def common(self) -> tuple[Ints, Ints]:
+        """The nodes of both releases, as numbers in each."""
+        return self._common
+
+    @cached_property
+    def changes(self) -> Changes:
+        """Which nodes moved beyond noise, and which changes of cluster are within it."""
+        from ptclust.release.changes import find_changes
+
+        return find_changes(self)
+
+    @property
     def n_common(self) -> int:
         """Number of nodes that both releases have."""
         return len(self._common[0])
@@ -78,15 +92,14 @@ class Comparison:
         here, there = self._common
         now, before = self.release.labels, self.earlier.labels
         sizes, earlier_sizes = (np.bincount(each[each >= 0], minlength=1) for each in (now, before))
-        shared = _matched(now[here], before[there], self.release.n_clusters)
+        shared = _matched(now[here], before[there], len(sizes))
         found = [
             Match(label, earlier, int(sizes[label]), int(earlier_sizes[earlier]), count)
             for label, (earlier, count) in sorted(shared.items(), key=lambda each: each[1][0])
         ]
-        gone = sorted(
-            set(range(self.earlier.n_clusters)) - {earlier for earlier, _ in shared.values()}
-        )
-        new = sorted(set(range(self.release.n_clusters)) - set(shared))
+        there_now, there_before = (set(np.flatnonzero(each).tolist()) for each in (sizes, earlier_sizes))
+        gone = sorted(there_before - {earlier for earlier, _ in shared.values()})
+        new = sorted(there_now - set(shared))
         found += [Match(None, earlier, 0, int(earlier_sizes[earlier]), 0) for earlier in gone]
         found += [Match(label, None, int(sizes[label]), 0, 0) for label in new]
         return tuple(found)
@@ -97,8 +110,9 @@ class Comparison:
 
         Clusters without an earlier one have the numbers after those of the earlier release.
         """
-        renamed = np.full(self.release.n_clusters + 1, -1)  # the last is for unclustered nodes
-        unused = self.earlier.n_clusters
+        last = int(self.release.labels.max(initial=-1)) + 1  # for unclustered nodes
+        renamed = np.full(last + 1, -1)
+        unused = numbers_used(self.earlier)
         for match in self.matches:
             if match.label is not None:
                 renamed[match.label] = unused if match.earlier is None else match.earlier
@@ -175,6 +189,7 @@ class Comparison:
             "matches": [{**vars(match), "overlap": match.overlap} for match in self.matches],
             "nodes": self.release.names.tolist(),
             "labels": self.labels.tolist(),
+            "changes": self.changes.to_dict(),
         }
 
     def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -195,6 +210,7 @@ class Comparison:
         return [
             ("common nodes", f"{self.n_common:,}"),
             ("agreement", f"{self.agreement:.3f} (adjusted Rand index)"),
+            ("changes", self.changes.sentence),
             ("cost together", self._cost_words()),
         ]
 

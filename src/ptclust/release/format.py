@@ -15,6 +15,7 @@
                            "topology_labels": null | A,
                            "evidence": null | {"partition": word, "clusters": [word, ...]},
                            "certainty": null | {"nodes": A, "clusters": A, "elsewhere": A}},
+     "follows":    null | {"digest": "sha256:...", "numbers": [k, ...], "used": k},
      "digest":     "sha256:..."}
 
 with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
@@ -53,6 +54,7 @@ from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
 from ptclust.release.claims import check_claim
+from ptclust.release.continuity import Follows
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
@@ -80,7 +82,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 }
 _MAY_BE_NULL = ("graph", "clustering")
 _INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
-_SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "digest")
+_SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "follows", "digest")
 _LEVEL = ("labels", "support")
 _EVIDENCE = ("partition", "clusters")
 _CERTAINTY = ("nodes", "clusters", "elsewhere")
@@ -111,6 +113,12 @@ def _encoded(release: Release) -> Iterator[bytes]:
     return _with_data(_lines(document), arrays)
 
 
+def digest(release: Release) -> str:
+    """Return the digest that the file of a release has."""
+    arrays: list[memoryview] = []
+    return _hash(_with_data(_canonical(_without_data(_document(release), arrays)), arrays))
+
+
 def largest_size(topology: Topology, statement: PrivacyStatement, *, whole: bool) -> int:
     """Return how many bytes the file of a release may have that is not clustered yet.
 
@@ -136,6 +144,7 @@ def _document(release: Release) -> dict[str, Any]:
         "tree": _encode_edges(tree, tree.weights, edge_ids=tree.edge_ids),
         "graph": _encode_edges(whole, release.noisy_weights) if published.whole_graph else None,
         "clustering": _encode_clustering(release.clustering),
+        "follows": None if release.follows is None else release.follows.to_dict(),
     }
 
 
@@ -246,7 +255,13 @@ def _release(document: dict[str, Any]) -> Release:
     tree = Tree(*edges("tree"), edge_ids, kind=kind)
     mechanism = MECHANISMS[document["mechanism"]].name
     published = Published(mechanism, Noise.from_dict(document["noise"]), tree, *whole)
-    return Release(published=published, statement=statement, clustering=found)
+    follows = document["follows"]
+    return Release(
+        published=published,
+        statement=statement,
+        clustering=found,
+        follows=None if follows is None else Follows.from_dict(follows),
+    )
 
 
 def _count(document: dict[str, Any], found: Clustering | None) -> int:

@@ -35,6 +35,7 @@ from ptclust.privacy import _checks as check
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
+from ptclust.release.continuity import Follows
 from ptclust.release.summary import Summary
 from ptclust.trees.tree import Tree
 
@@ -71,6 +72,7 @@ class Release:
     published: Published
     statement: PrivacyStatement
     clustering: Clustering | None = None
+    follows: Follows | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("published", Published), ("statement", PrivacyStatement)):
@@ -85,6 +87,11 @@ class Release:
         if self.clustering is not None:
             checked = check_clustering(self.clustering, self.published.tree)
             object.__setattr__(self, "clustering", checked)
+        if self.follows is not None and len(self.follows.numbers) != self.n_clusters:
+            raise InputError(
+                f"follows.numbers has {len(self.follows.numbers)} numbers, and there are "
+                f"{self.n_clusters} clusters"
+            )
 
     @property
     def tree(self) -> Tree:
@@ -113,8 +120,14 @@ class Release:
 
     @property
     def labels(self) -> Ints:
-        """The cluster of every node, 0 the largest; -1 for unclustered nodes."""
-        return np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
+        """The cluster of every node, -1 for unclustered nodes.
+
+        Cluster 0 is the largest; after `follow`, clusters have the numbers of an earlier release.
+        """
+        if self.clustering is None:
+            return np.full(self.n_nodes, -1)
+        found = self.clustering.labels
+        return found if self.follows is None else self.follows.rename(found)
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -135,7 +148,8 @@ class Release:
         """What supports the cluster of every node, "" of unclustered ones; None if not known."""
         if self.evidence is None or not self.evidence.clusters:
             return None
-        return np.array([*self.evidence.clusters, ""])[self.labels]  # -1 is the last
+        found = np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
+        return np.array([*self.evidence.clusters, ""])[found]  # -1 is the last
 
     @property
     def certainty(self) -> Certainty | None:
@@ -224,7 +238,7 @@ class Release:
     @property
     def n_clusters(self) -> int:
         """Number of clusters."""
-        return int(self.labels.max(initial=-1)) + 1
+        return 0 if self.clustering is None else self.clustering.n_clusters
 
     @property
     def n_unclustered(self) -> int:
@@ -374,6 +388,21 @@ class Release:
     def _with(self, found: Clustering) -> Release:
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
+
+    def follow(self, earlier: Release) -> Release:
+        """Return this release with its clusters numbered as in an earlier one.
+
+        A cluster keeps its number, and its colour, if most of its nodes stay; a new one gets a
+        number that none had before. The file names the earlier release by its digest.
+
+        Notes
+        -----
+        *Privacy.* Post-processing: nothing but the two releases is read.
+        """
+        from ptclust.release.continuity import follow
+
+        plain = replace(self, follows=None)
+        return replace(plain, follows=follow(plain, earlier))
 
     def to_networkx(self, onto: Any = None) -> Any:
         """Return a networkx graph whose nodes have ``cluster``: a new one, or the one given.

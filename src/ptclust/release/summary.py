@@ -218,6 +218,9 @@ class Summary:
         across = _means(ends, np.tile(weights[between], 2), count)
         order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
         names, known, probable = self.release.names, self._evidence, self._probabilities
+        follows = self.release.follows
+        at = range(count) if follows is None or self.of_level is not None else follows.numbers
+        index = {number: cluster for cluster, number in enumerate(at)}
         parts = np.split(order, np.cumsum(np.bincount(labels[order], minlength=count))[:-1])
         found = [
             ClusterSummary(
@@ -225,10 +228,11 @@ class Summary:
                 names[part],
                 within[label],
                 across[label],
-                known[label] if known else None,
-                probable[label] if probable else None,
+                known[index[label]] if known else None,
+                probable[index[label]] if probable else None,
             )
             for label, part in enumerate(parts if count else [])
+            if len(part)
         ]
         return tuple(sorted(found, key=lambda cluster: -cluster.size))
 

@@ -226,7 +226,8 @@ class _Page:
     @cached_property
     def _row(self) -> Ints:
         """The row of the table that every node is in."""
-        rank = np.full(len(self.summary.clusters) + 1, _MOST_ROWS + 1)  # the last: unclustered
+        last = int(self.release.labels.max(initial=-1)) + 1  # of unclustered nodes
+        rank = np.full(last + 1, _MOST_ROWS + 1)
         for i, cluster in enumerate(self.summary.clusters):
             rank[cluster.label] = min(i, _MOST_ROWS)
         return rank[self.release.labels]

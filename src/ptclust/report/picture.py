@@ -154,7 +154,7 @@ class Picture:
             path, pale = self._disc(x, y, group.size) if self.aggregated else "", ""
             if not self.aggregated:
                 path, pale = (
-                    self._marks(self.places[own & some], group, i) for some in (sure, ~sure)
+                    self._marks(self.places[own & some], group) for some in (sure, ~sure)
                 )
             drawn.append(
                 {
@@ -172,9 +172,8 @@ class Picture:
             )
         return drawn
 
-    def _marks(self, places: Floats, group: Group, number: int) -> str:
-        shape = look_of(group, number)
-        (dx, dy), path = self.shapes[shape]
+    def _marks(self, places: Floats, group: Group) -> str:
+        (dx, dy), path = self.shapes[look_of(group)]
         return "".join(
             f"M{round(x + dx, 1):g} {round(y + dy, 1):g}{path}" for x, y in places.tolist()
         )
@@ -195,10 +194,10 @@ def _dots(places: Floats) -> str:
     return "".join(f"M{x:g} {y:g}h0" for x, y in places.tolist())
 
 
-def look_of(group: Group, number: int) -> int:
+def look_of(group: Group) -> int:
     """Return which of the shapes a group has."""
     if group.label is not None:
-        return number % _CROSS
+        return group.label % _CROSS
     return _CROSS if group.marker == "x" else _DOT
 
 
@@ -220,8 +219,8 @@ class Looks:
         """Return the looks of the groups of a partition."""
         return cls(
             {
-                group.label: (COLOURS[i % len(COLOURS)], look_of(group, i))
-                for i, group in enumerate(Groups.of(labels).all)
+                group.label: (group.colour, look_of(group))
+                for group in Groups.of(labels).all
                 if group.label is not None
             }
         )

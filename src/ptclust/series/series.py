@@ -1,0 +1,492 @@
+"""A series in a folder: every release paid for once, kept whatever happens, and followed up."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ptclust.errors import BudgetError, FileError, InputError, PtclustError, UsageError
+from ptclust.graph import Graph
+from ptclust.ledger import Ledger, Payment
+from ptclust.ledger.amounts import Account
+from ptclust.ledger.ledger import Charge
+from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.planning.plan import PlanRequest
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.provenance import Spending
+from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import PrivacyStatement
+from ptclust.release import Release
+from ptclust.release.changes import Changes
+from ptclust.series.budget import (
+    FINEST_T,
+    MOST_VALUES,
+    RULES,
+    Per,
+    Rule,
+    SeriesBudget,
+    SeriesPlan,
+    joint_epsilon,
+    plan_series,
+    whole_of,
+)
+
+LEDGER = "series.ledger"
+_PERIOD = re.compile(r"[^/\\\x00-\x1f.][^/\\\x00-\x1f]{0,99}")
+_FILE = re.compile(r"(\d{3,5})-(.+)\.json")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a series promised when it began; the ledger keeps it, and it never changes."""
+
+    budget: SeriesBudget
+    rule: Rule
+    mechanism: str
+    amount: Fraction
+    epsilons: tuple[Fraction, ...]  # of each release alone
+
+    @classmethod
+    def of(cls, plan: SeriesPlan) -> Terms:
+        """Return the terms of a plan."""
+        each = tuple(Fraction(one.request.epsilon) for one in plan.plans)
+        return cls(plan.budget, plan.rule, plan.mechanism, plan.amount, each)
+
+    def written(self) -> str:
+        """Return them as a line for the ledger."""
+        budget = self.budget
+        content = {
+            "series": budget.n_releases,
+            "per": budget.per,
+            "epsilon": str(budget.total.epsilon),
+            "delta": str(budget.total.delta),
+            "shares": None if budget.shares is None else [str(each) for each in budget.parts],
+            "rule": self.rule,
+            "mechanism": self.mechanism,
+            "amount": str(self.amount),
+            "each": [str(each) for each in self.epsilons],
+        }
+        return json.dumps(content, separators=(",", ":"))
+
+    @classmethod
+    def read(cls, text: str) -> Terms:
+        """Read what `written` wrote; UsageError if it is no series."""
+        try:
+            content = json.loads(text)
+            shares = content["shares"]
+            budget = SeriesBudget(
+                Fraction(content["epsilon"]),
+                Fraction(content["delta"]),
+                releases=content["series"] if shares is None else None,
+                shares=None if shares is None else tuple(map(Fraction, shares)),
+                per=content["per"],
+            )
+            each = tuple(map(Fraction, content["each"]))
+            amount = Fraction(content["amount"])
+            return cls(budget, content["rule"], content["mechanism"], amount, each)
+        except (ValueError, KeyError, TypeError):
+            raise UsageError("this dataset of the ledger does not hold a series") from None
+
+    def sentence(self, series: str, number: int) -> str:
+        """Return what the statement of a release says of its series."""
+        budget, count = self.budget, self.budget.n_releases
+        whole = whole_of(budget, self.rule, self.amount)
+        words = f"release {number} of {count} of the series {series!r}"
+        added = f"by {RULES[self.rule]}"
+        if budget.per == "series":
+            return (
+                f"{words}: all {count} together are {budget.total} for the same person, whose "
+                f"whole contribution to every period is protected ({added})"
+            )
+        return (
+            f"{words}: what a person did in one period is protected by {budget.total}; what the "
+            f"same person did in all {count} periods together only by {whole} ({added})"
+        )
+
+
+@dataclass(frozen=True)
+class SeriesPayment(Payment):
+    """What pays for one release of a series; a charge that led to no release is used again."""
+
+    terms: Terms | None = None
+    number: int = 1
+    period: str = ""
+    waiting: str | None = None  # the id of a charge for this release that nothing came of
+
+    def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """Return the statement with the series named, under the id that is charged for it."""
+        assert self.terms is not None  # noqa: S101 - a series has terms
+        words = self.terms.sentence(self.dataset, self.number)
+        known = statement.id if self.waiting is None else self.waiting
+        return replace(statement, id=known, caveats=(*statement.caveats, words))
+
+    def settle(self, spendings: Any) -> None:
+        """Refuse a graph whose building spent budget: the total of a series has no part for it."""
+        listed: tuple[Spending, ...] = tuple(spendings)
+        if listed:
+            raise UsageError(
+                f"building this graph spent {listed[0].budget}, which the total of a series does "
+                "not cover: build it with bounds that are public, so that nothing is spent"
+            )
+
+    def charge(self, spent: Budget, *, statement_id: str, description: str) -> None:
+        """Charge the release, unless it was charged before and nothing was handed over."""
+        if self.waiting is not None:
+            return
+        assert self.ledger is not None and self.terms is not None  # noqa: S101, PT018
+        rho = None if self.terms.rule == "pure" else spent.implied_zcdp
+        self.ledger.charge(
+            self.dataset,
+            spent,
+            zcdp=rho,
+            statement_id=statement_id,
+            description=f"{_slot(self.number, self.period)}; {description}"[:1000],
+            terms=self.terms.written(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Releases of the same people, period after period, in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Where the releases are kept, and the ledger unless another is given.
+    epsilon, delta : float
+        The total of all releases together.
+    releases : int, optional
+        How many there will be, with equal shares; or
+    shares : sequence of float, optional
+        one relative share for each.
+    per : {"series", "period"}
+        Whether the total protects a person in all periods, or in each alone.
+    name : str, optional
+        The dataset of the ledger; by default the name of the folder.
+    ledger : path, optional
+        By default ``series.ledger`` in the folder.
+
+    Notes
+    -----
+    *Privacy.* A release is charged before anything is drawn, and named in the ledger as handed over
+    before its file gets its name. A charge of which nothing was handed over is used for the same
+    period again. So a process that is killed at any instant loses nothing and spends nothing twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ptclust.datasets import planted_graph
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> series = Series(folder.name, epsilon=3, delta=1e-6, releases=12, name="moons")
+    >>> graph = planted_graph("moons", 100).graph
+    >>> settings = {"sensitivity": Sensitivity(linf=1e-6), "privacy_unit": "one person"}
+    >>> series.publish(graph, "2026-01", **settings).n_clusters
+    2
+    >>> series.publish(graph, "2026-02", **settings).statement.caveats[-1][:45]
+    "release 2 of 12 of the series 'moons': all 12"
+    >>> len(series.releases), series.account.n_charges
+    (2, 2)
+    >>> folder.cleanup()
+    """
+
+    folder: Path
+    budget: SeriesBudget
+    name: str
+    ledger_path: Path
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        epsilon: float | Fraction,
+        delta: float | Fraction = 0,
+        releases: int | None = None,
+        shares: tuple[float | Fraction, ...] | None = None,
+        per: Per = "series",
+        name: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+    ) -> None:
+        place = Path(folder).absolute()
+        shares = None if shares is None else tuple(shares)
+        object.__setattr__(self, "folder", place)
+        object.__setattr__(self, "budget", SeriesBudget(epsilon, delta, releases, shares, per))
+        object.__setattr__(self, "name", place.name if name is None else name)
+        book = place / LEDGER if ledger is None else Path(ledger).absolute()
+        object.__setattr__(self, "ledger_path", book)
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+    ) -> Series:
+        """Return the series in a folder, with the budget that its ledger holds."""
+        found = cls(folder, epsilon=1, releases=1, name=name, ledger=ledger)
+        terms = Terms.read(found.account.terms)
+        object.__setattr__(found, "budget", terms.budget)
+        return found
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that holds the series."""
+        return Ledger.open(self.ledger_path)
+
+    @property
+    def account(self) -> Account:
+        """What was spent of the total, and what is left, in what adds up."""
+        return self.ledger.account(self.name)
+
+    @property
+    def terms(self) -> Terms:
+        """What the series promised when it began."""
+        return Terms.read(self.account.terms)
+
+    @property
+    def releases(self) -> dict[str, Release]:
+        """The releases by period, in their order."""
+        return {period: Release.load(path) for period, path in self._files.items()}
+
+    @property
+    def _files(self) -> dict[str, Path]:
+        found = {}
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if matched := _FILE.fullmatch(path.name):
+                found[int(matched[1]), matched[2]] = path
+        return {period: found[number, period] for number, period in sorted(found)}
+
+    @property
+    def changes(self) -> dict[str, Changes]:
+        """What changed from every release to the next, by the later period."""
+        listed = list(self.releases.items())
+        pairs = zip(listed[1:], listed, strict=False)
+        return {period: now.compare(before).changes for (period, now), (_, before) in pairs}
+
+    def publish(
+        self,
+        graph: Graph,
+        period: str,
+        *,
+        sensitivity: Sensitivity | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+        **settings: Any,
+    ) -> Release:
+        """Publish the clusters of a period; a period that is there is returned, and costs nothing.
+
+        Other settings are those of `ptclust.PTClust`: ``mechanism``, ``clusterer``, ``clip``,
+        ``privacy_unit`` and so on.
+        """
+        from ptclust.pipeline import as_private_graph, sensitivity_of
+
+        private = as_private_graph(graph)
+        names = ("mechanism", "split", "clusterer", "clip", "sampler")
+        planned = {name: settings.pop(name) for name in names if name in settings}
+        request = ReleaseRequest(
+            plan=PlanRequest(
+                epsilon=self.budget.epsilon,
+                delta=self.budget.delta,
+                sensitivity=sensitivity_of(private, sensitivity),
+                **planned,
+            ),
+            **settings,
+        )
+        return self.release(lambda: private, request, period, progress=progress)
+
+    def release(
+        self,
+        read: Callable[[], Any],
+        request: ReleaseRequest,
+        period: str,
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> Release:
+        """Publish a period as requested; ``read`` is called for the graph if it is needed."""
+        if not isinstance(period, str) or not _PERIOD.fullmatch(period):
+            raise UsageError(f"{period!r} cannot name a period: it is part of the name of a file")
+        if request.random_state is not None:
+            raise UsageError("a series is private: leave random_state= out")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _alone(self.folder / ".lock"):
+            if (path := self._files.get(period)) is not None:
+                return Release.load(path)
+            return self._next(read, request, period, progress)
+
+    def _next(
+        self,
+        read: Callable[[], Any],
+        request: ReleaseRequest,
+        period: str,
+        progress: Callable[[str], None],
+    ) -> Release:
+        charge = self._charge_of(period)
+        number = self._n_charges + 1 if charge is None else charge[0]
+        aside = self.folder / f".{number:03d}-{period}.drawn"
+        if charge is not None and (kept := self._kept(aside, charge[1])) is not None:
+            return self._finished(kept, request, number, period, aside)
+        if charge is not None and charge[1].released:
+            raise FileError(
+                f"the release of {period!r} was handed over, and its file is gone from "
+                f"{self.folder}: get it back from a copy; it is never drawn twice"
+            )
+        graph = read()
+        terms = self._begun(graph, request)
+        if number > terms.budget.n_releases:
+            raise BudgetError(
+                f"the series {self.name!r} has {terms.budget.n_releases} releases, and all were "
+                f"made: nothing was charged and nothing was drawn for {period!r}"
+            )
+        payment = SeriesPayment(
+            self.ledger,
+            self.name,
+            terms,
+            number,
+            period,
+            None if charge is None else charge[1].statement_id,
+        )
+        epsilon = terms.epsilons[number - 1]
+        plan = replace(request.plan, epsilon=epsilon, mechanism=terms.mechanism)
+        asked = replace(request, plan=plan, payment=payment)
+        self._check_size(graph.n_edges, terms)
+        drawn = publish(
+            graph,
+            asked,
+            keep=lambda release: release.save(aside, overwrite=True),
+            progress=progress,
+        )
+        return self._finished(drawn, request, number, period, aside)
+
+    def _begun(self, graph: Any, request: ReleaseRequest) -> Terms:
+        """Return the terms of the series, which begins with its first release."""
+        if not self.ledger_path.exists():
+            Ledger.create(self.ledger_path)
+        known = {account.dataset: account for account in self.ledger.status()}
+        if self.name in known:
+            terms = Terms.read(known[self.name].terms)
+            if terms.budget.total != self.budget.total or terms.budget.parts != self.budget.parts:
+                raise UsageError(
+                    f"the series {self.name!r} began with {terms.budget.n_releases} releases and a "
+                    f"total of {terms.budget.total}, which is never changed"
+                )
+            return terms
+        plan = plan_series(graph.topology, request.plan, self.budget)
+        terms = Terms.of(plan)
+        self.ledger.add_dataset(self.name, plan.account, terms=terms.written())
+        return terms
+
+    def _finished(
+        self, release: Release, request: ReleaseRequest, number: int, period: str, aside: Path
+    ) -> Release:
+        """Give a release that is paid for its clusters, their numbers, and its file its name."""
+        if release.clustering is None:
+            release = release.clustered(request.clustering)
+        earlier = [path for path in self._files.values() if int(path.name.split("-")[0]) < number]
+        if earlier:
+            release = release.follow(Release.load(earlier[-1]))
+        release.save(self.folder / f"{number:03d}-{period}.json")
+        aside.unlink(missing_ok=True)
+        return release
+
+    def _kept(self, aside: Path, charge: Charge) -> Release | None:
+        """Return what was drawn and not named yet, once the ledger says that it is handed over."""
+        if not aside.exists():
+            return None
+        try:
+            kept = Release.load(aside)
+        except PtclustError:
+            if charge.released:
+                raise
+            return None  # it was not written whole, so nobody has it
+        if kept.statement.id != charge.statement_id:
+            raise InputError(f"{aside} is not the release that was charged for its period")
+        if not charge.released:
+            self.ledger.confirm(charge.statement_id)
+        return kept
+
+    @property
+    def _history(self) -> tuple[Charge, ...]:
+        if not self.ledger_path.exists():
+            return ()
+        known = {account.dataset for account in self.ledger.status()}
+        return self.ledger.history(self.name) if self.name in known else ()
+
+    @property
+    def _n_charges(self) -> int:
+        return len(self._history)
+
+    def _charge_of(self, period: str) -> tuple[int, Charge] | None:
+        """Return the number and the charge of a period, if it was charged."""
+        for number, charge in enumerate(self._history, 1):
+            if charge.description.startswith(f"{_slot(number, period)}; "):
+                return number, charge
+        return None
+
+    def _check_size(self, n_edges: int, terms: Terms) -> None:
+        if n_edges * terms.budget.n_releases > MOST_VALUES:
+            raise UsageError(f"a series has at most {MOST_VALUES:,} weights in all")
+
+    @cached_property
+    def _whole(self) -> Budget:
+        terms = self.terms
+        return whole_of(terms.budget, terms.rule, terms.amount)
+
+    def verify(self) -> Budget | None:
+        """Return what the releases of this folder spend together, computed from their noise.
+
+        InputError if that is more than the total. None if there are none.
+        """
+        releases, terms = list(self.releases.values()), self.terms
+        if not releases:
+            return None
+        statements = [each.statement for each in releases]
+        if terms.rule == "pure":
+            spent = Budget.pure(sum(Fraction(each.epsilon) for each in statements))
+        else:
+            rhos = [Fraction(each.rho or 0) for each in statements]
+            delta = terms.budget.total.delta
+            epsilon = Budget.zcdp(sum(rhos)).epsilon_at(delta)
+            if terms.rule == "gaussian":
+                ts = [
+                    Fraction(each.weight_noise.scale) / Fraction(2) ** each.weight_noise.granularity
+                    for each in releases
+                ]
+                n_values = sum(each.weight_noise.n_values for each in releases)
+                if min(ts) < FINEST_T or n_values > MOST_VALUES:
+                    raise InputError("the noise of a release is on a lattice too coarse")
+                epsilon = min(epsilon, joint_epsilon(rhos, min(ts), n_values, delta))
+            spent = Budget.approximate(epsilon, delta)
+        if not spent.fits_in(self._whole):
+            raise InputError(f"the releases spend {spent}, more than the total, {self._whole}")
+        return spent
+
+    def combined(self) -> Release:
+        """Return all periods as one release: the mean weights, less noisy than any of them.
+
+        Weights are averaged with the inverse variances of their noise, clusters found anew. It
+        holds for Gaussian noise on the same topology. Post-processing: nothing is spent.
+        """
+        from ptclust.series.combine import combine
+
+        return combine(self)
+
+
+def _slot(number: int, period: str) -> str:
+    return f"series release {number}: {period}"
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let no other process work on the series meanwhile; the lock goes with the process."""
+    import fcntl
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
