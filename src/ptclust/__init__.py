@@ -60,6 +60,7 @@ __all__ = [
     "PrivacyStatement",
     "Release",
     "Sensitivity",
+    "Series",
     "Topology",
     "Tree",
     "__version__",
@@ -102,6 +103,7 @@ __getattr__ = lazy(
     planning=("Plan", "plan"),
     privacy=("Budget", "PrivacyStatement", "Sensitivity"),
     release=("Release", "release_schema"),
+    series=("Series",),
     trees=("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
     **{"engines.edges": ("spark_edges",)},
 )

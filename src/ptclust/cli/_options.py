@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ptclust.pipeline import GraphFile, ReleaseRequest
     from ptclust.planning.plan import PlanRequest
+    from ptclust.series import SeriesBudget
 
 
 Kind = StrEnum("Kind", ["distance", "similarity"])
@@ -301,6 +302,32 @@ class ReleaseOptions(PlanOptions):
             payment=Payment.by(self.ledger, self.dataset, self.random_state),
             noisy=None if noisy is None else str(noisy),
         )
+
+
+PerName = StrEnum("PerName", ["series", "period"])  # whom the total of a series protects
+Releases = Annotated[
+    int | None, typer.Option(min=1, help="How many releases --epsilon and --delta are for.")
+]
+Shares = Annotated[
+    str | None,
+    typer.Option(help="Of a series: a relative share for each release.", metavar="X,X,..."),
+]
+PerOption = Annotated[
+    PerName,
+    typer.Option(help="Protect a person in the whole series, or in each period alone."),
+]
+
+
+def series_budget(
+    request: PlanRequest, releases: int | None, shares: str | None, per: PerName
+) -> SeriesBudget | None:
+    """Return the budget of a series, None if it is about one release."""
+    from ptclust.series import SeriesBudget
+
+    if releases is None and shares is None:
+        return None
+    parts = None if shares is None else tuple(number(each) for each in shares.split(","))
+    return SeriesBudget(request.epsilon, request.delta, releases, parts, _plain(per))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,10 @@ def cluster(
         typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
     ] = None,
     labels: o.LabelsFile = None,
+    follows: Annotated[
+        Path | None,
+        typer.Option(help="Number the clusters as in this earlier release, where most nodes stay."),
+    ] = None,
     noisy: Annotated[
         Path | None,
         o.more(help="With --engine spark: write all noisy weights to this new folder."),
@@ -57,6 +61,7 @@ def cluster(
     from ptclust.errors import UsageError
     from ptclust.graph.labels import written_names
     from ptclust.pipeline import publish_file
+    from ptclust.release import Release
 
     keep_freed_memory()
     file = graph.file()
@@ -72,7 +77,8 @@ def cluster(
         raise UsageError("say where to write the release: --output release.json")
     files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
     reads = {"the graph": graph.edges, "--coordinates": places.coordinates}
-    reads |= results.ledger_files(options.ledger)
+    reads |= results.ledger_files(options.ledger) | {"--follows": follows}
+    before = None if follows is None else Release.load(follows)
     place, remedy = results.place(output), "running again spends the budget again: "
     with (
         results.held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
@@ -117,6 +123,8 @@ def cluster(
                 check=check,
                 progress=progress,
             )
+            if before is not None:
+                release = release.follow(before)
             if not streamed:
                 results.write_release(release, output)
         except BaseException:
@@ -146,6 +154,8 @@ def cluster(
     again = "Running again spends the budget again; using the release costs nothing."
     say(f"{results.found(release)} in {place}." + f" {again}" * release.statement.private)
     results.show_certainty(release)
+    if before is not None:
+        say(release.compare(before).changes.sentence)
     results.show_advice(release)
     show_account(request.payment)
 

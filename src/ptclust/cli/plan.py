@@ -34,6 +34,9 @@ def plan(
     contrast: Annotated[
         float | None, typer.Option(help="How clear they are, from 1 (as in the paper) down to 0.")
     ] = None,
+    releases: o.Releases = None,
+    shares: o.Shares = None,
+    per: o.PerOption = o.PerName.series,
     repetitions: Annotated[
         int | None,
         typer.Option(min=1, help="How often each is published; by default as time allows."),
@@ -57,6 +60,8 @@ def plan(
     from ptclust.planning.plan import make_plan
 
     details = {"sizes": sizes, "total": total, "contrast": contrast, "repetitions": repetitions}
+    if predict and (releases is not None or shares is not None):
+        raise UsageError("--predict is about one release: leave --releases and --shares out")
     for name, value in {**details, "plot": plot}.items():
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
@@ -72,6 +77,11 @@ def plan(
         progress("Planning")
         topology = file.read_topology()
         settled_sensitivity(file.provenance, topology.n_edges, request.sensitivity)
+        budget = o.series_budget(request, releases, shares, per)
+        if budget is not None:
+            from ptclust.series import plan_series
+
+            planned_series = plan_series(topology, request, budget)
         planned = make_plan(topology, request)
         if predict:
             from ptclust.planning import predict as predicted
@@ -96,6 +106,10 @@ def plan(
 
             progress(f"Drawing {plot.name}")
             draw_curve(prediction, path=plot)
+    if budget is not None:
+        text = planned_series.to_text()
+        typer.echo(json.dumps(planned_series.to_dict(), indent=2) if as_json else text)
+        return
     if as_json:
         more = {} if prediction is None else {"prediction": prediction.to_dict()}
         built = {} if file.provenance is None else {"provenance": file.provenance.to_dict()}

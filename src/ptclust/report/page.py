@@ -156,7 +156,7 @@ class _Page:
             "title": self.title or "Clusters published with differential privacy",
             "style": Markup(style),  # noqa: S704 - ours, not data
             "script": Markup(script),  # noqa: S704
-            "policy": _policy(style, script),
+            "policy": content_policy(style, script),
             "release": release,
             "summary": summary,
             "statement": statement,
@@ -395,7 +395,7 @@ def _short(numbers: Floats) -> list[float | int]:
     return [int(each) if each.is_integer() else each for each in numbers.tolist()]
 
 
-def _policy(style: str, script: str) -> str:
+def content_policy(style: str, script: str) -> str:
     """Return what the page may do: its own style and script, no network, nothing else."""
 
     def digest(text: str) -> str:
