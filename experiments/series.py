@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments._summary import Report
 from ptclust import PTClust, Sensitivity
 from ptclust._types import Ints
 from ptclust.graph import Graph
@@ -98,9 +97,7 @@ def run_series(
     return result
 
 
-def _scored(
-    releases: list[Release], truths: list[Ints]
-) -> list[dict[str, Any]]:
+def _scored(releases: list[Release], truths: list[Ints]) -> list[dict[str, Any]]:
     rows = []
     for month in range(1, len(releases)):
         changes = releases[month].compare(releases[month - 1]).changes
@@ -141,17 +138,18 @@ def bike_rides(path: Path, budget: SeriesBudget, seed: int) -> dict[str, Any]:
     from ptclust import graph_from_flows
 
     rides = pl.read_parquet(path)
-    ends = {"origin": "origin", "destination": "destination"}
     stations = sorted({*rides["origin"].to_list(), *rides["destination"].to_list()})
     month = rides["started_at"].dt.month()
     graphs = [
-        graph_from_flows(rides.filter(month == each), nodes=stations, **ends)
+        graph_from_flows(
+            rides.filter(month == each), origin="origin", destination="destination", nodes=stations
+        )
         for each in range(1, MONTHS + 1)
     ]
     request = PlanRequest(epsilon=budget.epsilon, delta=budget.delta, sensitivity=_ONE)
     releases = published(graphs, plan_series(graphs[0].topology, request, budget), seed)
     rows = []
-    for before, now in zip(releases, releases[1:], strict=False):
+    for before, now in pairwise(releases):
         comparison = now.compare(before)
         rows.append(
             {

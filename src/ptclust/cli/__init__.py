@@ -34,7 +34,19 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (demo, plan, cluster, series, show, report, recluster, export, check, dbmstclu, audit):
+for _module in (
+    demo,
+    plan,
+    cluster,
+    series,
+    show,
+    report,
+    recluster,
+    export,
+    check,
+    dbmstclu,
+    audit,
+):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name, cls=Command)(getattr(_module, _name))
 app.add_typer(build.build, name="build")

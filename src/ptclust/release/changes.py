@@ -2,7 +2,7 @@
 
 A node has moved if its label changed and its weights say so beyond the noise of both releases. The
 mean weight of its edges to the cluster it came to has risen over that to the cluster it left (of
-distances: fallen). Edges are compared with themselves, so that what a model of weights misses is the
+distances: fallen). Edges are compared with themselves, so what a model of weights misses is the
 same in both and drops out. The noise of both releases is known. What weights change beside it from
 one period to the next is estimated from all nodes: the median of their scores, each towards the
 cluster it has most other edges to. Nodes are named by the rule of Benjamini and Hochberg (1995): if
@@ -73,7 +73,12 @@ class Changes:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, ready for JSON."""
         names = self.comparison.release.names[self.nodes].tolist()
-        columns = self.before.tolist(), self.now.tolist(), self.p_values.tolist(), self.moved.tolist()
+        columns = (
+            self.before.tolist(),
+            self.now.tolist(),
+            self.p_values.tolist(),
+            self.moved.tolist(),
+        )
         rows = zip(names, *columns, strict=True)
         fields = ("node", "before", "now", "p_value", "beyond_noise")
         return {
@@ -146,12 +151,15 @@ class _Scores:
         shape = (release.n_nodes, release.n_nodes)
         core = _core(before, now)
         of_cluster = csr_matrix(
-            (np.ones(len(core[0])), core), shape=(release.n_nodes, int(max(before.max(), now.max())) + 1)
+            (np.ones(len(core[0])), core),
+            shape=(release.n_nodes, int(max(before.max(), now.max())) + 1),
         )
         counts = csr_matrix((np.ones(2 * len(change)), both), shape=shape) @ of_cluster
         sums = csr_matrix((np.tile(change, 2), both), shape=shape) @ of_cluster
         noise = release.weight_noise, earlier.weight_noise
-        deviation = float(np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation))
+        deviation = float(
+            np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
+        )
         gaussian = all(each.distribution == "gaussian" for each in noise)
         return cls(before, now, sums, counts, deviation, gaussian)
 
@@ -191,7 +199,7 @@ class _Scores:
         if self.gaussian:
             return np.asarray(ndtr(-scores))
         rising = np.maximum(scores, 0.0)
-        return np.exp(-(rising**2) / (2.0 * (1.0 + rising * largest / np.sqrt(2.0))))
+        return np.asarray(np.exp(-(rising**2) / (2.0 * (1.0 + rising * largest / np.sqrt(2.0)))))
 
 
 def _at(matrix: Any, rows: Ints, columns: Ints) -> Floats:

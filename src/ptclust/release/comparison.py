@@ -97,7 +97,9 @@ class Comparison:
             Match(label, earlier, int(sizes[label]), int(earlier_sizes[earlier]), count)
             for label, (earlier, count) in sorted(shared.items(), key=lambda each: each[1][0])
         ]
-        there_now, there_before = (set(np.flatnonzero(each).tolist()) for each in (sizes, earlier_sizes))
+        there_now, there_before = (
+            set(np.flatnonzero(each).tolist()) for each in (sizes, earlier_sizes)
+        )
         gone = sorted(there_before - {earlier for earlier, _ in shared.values()})
         new = sorted(there_now - set(shared))
         found += [Match(None, earlier, 0, int(earlier_sizes[earlier]), 0) for earlier in gone]

@@ -184,7 +184,9 @@ class Summary:
             return ()
         nodes = np.flatnonzero(found.elsewhere >= 0)
         nodes = nodes[np.argsort(found.nodes[nodes], kind="stable")]
-        columns = self.release.names[nodes], self.release.labels[nodes], found.elsewhere[nodes]
+        other, follows = found.elsewhere[nodes], self.release.follows
+        other = other if follows is None else follows.rename(other)
+        columns = self.release.names[nodes], self.release.labels[nodes], other
         return tuple(zip(*(each.tolist() for each in columns), strict=True))
 
     @property

@@ -17,7 +17,7 @@ from ptclust._types import Floats, Ints
 from ptclust.clustering.certainty import SURE
 from ptclust.drawing.layout import packed_by_levels, spacing
 from ptclust.drawing.plots import MOST_NODES, centres_of, height_of
-from ptclust.drawing.style import ALONE, COLOURS, OTHERS, UNCLUSTERED, Group, Groups
+from ptclust.drawing.style import ALONE, OTHERS, UNCLUSTERED, Group, Groups
 
 if TYPE_CHECKING:
     from ptclust.release import Release
@@ -153,9 +153,7 @@ class Picture:
             x, y = (int(each) for each in centres[i])
             path, pale = self._disc(x, y, group.size) if self.aggregated else "", ""
             if not self.aggregated:
-                path, pale = (
-                    self._marks(self.places[own & some], group) for some in (sure, ~sure)
-                )
+                path, pale = (self._marks(self.places[own & some], group) for some in (sure, ~sure))
             drawn.append(
                 {
                     "label": group.label,

@@ -158,7 +158,9 @@ class SeriesPlan:
     def to_text(self) -> str:
         """Return the plan as a page to read."""
         budget, alone = self.budget, self.alone.chosen.noise
-        whom = "the same person in all periods" if budget.per == "series" else "a person's one period"
+        whom = (
+            "the same person in all periods" if budget.per == "series" else "a person's one period"
+        )
         lines = [
             f"{budget.n_releases} releases by {self.mechanism}, together {budget.total} for {whom}",
             f"Added up by {RULES[self.rule]}; what one release alone with all of it would have",
@@ -174,7 +176,12 @@ class SeriesPlan:
             which = f"{numbers[0]}" if len(numbers) == 1 else _ranges(numbers)
             noise = plan.chosen.noise
             rows.append(
-                (which, f"{float(plan.request.epsilon):.4g}", f"{noise:.3g}", f"{noise / alone:.3g}")
+                (
+                    which,
+                    f"{float(plan.request.epsilon):.4g}",
+                    f"{noise:.3g}",
+                    f"{noise / alone:.3g}",
+                )
             )
         lines += right_aligned(rows)
         lines += ["", f"Splitting epsilon would need a noise of {self.split.chosen.noise:.3g};"]

@@ -175,7 +175,9 @@ def _bands(
         out[old], into[new] = y + high, z + high
         numbers = [left, y, middle, y, middle, z, right, z, z + high, middle, z + high, middle]
         numbers += [y + high, left, y + high]
-        path = "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}V{:.1f}".format(*numbers[:9])
+        path = "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}V{:.1f}".format(
+            *numbers[:9]
+        )
         path += "C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}Z".format(*numbers[9:13], *numbers[13:])
         words = "stay" if old == new else f"{beyond[old, new]:,} of them beyond noise"
         drawn.append(
