@@ -22,6 +22,8 @@ from ptclust.graph import Topology
 from ptclust.mechanisms import MECHANISMS
 from ptclust.mechanisms.exact_noise import LatticeSampler
 from ptclust.mechanisms.exponential import STEP_SLACK
+from ptclust.planning.plan import PlanRequest
+from ptclust.planning.series import SeriesBudget, plan_series
 from ptclust.privacy import Budget, Sensitivity
 from ptclust.privacy.gaussian_curve import lattice_delta
 
@@ -108,6 +110,37 @@ class StepsCase:
                 np.maximum(best, rises * gains + (1.0 - rises) * falls, out=best)
             value = best
         return float(value[far])
+
+
+@dataclass(frozen=True)
+class SeriesCase:
+    """Two releases with Gaussian noise, the second after the first, as a series calibrates them."""
+
+    first: float  # change over sigma
+    second: float
+
+    @classmethod
+    def of(cls, shares: tuple[int, int], more: float = 0.0) -> SeriesCase:
+        """Return what both releases lose that share (epsilon, delta), or ``more`` than that."""
+        topology, sensitivity = Topology(range(9), range(1, 10)), Sensitivity(l2=1.0)
+        request = PlanRequest(
+            epsilon=EPSILON, delta=DELTA, sensitivity=sensitivity, mechanism="gaussian"
+        )
+        made = plan_series(topology, request, SeriesBudget(EPSILON, DELTA, shares=shares))
+        first, second = (1.0 / plan.chosen.weights.scale for plan in made.plans)
+        return cls(first * (1.0 + more), second * (1.0 + more))
+
+    def worst_loss(self) -> Worst:
+        """Return the epsilon at delta of both together, by what the first leaves to the second."""
+        losses = self.first * (self.first / 2.0 + np.linspace(-12.0, 12.0, 40_001))
+        density = np.exp(-((losses / self.first - self.first / 2.0) ** 2) / 2.0)
+        density /= density.sum()
+
+        def delta(epsilon: float) -> float:
+            return float(density @ gaussian_delta(self.second, epsilon - losses))
+
+        loss = _epsilon_at(delta, EPSILON / 2.0, 1.5 * EPSILON)
+        return Worst(loss, (), (), "both upper tails")
 
 
 def gaussian_delta(mu: float, epsilon: Floats) -> Floats:

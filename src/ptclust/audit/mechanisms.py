@@ -154,6 +154,24 @@ class ValuesRelease:
         return dict(zip(codes, (here - there).tolist(), strict=True))
 
 
+@dataclass
+class SeriesOfTwo:
+    """Two releases of the same people, each of whom may move the weights of both, as one."""
+
+    each: ValuesRelease
+
+    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
+        """Return the features of both releases, and their likelihood ratio together."""
+        drawn = [self.each.draw(weights, count, seed + number) for number in range(2)]
+        found = {
+            f"release {number}, {name}": values
+            for number, outcomes in enumerate(drawn, 1)
+            for name, values in outcomes.items()
+            if name != LIKELIHOOD
+        }
+        return {**found, LIKELIHOOD: drawn[0][LIKELIHOOD] + drawn[1][LIKELIHOOD]}
+
+
 class WholeRelease(ValuesRelease):
     """The whole release, by ``publish`` with secure randomness: values, shift, scale and labels."""
 

@@ -12,10 +12,11 @@ from ptclust._statistics import seed_of
 from ptclust._types import Floats
 from ptclust.audit import controls as unsafe
 from ptclust.audit.cube import CubeCase
-from ptclust.audit.curves import DELTA, EPSILON, LATTICE, LatticeCase, StepsCase
+from ptclust.audit.curves import DELTA, EPSILON, LATTICE, LatticeCase, SeriesCase, StepsCase
 from ptclust.audit.mechanisms import (
     NoiseAlone,
     Pair,
+    SeriesOfTwo,
     ValuesRelease,
     WholeRelease,
     make_graph,
@@ -38,6 +39,8 @@ from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Variant
 from ptclust.planning import plan
+from ptclust.planning.plan import PlanRequest
+from ptclust.planning.series import SeriesBudget, plan_series
 from ptclust.privacy import Budget, Noise, Sensitivity
 from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 
@@ -140,6 +143,8 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     for name in _with_steps():
         for n_steps in (3, 30, 100):
             yield _exact_curve(EXACT_NOISE, f"{name}, joint curve", StepsCase.of(name, n_steps))
+    for shares in ((1, 1), (1, 3)):
+        yield _exact_curve(EXACT_NOISE, f"series, shares {shares}", SeriesCase.of(shares))
     releases: list[tuple[str, type[ValuesRelease], int, Mechanism, Variant, str]] = [
         (DRAWN, ValuesRelease, effort.draws, mechanism, variant, relation)
         for mechanism in MECHANISMS
@@ -153,6 +158,8 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     for section, kind, draws, mechanism, variant, relation in releases:
         asked = {"epsilon": _EPSILON, "delta": _DELTA_OF[variant], "mechanism": mechanism.name}
         yield _release(section, "", kind, draws, seed, relation, asked)
+    yield _series(DRAWN, "", ValuesRelease, effort.draws, seed)
+    yield _series(WHOLE, "", WholeRelease, effort.whole_draws, seed)
     yield from _built(effort, seed)
     yield from _noise_and_controls(effort, seed)
     yield from _built_wrongly(effort, seed)
@@ -256,11 +263,13 @@ def _exact_norm(
     return Audit(f"{title}, {setting}, {sensitivity!s}", 0, run)
 
 
-def _exact_curve(section: str, title: str, case: LatticeCase | StepsCase) -> Audit:
+def _exact_curve(section: str, title: str, case: LatticeCase | StepsCase | SeriesCase) -> Audit:
     """Audit Gaussian noise that was calibrated by a curve."""
     setting = f"a lattice of {LATTICE:,} steps a deviation"
     if isinstance(case, StepsCase):
         setting = f"{case.n_steps} adaptive steps, then the noise"
+    if isinstance(case, SeriesCase):
+        setting = "two releases, the second after the first"
 
     def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
         worst = case.worst_loss()
@@ -320,6 +329,10 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     for name in _with_steps()[:1]:
         title = f"{name}, joint curve, 5 % too little"
         yield _exact_curve(CONTROLS, title, StepsCase.of(name, 100, little))
+    title = "series, shares (1, 1), 5 % too little"
+    yield _exact_curve(CONTROLS, title, SeriesCase.of((1, 1), little))
+    title = ", each with all of the budget"
+    yield _series(CONTROLS, title, ValuesRelease, 12_000, seed, split=False)
     cube = unsafe.UnsafePublishedHalfWidth(cube_noise(unit, 1, 2))
     yield one(CONTROLS, "cube, half-width published", cube, once, few)
     for secure in effort.secure_controls:
@@ -361,6 +374,32 @@ def _release(
         noise, publishes = planned.chosen.weights.distribution, planned.mechanism.publishes
         title = f"{planned.mechanism.name}, {noise.capitalize()} noise on the {publishes}"
     return _drawn(section, title, drawn, sides, claims, draws, seed, str(sensitivity))
+
+
+def _series(
+    section: str,
+    title: str,
+    kind: type[ValuesRelease],
+    draws: int,
+    seed: int,
+    *,
+    split: bool = True,
+) -> Audit:
+    """Audit two releases of the same people, whose total is claimed; a control does not split it."""
+    graph, sensitivity = GRAPHS["K4"], _RELATIONS["l2"]
+    pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
+    total = SeriesBudget(_EPSILON, _DELTA, releases=2)
+    request = PlanRequest(
+        epsilon=total.epsilon, delta=total.delta, sensitivity=sensitivity, mechanism="gaussian"
+    )
+    planned = plan_series(make_graph(graph, pair.weights).topology, request, total)
+    both = SeriesOfTwo(kind(graph, planned.plans[0] if split else planned.alone, pair))
+    claims: list[Tested] = [(("rho", float(planned.account.amount), 0.0), DivergenceTester())]
+    if split:  # few draws do not refute the epsilon of the control
+        claims.append((("epsilon", _EPSILON, _DELTA), EventTester(_DELTA)))
+    sides = pair.weights, pair.neighbour
+    title = f"series of two, Gaussian noise{title}"
+    return _drawn(section, title, both, sides, claims, draws, seed, str(sensitivity))
 
 
 def _drawn(

@@ -20,7 +20,7 @@ from ptclust.errors import InputError
 from ptclust.release import Release
 from ptclust.report.page import content_policy
 from ptclust.report.picture import WIDTH, Picture
-from ptclust.series.budget import RULES
+from ptclust.planning.series import RULES
 
 if TYPE_CHECKING:
     from ptclust.release.changes import Changes

@@ -26,7 +26,7 @@ from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.release import Release
 from ptclust.release.changes import Changes
-from ptclust.series.budget import (
+from ptclust.planning.series import (
     FINEST_T,
     MOST_VALUES,
     RULES,
