@@ -65,7 +65,7 @@ def test_nodes_are_known_by_name():
     strange = Graph([0], [1], [0.5], names=["x", "y"])
     with pytest.raises(InputError, match="no node name in common"):
         _ = released(None, strange).compare(released()).matches
-    with pytest.raises(InputError, match="no dict"):
+    with pytest.raises(InputError, match="not a dict"):
         released().compare({})
 
 

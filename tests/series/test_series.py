@@ -14,11 +14,11 @@ import pytest
 from ptclust import Release, Sensitivity, Series
 from ptclust.errors import BudgetError, FileError, UsageError
 from ptclust.ledger import Ledger
+from ptclust.planning.series import joint_epsilon
 from ptclust.privacy import Budget
 from ptclust.privacy.gaussian_curve import joint_delta
 from ptclust.release.format import digest
 from ptclust.series import series as module
-from ptclust.planning.series import joint_epsilon
 from tests.series.months import month
 
 PLAIN: dict[str, Any] = {"sensitivity": Sensitivity(l1=1), "privacy_unit": "one person"}

@@ -169,7 +169,8 @@ class SeriesOfTwo:
             for name, values in outcomes.items()
             if name != LIKELIHOOD
         }
-        return {**found, LIKELIHOOD: drawn[0][LIKELIHOOD] + drawn[1][LIKELIHOOD]}
+        ratios = [np.asarray(each[LIKELIHOOD], dtype=np.float64) for each in drawn]
+        return {**found, LIKELIHOOD: ratios[0] + ratios[1]}
 
 
 class WholeRelease(ValuesRelease):

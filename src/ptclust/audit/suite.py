@@ -385,7 +385,7 @@ def _series(
     *,
     split: bool = True,
 ) -> Audit:
-    """Audit two releases of the same people, whose total is claimed; a control does not split it."""
+    """Audit two releases of the same people by their total; a control does not split it."""
     graph, sensitivity = GRAPHS["K4"], _RELATIONS["l2"]
     pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
     total = SeriesBudget(_EPSILON, _DELTA, releases=2)

@@ -17,10 +17,10 @@ from ptclust._version import __version__
 from ptclust.drawing.layout import as_places
 from ptclust.drawing.style import COLOURS, UNCLUSTERED
 from ptclust.errors import InputError
+from ptclust.planning.series import RULES
 from ptclust.release import Release
 from ptclust.report.page import content_policy
 from ptclust.report.picture import WIDTH, Picture
-from ptclust.planning.series import RULES
 
 if TYPE_CHECKING:
     from ptclust.release.changes import Changes

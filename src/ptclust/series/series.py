@@ -20,12 +20,6 @@ from ptclust.ledger.amounts import Account
 from ptclust.ledger.ledger import Charge
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning.plan import PlanRequest
-from ptclust.privacy.budget import Budget
-from ptclust.privacy.provenance import Spending
-from ptclust.privacy.sensitivity import Sensitivity
-from ptclust.privacy.statement import PrivacyStatement
-from ptclust.release import Release
-from ptclust.release.changes import Changes
 from ptclust.planning.series import (
     FINEST_T,
     MOST_VALUES,
@@ -38,6 +32,12 @@ from ptclust.planning.series import (
     plan_series,
     whole_of,
 )
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.provenance import Spending
+from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.statement import PrivacyStatement
+from ptclust.release import Release
+from ptclust.release.changes import Changes
 
 LEDGER = "series.ledger"
 _PERIOD = re.compile(r"[^/\\\x00-\x1f.][^/\\\x00-\x1f]{0,99}")
