@@ -110,7 +110,9 @@ class FiguresReport:
                 "",
                 f"![{family}, best runs]({family}-best.png)",
             ]
-        return "\n".join([*lines, "", *self._on_cross_edges(), "", *self._on_privacy()])
+        proof = "[the proof](../proofs/private-trees.md#weights-of-the-tree)"
+        spent = f"What was truly spent is explained in {proof}."
+        return "\n".join([*lines, "", *self._on_cross_edges(), "", spent])
 
     def _on_cross_edges(self) -> list[str]:
         return [
@@ -161,29 +163,6 @@ class FiguresReport:
                 "hand, and crosses too often whatever the weights are.",
             ]
         return wrapped(*words)
-
-    def _on_privacy(self) -> list[str]:
-        n = self._grid.n_nodes
-        rows = [["epsilon of the paper", "truly spent"]]
-        figure = next(iter(self.figures.values()))
-        rows += [
-            [f"{epsilon:g}", f"{mean.true_epsilon:.4g}"] for epsilon, mean in figure.means.items()
-        ]
-        return [
-            "## What the published scales guarantee",
-            "",
-            *wrapped(
-                "One person may move every weight by $\\mu$, hence all weights of the tree at",
-                "once. Laplace noise of scale $2\\mu/\\varepsilon$ on each then costs",
-                "$\\varepsilon/2$ for each, and the tree $\\varepsilon/4$, together",
-            ),
-            "",
-            f"$$\\frac{{\\varepsilon}}{{4}} + \\frac{{({n} - 1)\\,\\varepsilon}}{{2}}$$",
-            "",
-            *aligned(rows),
-            "",
-            "These are the statements of the releases behind the figures.",
-        ]
 
     def save(self, directory: Path) -> None:
         """Write ``README.md``, ``cross-edges.csv`` and ``figures.json`` to a directory."""
