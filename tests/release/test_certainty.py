@@ -216,6 +216,13 @@ class TestFiles:
 
 
 class TestLeavingOut:
+    def test_clusters_keep_their_probability_under_new_numbers(self):
+        shown, kept = np.array([0, 0, 0, 1, 1, 2]), np.array([1, -1, -1, 0, 0, -1])
+        found = Certainty(np.zeros(6), np.array([0.3, 0.6, 0.9]), np.array([1, 1, -1, 0, 2, 0]))
+        made = found.without(shown, kept)
+        assert made.clusters.tolist() == [0.6, 0.3]
+        assert made.elsewhere.tolist() == [0, -1, -1, 1, -1, -1]
+
     def test_uncertain_nodes_are_unclustered(self, release):
         least = float(np.quantile(release.probabilities, 0.4))
         made = release.recluster(min_probability=least)
