@@ -210,7 +210,7 @@ class TripsReport:
             *wrapped(
                 "Every pair gets noise for a whole person, so fewer and larger nodes show more: a",
                 "public grouping of zones decides more than the bounds do. Larger bounds keep more",
-                "trips, and their noise grows with them. What will be seen can be asked before",
+                "trips, and their noise grows with them. What will be seen can be predicted before",
                 "anything is spent, from public numbers: `ptclust plan graph.parquet --epsilon 1",
                 "--predict --total 5000`.",
             ),
