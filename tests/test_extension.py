@@ -1,10 +1,12 @@
-"""A mechanism and a clusterer from outside the package go wherever those of ptclust go."""
+"""A mechanism, a clusterer and a noise from outside the package go wherever those of ptclust go."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,9 +17,10 @@ from ptclust import Graph, PTClust, Release, Sensitivity, plan, private_spanning
 from ptclust.audit.suite import CONTROLS, DRAWN, EXACT, EXACT_NOISE, WHOLE, Effort, audits
 from ptclust.clustering import CLUSTERERS, Clusterer, Clustering, Cost, Cuts
 from ptclust.errors import FileError, PtclustError, UsageError
-from ptclust.mechanisms import MECHANISMS
+from ptclust.mechanisms import MECHANISMS, Perturbation
 from ptclust.mechanisms.exponential import SpanningTreeMechanism
 from ptclust.mechanisms.laws import TreeLaw
+from ptclust.privacy.noise import DISTRIBUTIONS, LAPLACE, Distribution
 
 KNOWN_MECHANISMS = "kruskal, pamst, gaussian, laplace, cube"
 KNOWN_CLUSTERERS = "communities, levels, dbmstclu"
@@ -99,6 +102,54 @@ class HeaviestEdges(Clusterer):
         return Clustering(labels=labels, cuts=Cuts(tree.edge_ids[cut]))
 
 
+class Wide(Distribution):
+    """Laplace noise of twice the scale that would do."""
+
+    name, title, mechanism = "wide", "Wide Laplace", "Wide Laplace mechanism"
+    reference, norm, unit = "tests/test_extension.py", "l1", "epsilon"
+
+    def loss(self, ratio):
+        return 2 * ratio
+
+    def calibrate(self, sensitivity, n_values, amount):
+        made = LAPLACE.calibrate(sensitivity, n_values, Fraction(amount) / 2)
+        return replace(made, distribution=self.name)
+
+    def deviation(self, n_values):
+        return LAPLACE.deviation(n_values)
+
+    def quantile(self, n_values, probability):
+        return LAPLACE.quantile(n_values, probability)
+
+    def probability_within(self, n_values, size):
+        return LAPLACE.probability_within(n_values, size)
+
+    def largest(self, n_values, gamma):
+        return LAPLACE.largest(n_values, gamma)
+
+    def mean_largest(self, n_values):
+        return LAPLACE.mean_largest(n_values)
+
+    def log_ratio(self, here, there):
+        return LAPLACE.log_ratio(here, there)
+
+    def sampler(self, noise, shared):
+        return LAPLACE.sampler(noise, shared)
+
+    def simulate(self, generator, n_values):
+        return LAPLACE.simulate(generator, n_values)
+
+
+class Narrow(Wide):
+    """A noise that spends more than it says."""
+
+    name, mechanism = "narrow", "Narrow mechanism"
+
+    def calibrate(self, sensitivity, n_values, amount):
+        made = super().calibrate(sensitivity, n_values, amount)
+        return replace(made, distribution=self.name, scale=made.scale * 0.45)
+
+
 def registered(registry, member):
     registry.register(member)
     yield member
@@ -109,6 +160,12 @@ def registered(registry, member):
 @pytest.fixture
 def toy_mechanism():
     yield from registered(MECHANISMS, FromFirstNode())
+
+
+@pytest.fixture
+def toy_noise():
+    for law in registered(DISTRIBUTIONS, Wide()):
+        yield from registered(MECHANISMS, Perturbation(law))
 
 
 @pytest.fixture
@@ -230,6 +287,66 @@ class TestWithBoth:
         for registry, member in ((MECHANISMS, FromFirstNode()), (CLUSTERERS, HeaviestEdges())):
             with pytest.raises(UsageError, match="'toy' already"):
                 registry.register(member)
+
+
+class TestNoise:
+    """A distribution of noise, registered from outside."""
+
+    ASKED: ClassVar[dict[str, Any]] = {**TOY, "mechanism": "wide"}
+
+    def test_plan_release_file_and_statement(self, toy_noise, toy_clusterer, tmp_path):
+        made = plan(two_paths().topology, **self.ASKED)
+        assert (made.chosen.mechanism, made.chosen.weights.distribution) == ("wide", "wide")
+        assert "> wide " in made.to_text()
+        release = PTClust(**self.ASKED).fit(two_paths()).release_
+        assert release.labels.tolist() == LABELS
+        (use,) = release.statement.mechanisms
+        assert (use.name, use.noise) == (Wide.mechanism, Wide.title)
+        assert Wide.mechanism in release.statement.to_text()
+        release.save(tmp_path / "release.json")
+        loaded = Release.load(tmp_path / "release.json")
+        assert loaded.weight_noise == release.weight_noise == made.chosen.weights
+        assert loaded.statement == release.statement
+        MECHANISMS.unregister("wide")
+        DISTRIBUTIONS.unregister("wide")
+        with pytest.raises(FileError, match=r"one of .*, not 'wide'"):
+            Release.load(tmp_path / "release.json")
+
+    def test_command_line(self, toy_noise, toy_clusterer, run):
+        rows = "".join(f"{a},{b},{weight}\n" for a, b, weight in ROWS)
+        Path("edges.csv").write_text("source,target,distance\n" + rows)
+        budget = ["--epsilon", "1", "--linf", "1e-6"]
+        unit = ["--privacy-unit", "one patient", "--topology", "public"]
+        chosen = ["--mechanism", "wide", "--clusterer", "toy"]
+        assert "  wide " in run("plan", "edges.csv", *budget)[1]
+        code, _, err = run("cluster", "edges.csv", *budget, *unit, *chosen, "-o", "release.json")
+        assert code == 0, err
+        assert "wide" in run("show", "release.json")[1]
+
+    def test_audit(self, toy_noise):
+        found = [each for each in findings("wide") if each.section == EXACT_NOISE]
+        assert len(found) == 2
+        assert {finding.verdict for finding in found} == {"stands"}
+        for _ in registered(DISTRIBUTIONS, Narrow()):
+            wrong = [each for each in findings("narrow") if each.section == EXACT_NOISE]
+            assert {finding.verdict for finding in wrong} == {"refuted"}
+
+    def test_opendp_does_not_draw_it(self, toy_noise, toy_clusterer):
+        with pytest.raises(UsageError, match="OpenDP draws no wide noise"):
+            plan(two_paths().topology, **self.ASKED, sampler="opendp")
+
+
+def test_without_opendp(monkeypatch):
+    """Everything but its own sampler works; that names the extra."""
+    for name in [each for each in sys.modules if each.split(".")[0] == "opendp"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    asked = {"epsilon": 1, "sensitivity": SENSITIVITY}
+    for delta in (0, 1e-6):
+        made = PTClust(**asked, delta=delta, clusterer="dbmstclu").fit(two_paths())
+        assert made.labels_.tolist() == LABELS
+    with pytest.raises(UsageError, match=r"pip install 'ptclust\[opendp\]'"):
+        plan(two_paths().topology, **asked, delta=1e-6, mechanism="gaussian", sampler="opendp")
 
 
 #: So much of an audit as shows that a mechanism is looked at.

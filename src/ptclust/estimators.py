@@ -170,8 +170,8 @@ class PTClust(_Estimator):
     clip : (low, high), optional
         Public bounds; weights outside are moved to the nearer one, and nothing is said of it.
     sampler : {"auto", "opendp"}
-        What draws the noise. ``auto`` is ptclust's own exact sampler, and OpenDP for few values or
-        out of its range; the statement names it.
+        What draws the noise. ``auto`` is ptclust's own exact sampler, ``opendp`` needs the extra
+        ``ptclust[opendp]``; the statement names it.
     shift, scale : float, optional
         tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1

@@ -82,7 +82,7 @@ def test_five_per_cent_too_little_secure_noise_is_caught():
     assert bound(DivergenceTester(), UnsafeTooLittleNoise(gaussian, PAIR), 500_000).value > 1
 
 
-def test_noise_in_floats_is_caught_by_its_digits_and_that_of_opendp_is_not():
+def test_noise_in_floats_is_caught_by_its_digits_and_lattice_noise_is_not():
     noise = laplace_noise(UNIT, 1, 1)
     caught = bound(EventTester(), UnsafeNumpyNoise(noise, PAIR), 10_000)
     assert caught.value > 2

@@ -18,10 +18,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms.exact_noise import MARGIN, CubeSampler, LatticeSampler
 from ptclust.mechanisms.lattice import lattice_powers
 from ptclust.privacy import RandomStream
+from ptclust.privacy.noise import _lattice_kernel as kernel
+from ptclust.privacy.noise.exact import MARGIN, CubeSampler, LatticeSampler
 
 ONE = np.uint64(1)
 
@@ -240,7 +240,7 @@ def decision_faults(
 ) -> list[str]:
     """Replay attempts in exact arithmetic: what a kernel got wrong, or left open needlessly."""
     faults = []
-    truth = LatticeSampler(sampler.distribution, sampler.t)
+    truth = LatticeSampler(sampler.power, sampler.t)
     for row in boundary_words(truth, count, 5):
         words = np.array(row, dtype=np.uint64)
         outcome, value, used = attempt(words, np.uint64(0), sampler.table)
@@ -271,7 +271,7 @@ def decision_faults(
 def settling_faults(sampler: LatticeSampler, bits_type: Any) -> list[str]:
     """Settle attempts whose V is at the boundary, or its last step apart, in blocks and tail."""
     faults = []
-    for row in boundary_words(LatticeSampler(sampler.distribution, sampler.t), 120, 8)[:90]:
+    for row in boundary_words(LatticeSampler(sampler.power, sampler.t), 120, 8)[:90]:
         meant = Replay.of(sampler, row)
         if meant.block == 1023:
             continue
@@ -307,7 +307,7 @@ def settling_faults(sampler: LatticeSampler, bits_type: Any) -> list[str]:
 def loop_faults(functions: Any, seed: int = 3) -> list[str]:
     """What kernels that draw many values get wrong, against attempts one by one."""
     faults = []
-    sampler = LatticeSampler("laplace", Fraction(5), word_bits=9, column_bits=4)
+    sampler = LatticeSampler(1, Fraction(5), word_bits=9, column_bits=4)
     table = sampler.table._replace(margin=0.02)  # much is rejected, and much left open
     words = RandomStream.seeded(seed).words(4000) >> np.uint64(55)
     for n_words, n_values, n_rows in ((400, 500, 90), (400, 20, 90), (400, 500, 3), (2, 5, 5)):

@@ -19,11 +19,11 @@ from ptclust.audit.cube import CubeCase
 from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, UsageError
 from ptclust.mechanisms import MECHANISMS
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms.exact_noise import CubeSampler
 from ptclust.mechanisms.lattice import add_noise, sampler_of
 from ptclust.privacy import Budget, Noise, RandomStream
+from ptclust.privacy.noise import _lattice_kernel as kernel
 from ptclust.privacy.noise import cube_noise, laplace_noise, least_noise, spent_by
+from ptclust.privacy.noise.exact import CubeSampler, UniformSampler
 from ptclust.theory import probability_of_no_larger_noise
 from ptclust.theory.bounds import expected_perturbed_tree_excess, perturbed_tree_excess
 from tests.mechanisms.exactness import Fed, reference_exp
@@ -98,7 +98,7 @@ def test_a_half_width_of_ten_million_values_is_a_gamma_variable() -> None:
 @pytest.mark.parametrize("half_width", [0, 1, 2, 5, 127, 128])
 def test_values_are_uniform_up_to_the_half_width(half_width: int) -> None:
     noise = np.empty(60_000, dtype=np.int64)
-    assert CubeSampler.draw(half_width, RandomStream.seeded(1), noise) == {}
+    assert UniformSampler(half_width).draw(RandomStream.seeded(1), noise) == {}
     counts = np.bincount(noise + half_width, minlength=2 * half_width + 1)
     assert len(counts) == 2 * half_width + 1
     if half_width:
@@ -118,7 +118,7 @@ def test_all_words_give_every_value_as_often() -> None:
 def test_a_half_width_that_no_int64_holds() -> None:
     half_width = 2**70 + 5
     noise = np.zeros(4000, dtype=np.int64)
-    giants = CubeSampler.draw(half_width, RandomStream.seeded(1), noise)
+    giants = UniformSampler(half_width).draw(RandomStream.seeded(1), noise)
     assert sorted(giants) == list(range(4000))
     assert max(map(abs, giants.values())) <= half_width
     assert (
@@ -138,7 +138,7 @@ def test_the_joint_distribution_falls_with_the_largest_value() -> None:
     sampler, stream = CubeSampler(2, Fraction(t)), RandomStream.seeded(9)
     pairs = np.empty((count, 2), dtype=np.int64)
     for pair in pairs:
-        CubeSampler.draw(sampler.draw_half_width(stream), stream, pair)
+        UniformSampler(sampler.draw_half_width(stream)).draw(stream, pair)
     sizes = np.abs(pairs).max(axis=1)
     rings = np.arange(200)
     masses = np.where(rings == 0, 1, 8 * rings) * np.exp(-rings / t)
@@ -190,8 +190,11 @@ def test_less_noise_is_caught_by_what_is_spent() -> None:
 
 def test_noise_too_wide_for_its_lattice_is_refused() -> None:
     with pytest.raises(UsageError, match="larger epsilon"):
-        cube_noise(Sensitivity(linf=1.0), 10**7, 1e-6)
-    assert least_noise(Sensitivity(linf=1.0), 10**7, Budget.pure(1e-6)).distribution == "laplace"
+        cube_noise(Sensitivity(linf=1.0), 10**7, 1e-12)
+    # A coarser lattice costs little: a step is far below the change.
+    few = least_noise(Sensitivity(linf=1.0), 10**7, Budget.pure(1e-6))
+    assert few.distribution == "cube"
+    assert few.scale == pytest.approx(1e6, rel=1e-3)
 
 
 NORMS: list[tuple[dict[str, float], int, str]] = [

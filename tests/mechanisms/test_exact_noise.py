@@ -16,18 +16,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chisquare, ks_2samp, kstest
 
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms.exact_noise import (
+from ptclust.errors import UsageError
+from ptclust.mechanisms.lattice import add_noise, added_on_lattice, sampler_of
+from ptclust.privacy import Noise, RandomStream, Sensitivity
+from ptclust.privacy.noise import DISTRIBUTIONS as DISTRIBUTIONS_OF_NOISE
+from ptclust.privacy.noise import GAUSSIAN, LAPLACE, gaussian_noise, laplace_noise, noise_of_scale
+from ptclust.privacy.noise import _lattice_kernel as kernel
+from ptclust.privacy.noise.exact import (
     BEYOND_T,
+    SMALLEST_T,
     Bits,
     CubeSampler,
     LatticeSampler,
     alias_table,
     lattice_sampler,
 )
-from ptclust.mechanisms.lattice import add_noise, added_on_lattice, sampler_of
-from ptclust.privacy import Noise, RandomStream, Sensitivity
-from ptclust.privacy.noise import gaussian_noise, laplace_noise, lattice_measurement, noise_of_scale
+from ptclust.privacy.noise.opendp import lattice_measurement
 from tests.mechanisms.exactness import (
     Fed,
     decision_faults,
@@ -42,7 +46,8 @@ from tests.mechanisms.exactness import (
 )
 
 ALPHA = 1e-6
-DISTRIBUTIONS = ("laplace", "gaussian")
+POWERS = {"laplace": 1, "gaussian": 2}
+DISTRIBUTIONS = tuple(POWERS)
 INSIDE = add_noise.__globals__
 # Small and large, dyadic and not, and the largest that there is.
 SCALES = [Fraction(t) for t in (1, "3.7", 20, 31, 32, 33, 100, 2**22, 2**45 + 1)]
@@ -55,7 +60,7 @@ SCALES.append(BEYOND_T - Fraction(1, 4))
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("t", [SCALES[1], SCALES[6], SCALES[-1]], ids=float)
 def test_the_tables_dominate_what_they_propose_for(distribution: str, t: Fraction) -> None:
-    sampler = LatticeSampler(distribution, t)
+    sampler = LatticeSampler(POWERS[distribution], t)
     assert table_faults(sampler) == []
     width = Fraction(2) ** sampler.low_bits / t
     assert sampler.low_bits == 0 or Fraction(1, 64) < width <= Fraction(1, 32)
@@ -77,14 +82,15 @@ def test_an_alias_table_has_its_weights(weights: list[int]) -> None:
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_nothing_overflows_at_the_largest_scale(distribution: str) -> None:
-    assert overflow_faults(LatticeSampler(distribution, SCALES[-1])) == []
-    assert overflow_faults(LatticeSampler(distribution, 4 * BEYOND_T)) != []
+    assert overflow_faults(LatticeSampler(POWERS[distribution], SCALES[-1])) == []
+    assert overflow_faults(LatticeSampler(POWERS[distribution], 4 * BEYOND_T)) != []
 
 
 def test_out_of_its_range_there_is_no_sampler() -> None:
-    assert lattice_sampler("laplace", BEYOND_T) is None
-    assert lattice_sampler("gaussian", Fraction(99, 100)) is None
-    assert lattice_sampler("gaussian", Fraction(1)) is not None
+    for power, t in ((1, BEYOND_T), (2, Fraction(99, 100))):
+        with pytest.raises(UsageError, match="steps of the lattice"):
+            lattice_sampler(power, t)
+    assert lattice_sampler(2, Fraction(1)).t == 1
 
 
 # All words there are
@@ -98,7 +104,9 @@ ALL_SMALL = [*SMALL, ("laplace", 5, 4), ("gaussian", 150, 2)]
 def test_all_strings_of_three_words_yield_the_distribution(
     distribution: str, t: int, column_bits: int
 ) -> None:
-    sampler = LatticeSampler(distribution, Fraction(t), word_bits=9, column_bits=column_bits)
+    sampler = LatticeSampler(
+        POWERS[distribution], Fraction(t), word_bits=9, column_bits=column_bits
+    )
     assert wrong_yields(sampler) == 0
     sampler.table = sampler.table._replace(margin=-(2.0**-9))
     assert wrong_yields(sampler) > 0
@@ -107,7 +115,9 @@ def test_all_strings_of_three_words_yield_the_distribution(
 @pytest.mark.long
 @pytest.mark.parametrize(("distribution", "t", "column_bits"), ALL_SMALL)
 def test_all_strings_of_three_10_bit_words_do(distribution: str, t: int, column_bits: int) -> None:
-    sampler = LatticeSampler(distribution, Fraction(t), word_bits=10, column_bits=column_bits)
+    sampler = LatticeSampler(
+        POWERS[distribution], Fraction(t), word_bits=10, column_bits=column_bits
+    )
     assert wrong_yields(sampler) == 0
 
 
@@ -117,13 +127,13 @@ def test_all_strings_of_three_10_bit_words_do(distribution: str, t: int, column_
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("t", SCALES, ids=float)
 def test_every_decision_is_the_exact_one(distribution: str, t: Fraction) -> None:
-    assert decision_faults(LatticeSampler(distribution, t), kernel.attempt) == []
+    assert decision_faults(LatticeSampler(POWERS[distribution], t), kernel.attempt) == []
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("t", [SCALES[1], 2**22 + Fraction(1, 3), SCALES[-1]], ids=float)
 def test_what_floats_leave_open_is_decided_exactly(distribution: str, t: Fraction) -> None:
-    assert settling_faults(LatticeSampler(distribution, t), Bits) == []
+    assert settling_faults(LatticeSampler(POWERS[distribution], t), Bits) == []
 
 
 @pytest.mark.parametrize(("n", "t"), [(1, "1/3"), (3, "0.4"), (17, "100/7"), (400, "3")])
@@ -155,7 +165,7 @@ def looks_right(draws: NDArray[np.int64], distribution: str, t: float) -> bool:
 
 def drawn(distribution: str, t: Fraction, count: int, seed: int) -> NDArray[np.int64]:
     noise = np.empty(count, dtype=np.int64)
-    assert LatticeSampler(distribution, t).draw(RandomStream.seeded(seed), noise) == {}
+    assert LatticeSampler(POWERS[distribution], t).draw(RandomStream.seeded(seed), noise) == {}
     return noise
 
 
@@ -198,7 +208,7 @@ def test_large_scales_look_continuous_and_have_fair_low_digits(
 @pytest.mark.parametrize(("t", "column_bits"), [(40, 5)])
 def test_forced_tails(distribution: str, t: int, column_bits: int) -> None:
     # With few columns most values are in the tail, where integers alone decide.
-    sampler = LatticeSampler(distribution, Fraction(t), column_bits=column_bits)
+    sampler = LatticeSampler(POWERS[distribution], Fraction(t), column_bits=column_bits)
     tail = 31 << 59
     bits, count = Bits(RandomStream.seeded(3), 64), 1500
     settled = [sampler.settled([tail, 0, 0], bits) for _ in range(count)]
@@ -217,7 +227,7 @@ def test_forced_tails(distribution: str, t: int, column_bits: int) -> None:
 
 def test_noise_that_no_int64_holds_is_drawn_too() -> None:
     t = BEYOND_T - 1
-    sampler = LatticeSampler("laplace", t)
+    sampler = LatticeSampler(1, t)
     tail = [1023 << 54, 0, 0]
     # 300 groups further, then the bits of the group and a V of zero.
     beyond = Fed([*[0] * 4, 1 << 19, *[0] * 40])
@@ -243,7 +253,7 @@ def test_noise_that_no_int64_holds_is_drawn_too() -> None:
 def test_values_are_rounded_to_the_lattice_as_opendp_does(values: list[float], k: int) -> None:
     rounded = added_on_lattice(np.array(values), np.zeros(len(values), np.int64), k, {})
     without = lattice_measurement(
-        SimpleNamespace(distribution="laplace", scale=0.0, granularity=k), len(values)
+        SimpleNamespace(law=LAPLACE, scale=0.0, granularity=k), len(values)
     )
     np.testing.assert_array_equal(rounded, without(values))
 
@@ -282,17 +292,25 @@ def test_the_double_depends_on_the_exact_sum_alone(total: int, a: int, b: int, k
 # What is used when
 
 
-def test_few_values_and_large_scales_are_left_to_opendp() -> None:
-    ours, theirs = "ptclust, exact on the lattice", "OpenDP"
-    assert sampler_of(laplace_noise(Sensitivity(linf=1), 999, 1)) == theirs
-    many = laplace_noise(Sensitivity(linf=1), 1000, 1)
-    assert sampler_of(many) == ours
-    assert sampler_of(many, "opendp") == theirs
-    assert sampler_of(noise_of_scale(1.0, 10**7)) == theirs  # 2^64 steps
-    for sensitivity in (Sensitivity(linf=1), Sensitivity(l1=1), Sensitivity(l2=1)):
-        for n in (1000, 10**7):
-            assert sampler_of(laplace_noise(sensitivity, n, 0.1)) == ours
-            assert sampler_of(gaussian_noise(sensitivity, n, 0.001)) == ours
+def test_the_sampler_serves_every_calibration() -> None:
+    sensitivities = [Sensitivity(**{norm: 1}) for norm in ("linf", "l1", "l2")]
+    noises = [
+        law.calibrate(sensitivity, n, amount)
+        for law in DISTRIBUTIONS_OF_NOISE
+        for sensitivity in sensitivities
+        for n in (1, 999, 10**7)
+        for amount in (1e-7, 0.001, 1, 1e9)
+    ]
+    noises += [law.of_scale(scale, n) for law in (LAPLACE, GAUSSIAN)
+               for scale in (5e-308, 1.0, 1e300) for n in (1, 10**7, 2**62)]  # fmt: skip
+    for noise in noises:
+        if noise.distribution != "cube":  # its half-width is drawn in integers of any size
+            assert SMALLEST_T <= noise.steps < BEYOND_T
+        assert sampler_of(noise) == "ptclust, exact on the lattice"
+    assert sampler_of(laplace_noise(Sensitivity(l1=1), 5, 1), "opendp") == "OpenDP"
+    with pytest.raises(UsageError, match="too wide for its lattice"):
+        laplace_noise(Sensitivity(l1=1), 10**9, 1e-9)
+    assert add_noise(np.zeros(3), laplace_noise(Sensitivity(l1=1), 3, 1e-15)).std() > 1e13
 
 
 @pytest.mark.parametrize("calibrate", [laplace_noise, gaussian_noise])
@@ -317,7 +335,7 @@ def test_every_chunk_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     noisy = add_noise(np.zeros(4700), noise_of_scale(1.0, 4700), progress=done.append)
     assert done == [*range(500, 4501, 500), 4700]
     assert len(set(noisy.tolist())) == 4700
-    assert len(keys) == 10 == len(set(keys))
+    assert len(keys) == 11 == len(set(keys))  # one of what all chunks share
     assert all(len(key) == 32 for key in keys)
 
 

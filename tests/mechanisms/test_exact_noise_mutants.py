@@ -13,9 +13,9 @@ import numba
 import numpy as np
 import pytest
 
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms import exact_noise
-from ptclust.mechanisms.exact_noise import BEYOND_T, LatticeSampler
+from ptclust.privacy.noise import _lattice_kernel as kernel
+from ptclust.privacy.noise import exact as exact_noise
+from ptclust.privacy.noise.exact import BEYOND_T, LatticeSampler
 from tests.mechanisms.exactness import (
     ExhaustedError,
     all_words,
@@ -29,7 +29,8 @@ from tests.mechanisms.exactness import (
     wrong_yields,
 )
 
-DISTRIBUTIONS = ("laplace", "gaussian")
+POWERS = {"laplace": 1, "gaussian": 2}
+DISTRIBUTIONS = tuple(POWERS)
 LARGEST = BEYOND_T - Fraction(1, 4)
 
 
@@ -98,7 +99,7 @@ def test_every_field_of_the_table_has_a_mutant() -> None:
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_mutants_of_the_table_are_noticed(field: str, distribution: str) -> None:
-    sampler = LatticeSampler(distribution, LARGEST)
+    sampler = LatticeSampler(POWERS[distribution], LARGEST)
     checks = (lambda: table_faults(sampler), lambda: decision_faults(sampler))
     assert not noticed(*checks)
     changed = FIELDS[field](getattr(sampler.table, field))
@@ -108,7 +109,7 @@ def test_mutants_of_the_table_are_noticed(field: str, distribution: str) -> None
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_mutants_of_the_exact_numbers_are_noticed(name: str) -> None:
-    sampler = LatticeSampler("laplace", Fraction(2**22 + 1))
+    sampler = LatticeSampler(1, Fraction(2**22 + 1))
     setattr(sampler, name, ATTRIBUTES[name](getattr(sampler, name)))
     assert table_faults(sampler)
 
@@ -165,7 +166,7 @@ LOOPS = {
 @pytest.mark.parametrize("line", ATTEMPT)
 def test_mutants_of_attempts_are_noticed(line: str) -> None:
     mutant = patched(kernel, line, ATTEMPT[line])
-    samplers = [LatticeSampler(each, LARGEST) for each in DISTRIBUTIONS]
+    samplers = [LatticeSampler(POWERS[each], LARGEST) for each in DISTRIBUTIONS]
     assert noticed(*(lambda s=s: decision_faults(s, mutant.attempt) for s in samplers))
 
 
@@ -182,7 +183,7 @@ def test_kernels_that_are_not_compiled_are_right() -> None:
     assert not noticed(
         *(
             lambda s=s: decision_faults(s, same.attempt)
-            for s in (LatticeSampler(each, LARGEST) for each in DISTRIBUTIONS)
+            for s in (LatticeSampler(POWERS[each], LARGEST) for each in DISTRIBUTIONS)
         ),
         lambda: loop_faults(same),
         lambda: uniform_faults(same),
@@ -209,7 +210,7 @@ def test_all_strings_through_a_compiled_mutant_are_not_the_distribution(line: st
     exec(source if line is None else source.replace(line, ATTEMPT[line]), names)
     run = all_words(numba.njit(names["attempt"]))
     samplers = [
-        LatticeSampler(each, Fraction(t), word_bits=9, column_bits=bits)
+        LatticeSampler(POWERS[each], Fraction(t), word_bits=9, column_bits=bits)
         for each, t, bits in (("laplace", 100, 3), ("gaussian", 70, 4))
     ]
     assert noticed(*(lambda s=s: wrong_yields(s, run) for s in samplers)) == (line is not None)
@@ -256,7 +257,7 @@ def exact_checks(module: Any) -> list[Callable[[], Any]]:
     """All checks of what is exact, on the classes of a module."""
 
     def of_lattice(distribution: str, t: Fraction) -> Any:
-        sampler = module.LatticeSampler(distribution, t)
+        sampler = module.LatticeSampler(POWERS[distribution], t)
         return table_faults(sampler) or settling_faults(sampler, module.Bits)
 
     scales = [("laplace", Fraction(2**22 + 1)), ("gaussian", LARGEST)]

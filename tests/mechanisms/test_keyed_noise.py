@@ -9,13 +9,12 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from ptclust.errors import UsageError
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms import keyed_noise
-from ptclust.mechanisms.exact_noise import CubeSampler, LatticeSampler
 from ptclust.mechanisms.keyed_noise import add_keyed_noise, draw_noise_key, edge_numbers
 from ptclust.privacy import Noise, Sensitivity
 from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks, fill_words, new_state
-from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise, noise_of_scale
+from ptclust.privacy.noise import _lattice_kernel as kernel
+from ptclust.privacy.noise import cube_noise, exact, gaussian_noise, laplace_noise, noise_of_scale
+from ptclust.privacy.noise.exact import CubeSampler, LatticeSampler
 
 ALPHA = 1e-6
 KEY = bytes(range(32))
@@ -119,12 +118,12 @@ def test_what_floats_leave_open_is_settled_by_words_of_the_edge(monkeypatch):
             opened.append(given)
             return super().settle(given, source)
 
-    def wide(distribution, t):
-        sampler = Counting(distribution, t)
+    def wide(power, t):
+        sampler = Counting(power, t)
         sampler.table = sampler.table._replace(margin=0.05)  # leaves far more open
         return sampler
 
-    monkeypatch.setattr(keyed_noise, "lattice_sampler", wide)
+    monkeypatch.setattr(exact, "lattice_sampler", wide)
     settled = add_keyed_noise(np.zeros(3000), edges, noise, KEY)
     assert len(opened) > 50
     # An open attempt that is accepted gives what the kernel gives; one that is rejected goes on.

@@ -82,7 +82,8 @@ def test_calibration_is_sound_and_tight(sensitivity: Sensitivity, n: int, amount
         spent = spent_by(noise, sensitivity)
         assert spent is not None
         assert spent.fits_in(budget)
-        assert -1e-15 < noise.scale / least - 1 < 1e-6
+        # Scales are below 2^56 steps: where a budget is tiny, rounding n values costs more.
+        assert -1e-15 < noise.scale / least - 1 < 1e-6 + n / amount * 2.0**-53
 
 
 def test_the_lattice_is_accounted_for() -> None:
@@ -139,7 +140,7 @@ def test_order_progress_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(INSIDE, "_CHUNK", 10)
     values = np.arange(47.0)
     done: list[int] = []
-    noisy = add_noise(values, noise_of_scale(1e-9, 47), progress=done.append)
+    noisy = add_noise(values, noise_of_scale(1e-9, 47), sampler="opendp", progress=done.append)
     np.testing.assert_allclose(noisy, values, atol=1e-6)
     assert (noisy != values).any()
     assert done == [10, 20, 30, 40, 47]
@@ -219,7 +220,7 @@ def test_a_failure_of_opendp_shows_no_value(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setitem(INSIDE, "lattice_measurement", fail)
     with pytest.raises(PtclustError, match="Nothing was released") as refused:
-        add_noise([SECRET], noise_of_scale(1.0, 1))
+        add_noise([SECRET], noise_of_scale(1.0, 1), sampler="opendp")
     assert "123.4" not in "".join(traceback.format_exception(refused.value))
 
 

@@ -151,7 +151,7 @@ def _opendp_epsilon(rho: Fraction, delta: Fraction) -> float:
     """OpenDP's conversion once more: a Gaussian of scale 1 at a distance that costs ``rho``."""
     import opendp.prelude as dp
 
-    from ptclust.privacy._opendp import opendp_features
+    from ptclust.privacy.noise.opendp import opendp_features
 
     with opendp_features("contrib"):
         gaussian = dp.m.make_gaussian(
@@ -222,7 +222,7 @@ def test_a_broken_dictionary_is_refused(content: dict[str, Any]) -> None:
 def test_opendp_features_stay_as_they_were() -> None:
     from opendp.mod import GLOBAL_FEATURES
 
-    from ptclust.privacy._opendp import opendp_features
+    from ptclust.privacy.noise.opendp import opendp_features
 
     before = set(GLOBAL_FEATURES)
     with opendp_features("contrib", "honest-but-curious"):

@@ -466,7 +466,7 @@ SCHEMA_KNOWS = [
     ("noise.scale", ..., "lacks the field 'scale'"),
     ("noise.scale", "0.1", "scale"),
     ("noise.scale", -0.1, "scale"),
-    ("noise.distribution", "cauchy", "noise must be 'laplace', 'gaussian' or 'cube'"),
+    ("noise.distribution", "cauchy", "noise must be one of gaussian, laplace, cube"),
     ("noise.n_values", -1, "number of values"),
     ("noise.n_values", 4.5, "n_values"),
     ("noise.granularity", 0.5, "granularity"),

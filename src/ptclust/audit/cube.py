@@ -16,11 +16,11 @@ import numpy as np
 
 from ptclust._types import Floats, Ints
 from ptclust.audit.search import Worst
-from ptclust.mechanisms.exact_noise import CubeSampler
 from ptclust.mechanisms.lattice import added_on_lattice
 from ptclust.privacy import Noise, Sensitivity
 from ptclust.privacy._numbers import float_up
-from ptclust.privacy.noise import spent_by
+from ptclust.privacy.noise import CUBE, spent_by
+from ptclust.privacy.noise.exact import CubeSampler
 
 _REACH = 24  # steps of the lattice around the weights; the loss is constant beyond
 _FARTHEST = 800  # steps: a half-width beyond has a probability below e^-100
@@ -53,7 +53,7 @@ class CubeCase:
     ) -> CubeCase:
         """Return the case that is calibrated to epsilon = 1, with a step or none for rounding."""
         scale = float_up(Fraction(_CHANGE) + rounding)
-        return cls(Noise("cube", scale, 0, n_values), Sensitivity(linf=_CHANGE), rounded)
+        return cls(Noise(CUBE.name, scale, 0, n_values), Sensitivity(linf=_CHANGE), rounded)
 
     @property
     def claim(self) -> float:

@@ -20,12 +20,12 @@ from ptclust._types import Floats
 from ptclust.audit.search import Worst
 from ptclust.graph import Topology
 from ptclust.mechanisms import MECHANISMS
-from ptclust.mechanisms.exact_noise import LatticeSampler
 from ptclust.mechanisms.exponential import STEP_SLACK
 from ptclust.planning.plan import PlanRequest
 from ptclust.planning.series import SeriesBudget, plan_series
 from ptclust.privacy import Budget, Sensitivity
 from ptclust.privacy.gaussian_curve import lattice_delta
+from ptclust.privacy.noise.exact import lattice_sampler
 
 EPSILON, DELTA = 1.0, 1e-6
 LATTICE = 2**20  # steps of the lattice: the coarsest of which anything is claimed
@@ -53,7 +53,7 @@ class LatticeCase:
     def worst_loss(self) -> Worst:
         """Return the epsilon that two values the change apart keep at delta."""
         first, last = (end * LATTICE for end in _TAIL)
-        sampler = LatticeSampler("gaussian", Fraction(LATTICE))
+        sampler = lattice_sampler(2, Fraction(LATTICE))
         unit = float(sampler.phi(1))  # phi grows by squares
         sizes = np.arange(first, last, dtype=np.float64)
         masses = np.exp(-unit * sizes**2) / (LATTICE * math.sqrt(2.0 * math.pi))

@@ -14,7 +14,7 @@ _WITHIN = 1.0 - 2.0**-40
 
 
 def worst_noise(noise: Noise, sensitivity: Sensitivity, seed: int) -> Worst:
-    """Return the largest log-ratio of densities between neighbours; of Gaussian noise, its rho.
+    """Return the largest log-ratio of densities between neighbours, or rho.
 
     The loss is convex in the change, so what reaches farthest in the direction of a change is
     farther than it.
@@ -43,7 +43,7 @@ def worst_noise(noise: Noise, sensitivity: Sensitivity, seed: int) -> Worst:
 def _loss(noise: Noise, change: Floats) -> float:
     """Return the largest log-ratio under a change, or Renyi divergence over its order."""
     nothing = np.zeros(len(change))
-    if noise.distribution == "gaussian":  # as the log-ratio where there is no noise
+    if noise.law.unit == "rho":  # as the log-ratio where there is no noise
         return float(noise.log_ratio(nothing, nothing, change))
     outcome = -_FAR * noise.scale * np.sign(change)
     return float(noise.log_ratio(outcome, nothing, change))

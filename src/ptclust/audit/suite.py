@@ -41,8 +41,8 @@ from ptclust.mechanisms.mechanism import Variant
 from ptclust.planning import plan
 from ptclust.planning.plan import PlanRequest
 from ptclust.planning.series import SeriesBudget, plan_series
-from ptclust.privacy import Budget, Noise, Sensitivity
-from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
+from ptclust.privacy import Budget, Sensitivity
+from ptclust.privacy.noise import CUBE, DISTRIBUTIONS, GAUSSIAN, LAPLACE, Distribution
 
 ERROR = 1e-4  # probability that any statistical bound of a run is wrong
 
@@ -135,10 +135,10 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     law = pamst.laws(GRAPHS["K3"])[0]
     yield _exact(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
     for n_values in (1, 2, 3):
-        yield _exact_cube(EXACT_NOISE, "cube", CubeCase.of(n_values))
+        yield _exact_cube(EXACT_NOISE, CUBE.name, CubeCase.of(n_values))
     for relation in _COMBINED:
-        for make in (laplace_noise, gaussian_noise, cube_noise):
-            yield _exact_norm(EXACT_NOISE, make, relation, seed)
+        for distribution in DISTRIBUTIONS:
+            yield _exact_norm(EXACT_NOISE, distribution, relation, seed)
     yield _exact_curve(EXACT_NOISE, "Gaussian by its own curve", LatticeCase.of())
     for name in _with_steps():
         for n_steps in (3, 30, 100):
@@ -242,7 +242,7 @@ def _exact_cube(section: str, title: str, case: CubeCase, claimed: float | None 
 
 def _exact_norm(
     section: str,
-    make: Callable[[Sensitivity, int, Any], Noise],
+    law: Distribution,
     relation: str,
     seed: int,
     declared: Sensitivity | None = None,
@@ -250,8 +250,8 @@ def _exact_norm(
 ) -> Audit:
     """Audit noise under combined bounds; a control is calibrated for others, ``declared``."""
     sensitivity = _RELATIONS[relation]
-    budget = Budget.zcdp("1/8") if make is gaussian_noise else Budget.pure(1)
-    noise = make(declared or sensitivity, _COMBINED_VALUES, budget.amount)
+    budget = Budget.zcdp("1/8") if law.unit == "rho" else Budget.pure(1)
+    noise = law.calibrate(declared or sensitivity, _COMBINED_VALUES, budget.amount)
     title, setting = f"{noise.distribution}{what}", f"{noise.n_values} values"
 
     def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
@@ -289,8 +289,8 @@ def _with_steps() -> list[str]:
 def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     unit = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
     pair = Pair(np.array([0.0]), np.array([1.0]))
-    laplace, gaussian = laplace_noise(unit, 1, 2), gaussian_noise(unit, 1, 1)
-    twice = unsafe.UnsafeReusedStream(laplace, laplace_noise(unit, 1, 1), reused=False)
+    laplace, gaussian = LAPLACE.calibrate(unit, 1, 2), GAUSSIAN.calibrate(unit, 1, 1)
+    twice = unsafe.UnsafeReusedStream(laplace, LAPLACE.calibrate(unit, 1, 1), reused=False)
     once: Tested = ("epsilon", 2.0, 0.0), EventTester()
     both: Tested = ("epsilon", 3.0, 0.0), EventTester()
     rho: Tested = ("rho", 1.0, 0.0), DivergenceTester()
@@ -322,7 +322,7 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact_cube(CONTROLS, "cube, rounded away from zero", away)
     too_small = Sensitivity(l2=_MU)
     what = ", without the rest of l1"
-    yield _exact_norm(CONTROLS, gaussian_noise, "l1 and linf", seed, too_small, what)
+    yield _exact_norm(CONTROLS, GAUSSIAN, "l1 and linf", seed, too_small, what)
     little = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0
     title = "Gaussian by its own curve, 5 % too little"
     yield _exact_curve(CONTROLS, title, LatticeCase.of(little))
@@ -333,7 +333,7 @@ def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
     yield _exact_curve(CONTROLS, title, SeriesCase.of((1, 1), little))
     title = ", each with all of the budget"
     yield _series(CONTROLS, title, ValuesRelease, 12_000, seed, split=False)
-    cube = unsafe.UnsafePublishedHalfWidth(cube_noise(unit, 1, 2))
+    cube = unsafe.UnsafePublishedHalfWidth(CUBE.calibrate(unit, 1, 2))
     yield one(CONTROLS, "cube, half-width published", cube, once, few)
     for secure in effort.secure_controls:
         yield from alone(CONTROLS, unsafe.UnsafeTooLittleNoise, secure, ", 5 % too little")
@@ -371,8 +371,8 @@ def _release(
         claims.append((("rho", float(zcdp.amount), 0.0), DivergenceTester()))
     drawn, sides = kind(graph, planned, pair), (pair.weights, pair.neighbour)
     if not title:
-        noise, publishes = planned.chosen.weights.distribution, planned.mechanism.publishes
-        title = f"{planned.mechanism.name}, {noise.capitalize()} noise on the {publishes}"
+        noise, publishes = planned.chosen.weights.law.title, planned.mechanism.publishes
+        title = f"{planned.mechanism.name}, {noise} noise on the {publishes}"
     return _drawn(section, title, drawn, sides, claims, draws, seed, str(sensitivity))
 
 

@@ -64,7 +64,7 @@ class NoisyWeights(NamedTuple):
             deviation = np.ldexp(deviation, -exponent)
             values -= values.min(initial=np.inf if len(values) else 0.0)
         deviation = min(float(deviation), _DROWNED)
-        return cls(values, deviation, noise.distribution == "laplace")
+        return cls(values, deviation, noise.law.has_exponential_tails)
 
     def at(self, edges: Ints) -> NoisyWeights:
         """Return those of some edges."""

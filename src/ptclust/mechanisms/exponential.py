@@ -18,7 +18,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.gaussian_curve import Steps
-from ptclust.privacy.noise import NO_NOISE, curve_delta, least_noise, rho_within, spent_by
+from ptclust.privacy.noise import NO_NOISE, curve_delta, least_noise, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -134,11 +133,11 @@ class SpanningTreeMechanism(Mechanism):
     """A spanning tree drawn edge by edge, then its weights with noise (M_w.r, Weight-Release).
 
     A subclass has the order in which edges are chosen, ``draw_edges``. The weights of the tree get
-    Laplace or cube noise under a pure budget, whichever is less, and Gaussian noise under zCDP.
+    the least noise there is for their share, pure or zCDP.
     """
 
     publishes = "tree"
-    variants: ClassVar[tuple[Variant, ...]] = ("pure", "approximate")
+    variants: tuple[Variant, ...] = ("pure", "approximate")
     norm = "linf"
     proof = "docs/proofs/private-trees.md"
 
@@ -193,7 +192,8 @@ class SpanningTreeMechanism(Mechanism):
             return shared_out(budget)
         by_zcdp = shared_out(budget.to_zcdp())
         if by_zcdp.weights.n_values:
-            rho = rho_within(budget, by_zcdp.weights, sensitivity, _steps(by_zcdp, sensitivity))
+            noise, steps = by_zcdp.weights, _steps(by_zcdp, sensitivity)
+            rho = noise.law.rho_within(budget, noise, sensitivity, steps)
             if rho is not None and rho > budget.to_zcdp().amount:
                 by_curve = shared_out(Budget.zcdp(rho))
                 if self.keeps(by_curve, sensitivity, budget):

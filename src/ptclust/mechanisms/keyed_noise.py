@@ -3,15 +3,13 @@
 Where edges are spread over many machines, work that is lost is done again. Were the noise drawn
 afresh, one edge could be published with two noises, whose mean has less noise than was calibrated.
 So every edge has a stream of words of its own, ChaCha20 (RFC 8439) with the edge as its nonce, and
-the samplers of ``exact_noise`` read that: any machine that holds the key draws the same noise, in
+the samplers of ``privacy.noise`` read that: any machine that holds the key draws the same noise, in
 any order of the edges, and no words are ever used for two edges.
 """
 
 from __future__ import annotations
 
 import os
-from fractions import Fraction
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +17,10 @@ from numpy.typing import NDArray
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.errors import UsageError
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms.exact_noise import CubeSampler, LatticeSampler, lattice_sampler
 from ptclust.mechanisms.lattice import added_on_lattice
 from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks, new_state
 from ptclust.privacy.noise import Noise
+from ptclust.privacy.noise import _lattice_kernel as kernel
 
 KEY_BYTES = 32
 _CHUNK = 1 << 14  # edges at a time: their words stay in the processor's cache
@@ -103,27 +100,11 @@ class _Sampler:
 
     def __init__(self, noise: Noise, key: bytes) -> None:
         self._state = key_state(key)
-        t = Fraction(noise.scale) / Fraction(2) ** noise.granularity
-        self._lattice: LatticeSampler | None = None
-        if noise.distribution == "cube":
-            cube = CubeSampler(noise.n_values, t)
-            self._half_width = cube.draw_half_width(EdgeWords(self._state, _NO_EDGE, 0))
-            return
-        self._lattice = lattice_sampler(noise.distribution, t)
-        if self._lattice is None:
-            raise UsageError(
-                f"noise by key is drawn at scales from 1 to 2^56 steps of the lattice, and {noise} "
-                "is beyond; choose another mechanism, or a larger epsilon"
-            )
+        self._sampler = noise.law.sampler(noise, EdgeWords(self._state, _NO_EDGE, 0))
 
     def draw(self, edges: NDArray[np.uint64]) -> tuple[Ints, dict[int, int]]:
         """Return the noise in steps, and by place that which no int64 holds."""
         steps, giants = np.empty(len(edges), dtype=np.int64), dict[int, int]()
-        if self._lattice is None and self._half_width >= kernel.NEAR // 2:
-            for place, edge in enumerate(edges.tolist()):
-                source, one = EdgeWords(self._state, edge, 0), steps[place : place + 1]
-                giants[place] = CubeSampler.draw(self._half_width, source, one)[0]
-            return steps, giants
         for start in range(0, len(edges), _CHUNK):
             some = slice(start, start + _CHUNK)
             for place, value in self._draw_chunk(edges[some], steps[some]):
@@ -137,16 +118,13 @@ class _Sampler:
             fill_blocks(self._state, edges[left], np.uint64(block), words)
             found, outcome = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
             block += 1
-            if (lattice := self._lattice) is None:
-                kernel.draw_uniform_each(words, self._half_width, found, outcome)
-            else:
-                kernel.draw_each(words, lattice.table, found, outcome)
+            self._sampler.draw_each(words, found, outcome)
             steps[left] = found
-            for i in np.flatnonzero(outcome >= kernel.OPEN):  # none is of a cube
+            for i in np.flatnonzero(outcome >= kernel.OPEN):
                 at, place = int(outcome[i]) - kernel.OPEN, int(left[i])
                 more = EdgeWords(self._state, int(edges[place]), block)
                 given = words[i, at : at + kernel.WORDS].tolist()
-                value = cast("LatticeSampler", lattice).settle(given, more)
+                value = self._sampler.settle(given, more)
                 steps[place] = value if abs(value) < kernel.NEAR else 0
                 if abs(value) >= kernel.NEAR:
                     giants.append((place, value))

@@ -26,11 +26,11 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.graph.topology import index_dtype
 from ptclust.mechanisms import _clock_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID, fill_exponents
-from ptclust.mechanisms.exact_noise import Bits
 from ptclust.mechanisms.keyed_noise import EdgeWords, key_state
 from ptclust.mechanisms.urn import grid_factor
 from ptclust.privacy._certified import Bounds, exp_bounds, log_bounds
 from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks
+from ptclust.privacy.noise.exact import Bits
 from ptclust.trees.mst import minimum_spanning_edges
 
 _FIRST_BLOCK = 1 << 63  # of the clock of an edge: the blocks below are those of its noise

@@ -2,8 +2,8 @@
 
 Noise added to doubles in doubles leaves a trace of the input in the last bits of the sum (Mironov
 2012). So the input is rounded to the lattice of multiples of 2^k, discrete noise is added there in
-exact arithmetic, and the sum is rounded once. ``privacy.noise`` calibrates for the rounding. The
-noise comes from ``exact_noise``; few values, and scales out of its range, are left to OpenDP.
+exact arithmetic, and the sum is rounded once. ``privacy.noise`` calibrates for the rounding, and
+draws the noise, exactly.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from ptclust._threads import in_threads
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats, Ints
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.mechanisms import _lattice_kernel as kernel
-from ptclust.mechanisms.exact_noise import CubeSampler, LatticeSampler, lattice_sampler
-from ptclust.privacy.noise import Noise, Sampler, lattice_measurement
+from ptclust.privacy.noise import Noise, Sampler
+from ptclust.privacy.noise import _lattice_kernel as kernel
+from ptclust.privacy.noise.opendp import check_drawn_by_opendp, lattice_measurement
 from ptclust.privacy.randomness import RandomStream as Stream
 
 _CHUNK = 20_000  # of OpenDP: 0.2 to 0.3 s of work, the longest that Ctrl-C waits
 _EXACT_CHUNK = 1 << 18  # of our own: some milliseconds
-_FEW = 1000  # values for which the tables of our own sampler are not worth making
 
 _Draw = Callable[[Stream, Ints], dict[int, int]]
 
@@ -52,8 +51,8 @@ def add_noise(
     """Return ``values`` plus noise; ``progress`` is called with the number of values done so far.
 
     A reproducible stream draws the noise from numpy instead, for experiments. A secure stream
-    changes nothing: every chunk of values has a stream under a key of its own, and OpenDP has a
-    cryptographic generator of its own. `sampler_of` says which ``sampler`` is used.
+    changes nothing: every chunk of values has a stream under a key of its own, and OpenDP, which
+    draws if ``sampler`` says so, has a cryptographic generator of its own.
 
     Notes
     -----
@@ -77,70 +76,36 @@ def add_noise(
     if not np.isfinite(private_values).all():
         raise WeightError("some values are not finite, and no noise hides that; replace them first")
     if stream is not None and stream.reproducible:
-        noisy = private_values + _simulated(noise, stream.numpy_generator())
+        generator = stream.numpy_generator()
+        noisy = private_values + noise.scale * noise.law.simulate(generator, noise.n_values)
         progress(noise.n_values)
         return noisy
-    draw = _exact_draw(noise, sampler)
-    size = _CHUNK if draw is None else _EXACT_CHUNK
-    add = _noisy_chunk if draw is None else partial(_exactly_noisy_chunk, draw)
-    return _in_chunks(add, private_values, noise, size, progress)
-
-
-def _simulated(noise: Noise, generator: np.random.Generator) -> Floats:
-    """Return noise in floating-point numbers, for experiments."""
-    n, scale = noise.n_values, noise.scale
-    if noise.distribution == "cube":
-        return generator.gamma(n + 1) * scale * generator.uniform(-1.0, 1.0, n)
-    return (generator.laplace if noise.distribution == "laplace" else generator.normal)(
-        0.0, scale, n
-    )
+    if sampler == "opendp":
+        check_drawn_by_opendp(noise)
+        return _in_chunks(_noisy_chunk, private_values, noise, _CHUNK, progress)
+    if not noise.n_values:
+        return private_values.copy()
+    with Stream.secure() as shared:
+        draw = noise.law.sampler(noise, shared).draw
+    add = partial(_exactly_noisy_chunk, draw)
+    return _in_chunks(add, private_values, noise, _EXACT_CHUNK, progress)
 
 
 def sampler_of(noise: Noise, sampler: Sampler = "auto") -> str:
     """Return, for statements, what draws the noise: it follows from public numbers alone.
 
     >>> from ptclust.privacy.noise import noise_of_scale
-    >>> sampler_of(noise_of_scale(1.0, 100)), sampler_of(noise_of_scale(1.0, 5000))
-    ('OpenDP', 'ptclust, exact on the lattice')
+    >>> sampler_of(noise_of_scale(1.0, 100)), sampler_of(noise_of_scale(1.0, 100), "opendp")
+    ('ptclust, exact on the lattice', 'OpenDP')
     """
-    if noise.distribution == "cube" and sampler == "opendp":
-        raise UsageError(
-            "OpenDP draws no cube noise, which is the least here: leave sampler='opendp' out, or "
-            "take mechanism='laplace'"
-        )
-    ours = noise.distribution == "cube" or _exact_sampler(noise, sampler) is not None
-    return "ptclust, exact on the lattice" if ours else "OpenDP"
+    if sampler == "opendp":
+        check_drawn_by_opendp(noise)
+        return "OpenDP"
+    return "ptclust, exact on the lattice"
 
 
 #: What draws noise as a function of a key and the edge, for statements: `keyed_noise`.
 KEYED_SAMPLER = "ptclust, exact on the lattice, by key and edge"
-
-
-def _exact_draw(noise: Noise, sampler: Sampler) -> _Draw | None:
-    """Return what fills an array with noise, if it is ours; cube noise has one half-width for all.
-
-    *Privacy.* Nobody may learn the half-width: it stays in this function and what it returns.
-    """
-    if noise.distribution != "cube":
-        exact = _exact_sampler(noise, sampler)
-        return None if exact is None else exact.draw
-    sampler_of(noise, sampler)  # refuses OpenDP
-    if not noise.n_values:
-        return None
-    with Stream.secure() as stream:
-        half_width = CubeSampler(noise.n_values, _steps(noise)).draw_half_width(stream)
-    return partial(CubeSampler.draw, half_width)
-
-
-def _steps(noise: Noise) -> Fraction:
-    """Return the scale of the noise in steps of the lattice."""
-    return Fraction(noise.scale) / Fraction(2) ** noise.granularity
-
-
-def _exact_sampler(noise: Noise, sampler: Sampler) -> LatticeSampler | None:
-    if sampler == "opendp" or noise.n_values < _FEW:
-        return None
-    return lattice_sampler(noise.distribution, _steps(noise))
 
 
 def _in_chunks(

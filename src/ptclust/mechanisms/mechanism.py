@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ptclust._registry import Registry
 from ptclust._traces import leaves_no_trace
@@ -16,6 +16,7 @@ from ptclust.mechanisms.lattice import KEYED_SAMPLER, sampler_of
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Noise, Sampler
+from ptclust.privacy.noise.distribution import Norm
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -79,15 +80,15 @@ class Mechanism(ABC):
     by nothing else. CONTRIBUTING.md has an example of adding one.
     """
 
-    name: ClassVar[str]  # what options, plans and files call it
-    title: ClassVar[str]  # what people call it, in statements
-    reference: ClassVar[str]  # where it and its guarantee are proved
-    proof: ClassVar[str]  # the section of docs/proofs that this implementation rests on
-    publishes: ClassVar[Publishes]  # whether noisy weights of a tree or of all edges are published
-    variants: ClassVar[tuple[Variant, ...]]  # guarantees; a pure one is an approximate one, too
-    norm: ClassVar[Literal["l1", "l2", "linf"]]  # of the neighbours that suit it best
-    clusterer: ClassVar[str | None] = None  # what ``auto`` means after it, if it is special
-    keyed: ClassVar[Keyed | None] = None  # how many machines draw it, if that has the same law
+    name: str  # what options, plans and files call it
+    title: str  # what people call it, in statements
+    reference: str  # where it and its guarantee are proved
+    proof: str  # the section of docs/proofs that this implementation rests on
+    publishes: Publishes  # whether noisy weights of a tree or of all edges are published
+    variants: tuple[Variant, ...]  # guarantees; a pure one is an approximate one, too
+    norm: Norm  # of the neighbours that suit it best
+    clusterer: str | None = None  # what ``auto`` means after it, if it is special
+    keyed: Keyed | None = None  # how many machines draw it, if that has the same law
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -191,21 +192,20 @@ MECHANISMS: Registry[Mechanism] = Registry("mechanism")
 
 
 def noise_use(calibration: Calibration, purpose: str) -> tuple[MechanismUse, ...]:
-    """Return the use of noise on weights: that of the mechanism called like its distribution."""
+    """Return the use of noise on weights."""
     noise, spent = calibration.weights, calibration.weights_spent
     if not noise.n_values or spent is None:
         return ()
-    mechanism = MECHANISMS[noise.distribution]
     sampler = KEYED_SAMPLER if calibration.keyed else sampler_of(noise, calibration.sampler)
     return (
         MechanismUse(
-            name=mechanism.title,
+            name=noise.law.mechanism,
             purpose=purpose,
             share=float(spent.amount),
             share_of=spent.unit,
-            noise=noise.distribution.capitalize(),
+            noise=noise.law.title,
             scale=noise.scale,
             parameters={"n_values": noise.n_values, "granularity_exponent": noise.granularity},
-            reference=f"{mechanism.reference}; sampler: {sampler}",
+            reference=f"{noise.law.reference}; sampler: {sampler}",
         ),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -10,7 +9,7 @@ from ptclust.graph.topology import Topology, WeightedGraph, as_distances
 from ptclust.mechanisms.lattice import add_noise, counting
 from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import Noise, spent_by
+from ptclust.privacy.noise import Distribution, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -19,29 +18,18 @@ from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree
 
 
-class PerturbationMechanism(Mechanism):
-    """Noise on all weights; a subclass says which, and what is spent on it."""
+class Perturbation(Mechanism):
+    """Noise of a distribution on all weights; its name and words are those of the distribution."""
 
     publishes = "graph"
     keyed = "weights"
-    proof = "docs/proofs/private-trees.md"
 
-    @abstractmethod
-    def make_noise(self, sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
-        """Return the least noise that a budget affords; UsageError if it affords none."""
-
-    def spend(
-        self,
-        noise: Noise,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        budget: Budget,
-    ) -> tuple[Budget, Budget]:
-        """Return what a release with this noise spends, and the same as the share of the noise.
-
-        Pure noise spends all of epsilon and none of delta: epsilon-DP is (epsilon, delta)-DP.
-        """
-        pure = Budget.pure(budget.epsilon)
-        return pure, pure
+    def __init__(self, distribution: Distribution) -> None:
+        self.distribution = distribution
+        self.name, self.title = distribution.name, distribution.mechanism
+        self.reference, self.proof = distribution.reference, distribution.proof
+        self.norm = distribution.norm
+        self.variants = ("pure",) if distribution.unit == "epsilon" else ("approximate",)
 
     def calibrate(
         self,
@@ -53,8 +41,8 @@ class PerturbationMechanism(Mechanism):
         largest_weight: float = 0.0,  # noqa: ARG002
     ) -> Calibration:
         """Spend all on noise; UsageError if the budget affords none of this kind."""
-        noise = self.make_noise(sensitivity, topology.n_edges, budget)
-        spent, on_noise = self.spend(noise, sensitivity, budget)
+        noise = self.distribution.calibrate_alone(sensitivity, topology.n_edges, budget)
+        spent, on_noise = self.distribution.spent_alone(noise, sensitivity, budget)
         return Calibration(self.name, None, noise, spent, on_noise)
 
     def draw(
@@ -91,6 +79,11 @@ class PerturbationMechanism(Mechanism):
         if spent is None:
             return None
         return Calibration(self.name, None, published.noise, spent, spent)
+
+    def keeps(self, calibration: Calibration, sensitivity: Sensitivity, budget: Budget) -> bool:
+        """Return whether the curve of the noise says that it keeps (epsilon, delta)."""
+        noise = calibration.weights
+        return self.distribution.curve_delta(noise, sensitivity, budget) <= budget.delta
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
         """Return the release of all weights."""

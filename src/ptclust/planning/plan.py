@@ -353,8 +353,8 @@ def plan(
         tiny. Without them, weights are moved within the largest floats that are close enough
         together for the sensitivity.
     sampler : {"auto", "opendp"}
-        What draws the noise: OpenDP always, or only few values and scales that are out of the range
-        of ptclust's own exact sampler, which is a few hundred times faster.
+        What draws the noise: ptclust's own exact sampler, or OpenDP's, an extra, which is a few
+        hundred times slower.
 
     Examples
     --------

@@ -41,7 +41,7 @@ class Budget:
     -----
     *Privacy.* A budget is public. Sums are sequential composition: mechanisms on the same weights
     spend the sum of what each spends. Conversions between the kinds round towards more privacy
-    and are OpenDP's.
+    (``privacy.zcdp``).
 
     Examples
     --------
@@ -197,7 +197,7 @@ class Budget:
     def to_zcdp(self) -> Budget:
         """Return the largest zCDP budget that fits in this one, or what a pure one implies.
 
-        An (epsilon, delta) budget becomes the largest rho that OpenDP's tight conversion takes to
+        An (epsilon, delta) budget becomes the largest rho that the tight conversion takes to
         at most epsilon at delta: what may be spent. What was spent is `implied_zcdp`. Epsilon-DP
         implies epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
 
@@ -208,7 +208,7 @@ class Budget:
             return self
         if self.kind == "pure":
             return Budget("zcdp", self._amount**2 / 2)
-        from ptclust.privacy._opendp import largest_rho
+        from ptclust.privacy.zcdp import largest_rho
 
         rho = largest_rho(self._amount, float_down(self._delta))
         if rho == 0:
@@ -230,9 +230,9 @@ class Budget:
         return self.to_zcdp()
 
     def epsilon_at(self, delta: Number) -> float:
-        """Return the epsilon of this zCDP budget at ``delta``, by OpenDP's tight conversion.
+        """Return the epsilon of this zCDP budget at ``delta``, by the tight conversion.
 
-        It is rounded up, and infinite for a rho of many thousands, where the conversion overflows.
+        It is rounded up.
 
         >>> round(Budget.zcdp(0.02).epsilon_at(1e-6), 3)
         0.9
@@ -242,7 +242,7 @@ class Budget:
         at = exact_positive("delta", delta, _DELTA)
         if at >= 1:
             raise UsageError(f"delta must be less than 1, but is {shown(delta)}. {_DELTA}")
-        from ptclust.privacy._opendp import epsilon_of_zcdp
+        from ptclust.privacy.zcdp import epsilon_of_zcdp
 
         return epsilon_of_zcdp(float_up(self._amount), float_down(at))
 

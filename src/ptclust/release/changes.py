@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._types import Array, Floats, Ints
+from ptclust.privacy.noise import GAUSSIAN
 
 if TYPE_CHECKING:
     from ptclust.release.comparison import Comparison
@@ -160,7 +161,7 @@ class _Scores:
         deviation = float(
             np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
         )
-        gaussian = all(each.distribution == "gaussian" for each in noise)
+        gaussian = all(each.law is GAUSSIAN for each in noise)
         return cls(before, now, sums, counts, deviation, gaussian)
 
     def p_values(self, nodes: Ints) -> tuple[Floats, float]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ from ptclust.errors import GraphError, UsageError
 from ptclust.graph import Graph
 from ptclust.mechanisms import Calibration
 from ptclust.mechanisms.exponential import TreeCalibration
-from ptclust.privacy.noise import Distribution, Noise
+from ptclust.privacy.noise import DISTRIBUTIONS, LAPLACE, Noise
 from ptclust.theory.cluster import links_of_clusters
 from ptclust.theory.partition import Extremes, as_partition, check_connected, positive_weights
 from ptclust.theory.recovery import Condition, RecoveryCertificate
@@ -227,12 +227,7 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
     19.17
     """
     _check_gamma(gamma)
-    from scipy.special import gammainccinv
-
-    tail = math.log(noise.n_values / gamma) if noise.n_values else 0.0
-    largest = tail if noise.distribution == "laplace" else math.sqrt(2.0 * tail)
-    if noise.distribution == "cube" and noise.n_values:
-        largest = float(gammainccinv(noise.n_values, gamma))
+    largest = noise.law.largest(noise.n_values, gamma)
     return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
 
 
@@ -247,14 +242,7 @@ def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
     >>> round(expected_perturbed_tree_excess(noise, n_steps=99), 2)
     7.61
     """
-    from scipy.special import digamma
-
-    m = noise.n_values
-    largest = math.sqrt(2.0 * math.log(2.0 * m)) if m else 0.0
-    if noise.distribution == "laplace":
-        largest = float(digamma(m + 1)) + np.euler_gamma
-    if noise.distribution == "cube":
-        largest = float(m)
+    largest = noise.law.mean_largest(noise.n_values)
     return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
 
 
@@ -384,7 +372,7 @@ def noise_allowance(
 
 
 def probability_of_no_larger_noise(
-    allowance: float, n_draws: int, *, scale: float, noise: Distribution = "laplace"
+    allowance: float, n_draws: int, *, scale: float, noise: str = LAPLACE.name
 ) -> float:
     """Return the probability that ``n_draws`` noises drawn together are all within ``allowance``.
 
@@ -394,20 +382,11 @@ def probability_of_no_larger_noise(
     >>> round(probability_of_no_larger_noise(0.04, 99, scale=0.004), 4)
     0.9955
     """
-    if noise not in get_args(Distribution):
-        raise UsageError(f"noise must be one of {', '.join(get_args(Distribution))}, not {noise!r}")
+    law = DISTRIBUTIONS[noise]
     if not (allowance >= 0 and scale > 0 and n_draws >= 0):
         given = f"{allowance!r}, {n_draws!r} and {scale!r}"
         raise UsageError(f"allowance and n_draws must be at least 0 and scale above 0, not {given}")
-    size = allowance / scale
-    if noise == "cube" and n_draws:
-        from scipy.special import gammainc
-
-        return float(gammainc(n_draws, size))
-    beyond = math.exp(-size) if noise == "laplace" else math.erfc(size / math.sqrt(2))
-    if beyond == 1 or n_draws == 0:
-        return float(n_draws == 0)
-    return math.exp(n_draws * math.log1p(-beyond))
+    return law.probability_within(n_draws, allowance / scale)
 
 
 def _check(

@@ -34,6 +34,7 @@ from ptclust._types import Floats
 from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
 from ptclust.privacy import Noise
+from ptclust.privacy.noise import LAPLACE
 from ptclust.theory.partition import as_partition
 from ptclust.trees import Tree
 
@@ -158,7 +159,7 @@ def cluster_trade_offs(
     >>> {key: round(value.sound, 3) for key, value in found.items()}
     {(0, 2): 0.992}
     """
-    if noise.distribution != "laplace":
+    if noise.law is not LAPLACE:
         other = noise.distribution
         raise UsageError(f"the trade-off needs Laplace noise, not {other}; plan with delta=0")
     partition = as_partition(labels, tree.n_nodes)

@@ -1,6 +1,6 @@
 """Exact discrete Laplace and Gaussian noise from random words, added to values on a lattice.
 
-The method and its proof are in docs/proofs/exact-noise.md; ``mechanisms.exact_noise`` makes the
+The method and its proof are in docs/proofs/exact-noise.md; ``privacy.noise.exact`` makes the
 tables, and decides in integers what is left open here.
 """
 
@@ -24,7 +24,7 @@ _ONE = np.uint64(1)
 
 
 class Table(NamedTuple):
-    """The proposal as an alias table, and what its acceptance needs; made by `exact_noise`.
+    """The proposal as an alias table, and what its acceptance needs; made by `exact`.
 
     |X| = block * 2^low_bits + low. A word of ``word_bits`` bits chooses the block, another one is
     low (its last bits), then the sign, then the first bits of a uniform number V.

@@ -18,16 +18,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptclust._types import Ints
-from ptclust.mechanisms import _lattice_kernel as kernel
+from ptclust._types import Array, Ints
+from ptclust.errors import UsageError
 from ptclust.privacy._certified import Bounds, exp_bounds, log_bounds
 from ptclust.privacy._numbers import exponent_below
-from ptclust.privacy.noise import Distribution
+from ptclust.privacy.noise import _lattice_kernel as kernel
+from ptclust.privacy.noise.distribution import WIDEST
 
 #: Floats decide where they are this far from the boundary, far more than their rounding.
 MARGIN = 2.0**-24
 #: From the first up to below the second, a scale in steps of the lattice lets nothing overflow.
-SMALLEST_T, BEYOND_T = Fraction(1), Fraction(2) ** 56
+SMALLEST_T, BEYOND_T = Fraction(1), Fraction(WIDEST)
 
 _DIGITS, _TABLE_BITS = 60, 192  # of the tables
 _BUFFER = 1 << 15  # words at a time: they stay in the processor's cache
@@ -41,32 +42,51 @@ class WordSource(Protocol):
         """Fill an array with words that were never given out before."""
 
 
+class Sampler(Protocol):
+    """Draws noise in steps of the lattice."""
+
+    def draw(self, source: WordSource, noise: Ints) -> dict[int, int]:
+        """Fill ``noise`` with values; returns those, by place, that no int64 holds."""
+
+    def draw_each(self, words: Array, noise: Ints, outcome: Ints) -> None:
+        """Draw a value of every row of words, and of no other, with an outcome as kernels have."""
+
+    def settle(self, given: list[int], source: WordSource) -> int:
+        """Return the value of words that `draw_each` leaves open; ``source`` has more words."""
+
+
 @lru_cache(maxsize=32)
-def lattice_sampler(distribution: Distribution, t: Fraction) -> LatticeSampler | None:
-    """Return the sampler of a scale in steps of the lattice; None if that is out of its range."""
-    return LatticeSampler(distribution, t) if SMALLEST_T <= t < BEYOND_T else None
+def lattice_sampler(power: int, t: Fraction) -> LatticeSampler:
+    """Return the sampler of a scale in steps of the lattice; calibrated noise has one."""
+    if not SMALLEST_T <= t < BEYOND_T:
+        raise UsageError(
+            f"noise is drawn at scales from 1 to below 2^56 steps of the lattice, and {float(t):g} "
+            "is not; choose another granularity"
+        )
+    return LatticeSampler(power, t)
 
 
 class LatticeSampler:
     """Draws integers x with probability proportional to exp(-phi(|x|)), exactly.
 
-    ``t`` is the scale in steps of the lattice. Words of fewer than 64 bits and tables of fewer
+    phi(m) is (m / t)^power / power: Laplace noise has the power 1, Gaussian noise 2. ``t`` is the
+    scale in steps of the lattice. Words of fewer than 64 bits and tables of fewer
     columns are for tests, which can then try all words there are.
 
     Examples
     --------
     >>> from ptclust.privacy import RandomStream
     >>> noise = np.empty(10_000, dtype=np.int64)
-    >>> LatticeSampler("laplace", Fraction(20)).draw(RandomStream.secure(), noise)
+    >>> LatticeSampler(1, Fraction(20)).draw(RandomStream.secure(), noise)
     {}
     >>> bool(15 < np.abs(noise).mean() < 25)
     True
     """
 
     def __init__(
-        self, distribution: Distribution, t: Fraction, *, word_bits: int = 64, column_bits: int = 10
+        self, power: int, t: Fraction, *, word_bits: int = 64, column_bits: int = 10
     ) -> None:
-        self.distribution, self.t, self.word_bits = distribution, t, word_bits
+        self.power, self.t, self.word_bits = power, t, word_bits
         # The widest blocks with 2^low_bits <= t/32.
         self.low_bits = max(0, exponent_below(t) - 5)
         if Fraction(2) ** (self.low_bits + 6) <= t:
@@ -76,9 +96,7 @@ class LatticeSampler:
 
     def phi(self, size: int) -> Fraction:
         """Return the exponent of values of this size."""
-        if self.distribution == "laplace":
-            return size / self.t
-        return size**2 / (2 * self.t**2)
+        return (size / self.t) ** self.power / self.power
 
     def _weigh(self, most_blocks: int) -> None:
         """Choose c, the weights of all blocks and, last, of the tail, and the tail's groups.
@@ -123,7 +141,6 @@ class LatticeSampler:
         for block, top in enumerate(self.tops):
             ratios[block] = float(self._factor(block) * top / 2**_TABLE_BITS)
         step, part_bits = float(2**self.low_bits / self.t), self.word_bits - column_bits
-        is_laplace = self.distribution == "laplace"
         return kernel.Table(
             thresholds=np.array(thresholds, dtype=np.uint64),
             aliases=np.array(aliases, dtype=np.uint64),
@@ -134,8 +151,8 @@ class LatticeSampler:
             low_bits=np.uint64(self.low_bits),
             low_mask=np.uint64(2**self.low_bits - 1),
             low_unit=2.0**-self.low_bits,
-            slope=step if is_laplace else 0.0,
-            curvature=0.0 if is_laplace else step**2,
+            slope=step if self.power == 1 else 0.0,
+            curvature=step**2 if self.power == 2 else 0.0,
             v_unit=2.0 ** -(self.word_bits - 1 - self.low_bits),
             v_fine=2.0**-self.word_bits,
             margin=MARGIN,
@@ -161,6 +178,10 @@ class LatticeSampler:
                     giants[done + place] = value
             done += int(drawn)
         return giants
+
+    def draw_each(self, words: Array, noise: Ints, outcome: Ints) -> None:
+        """Draw a value of every row of words, and of no other."""
+        kernel.draw_each(words, self.table, noise, outcome)
 
     def settle(self, given: list[int], source: WordSource) -> int:
         """Return the value of an open attempt: its own if that is accepted, else that of others."""
@@ -307,22 +328,38 @@ class CubeSampler:
         bounds = exp_bounds(low, digits)[0], exp_bounds(high, digits)[1]
         return _times(Fraction(2**group), bounds)
 
-    @staticmethod
-    def draw(half_width: int, source: WordSource, noise: Ints) -> dict[int, int]:
-        """Fill ``noise`` with uniform values; returns those, by place, that no int64 holds."""
-        if half_width >= kernel.NEAR // 2:
-            bits, n_bits = Bits(source, 64), (2 * half_width).bit_length()
-            giants = dict[int, int]()
-            while len(giants) < len(noise):
-                if (number := bits.take(n_bits)) <= 2 * half_width:
-                    giants[len(giants)] = number - half_width
-            return giants
+
+class UniformSampler:
+    """Draws integers from -half_width to half_width, each with the same probability."""
+
+    def __init__(self, half_width: int) -> None:
+        self.half_width = half_width
+        self._is_giant = half_width >= kernel.NEAR // 2
+
+    def draw(self, source: WordSource, noise: Ints) -> dict[int, int]:
+        """Fill ``noise`` with values; returns those, by place, that no int64 holds."""
+        if self._is_giant:
+            return {place: self.settle([], source) for place in range(len(noise))}
         words, done = np.empty(_BUFFER, dtype=np.uint64), 0
         while done < len(noise):
             wanted = min(_BUFFER, 2 * (len(noise) - done) + 64)
             source.fill(words[:wanted])
-            done += int(kernel.draw_uniform(words[:wanted], half_width, noise[done:]))
+            done += int(kernel.draw_uniform(words[:wanted], self.half_width, noise[done:]))
         return {}
+
+    def draw_each(self, words: Array, noise: Ints, outcome: Ints) -> None:
+        """Draw a value of every row of words, and of no other."""
+        if self._is_giant:
+            outcome[:] = kernel.OPEN
+        else:
+            kernel.draw_uniform_each(words, self.half_width, noise, outcome)
+
+    def settle(self, given: list[int], source: WordSource) -> int:  # noqa: ARG002
+        """Return a value in Python integers, of words of its own."""
+        bits, n_bits = Bits(source, 64), (2 * self.half_width).bit_length()
+        while (number := bits.take(n_bits)) > 2 * self.half_width:
+            pass
+        return number - self.half_width
 
 
 def alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
