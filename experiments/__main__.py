@@ -410,8 +410,7 @@ def prediction(
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="Only this example; may be given repeatedly."),
     ] = None,
-    clusterer: Annotated[str, typer.Option(help="Clusterer, by name.")] = "auto",
-    repetitions: Annotated[int, typer.Option(min=1, help="Repetitions of both sides.")] = 5,
+    repetitions: Annotated[int, typer.Option(min=1, help="Releases of each graph.")] = 2,
     seed: _Seed = 0,
     resume: _Resume = True,
     as_json: AsJson = False,
@@ -423,7 +422,6 @@ def prediction(
         rows = run_prediction(
             output,
             examples=example,
-            clusterer=clusterer,
             repetitions=repetitions,
             seed=seed,
             resume=resume,
@@ -431,7 +429,7 @@ def prediction(
         )
     report = PredictionReport(rows, _command(context))
     save_report(report, output, "prediction")
-    _show(report, f"{len(report.misses)} of {len(rows)} differ; in {output}", as_json=as_json)
+    _show(report, f"{len(report.misses)} of {len(rows)} outside; in {output}", as_json=as_json)
 
 
 @app.command()

@@ -8,7 +8,7 @@ record has l1 = 1. The same seed gives the same graph.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numba
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "degree_corrected_blocks",
     "null_graph",
     "roads",
+    "visit_records",
     "weighted_lfr",
 ]
 
@@ -285,37 +286,27 @@ def degree_corrected_blocks(
     return _counted(np.stack([a, b], axis=1), expected, mean_weight, n_nodes, truth, random)
 
 
-def co_visits(
-    n_people: int = 50_000,
-    n_places: int = 500,
-    n_regions: int = 10,
+def visit_records(
+    n_people: int,
+    n_places: int,
+    n_regions: int,
+    random: np.random.Generator,
     *,
-    visits: float = 8.0,
+    visits: float,
     at_home: float = 0.8,
     popularity: float = 1.0,
-    max_items: int = 10,
-    seed: int = 0,
-) -> KnownGraph:
-    """Return how many people were at both of two places, for all pairs of places.
+    spread: float = 0.0,
+) -> tuple[Any, Ints]:
+    """Return a table of persons and places, and the region of every place.
 
     Everybody has a home region, in proportion to its number of places (from one to three shares),
-    and a Poisson number of visits. A visit is to a place of the home region with probability
-    ``at_home``, to any place otherwise. Places are chosen by popularity: rank to the power of
-    ``-popularity`` in their region (Zipf).
-
-    Built by `ptclust.graph_from_visits`, so one person is protected: l1 = 45 for ten places.
-
-    Examples
-    --------
-    >>> known = co_visits(200, 20, 2)
-    >>> known.graph.n_edges, known.sensitivity.l1
-    (190, 45.0)
+    and a Poisson number of visits, whose mean differs between persons by a gamma factor of variance
+    ``spread``. A visit is to a place of the home region with probability ``at_home``, to any place
+    otherwise. Places are chosen by popularity: rank to the power of ``-popularity`` in their region
+    (Zipf).
     """
     import polars as pl
 
-    from ptclust.building.visits import graph_from_visits
-
-    random = np.random.default_rng([seed, n_people])
     shares = random.uniform(1.0, 3.0, n_regions)
     ends = np.rint(n_places * np.cumsum(shares) / shares.sum()).astype(np.int64)
     starts = np.concatenate([[0], ends[:-1]])
@@ -323,19 +314,48 @@ def co_visits(
     rank = np.arange(n_places) - starts[region] + 1
     appeal = np.cumsum(rank.astype(np.float64) ** -popularity)
     home = random.choice(n_regions, n_people, p=(ends - starts) / n_places)
-    person = np.repeat(np.arange(n_people), random.poisson(visits, n_people))
+    rate = visits * random.gamma(1 / spread, spread, n_people) if spread else visits
+    person = np.repeat(np.arange(n_people), random.poisson(rate, n_people))
     stays = random.random(len(person)) < at_home
     low = np.where(stays, np.concatenate([[0.0], appeal])[starts[home[person]]], 0.0)
     high = np.where(stays, appeal[ends[home[person]] - 1], appeal[-1])
     place = np.searchsorted(appeal, low + (high - low) * random.random(len(person)), side="right")
     number = random.permutation(n_places)
     table = pl.DataFrame({"person": person, "item": number[np.minimum(place, n_places - 1)]})
+    truth = np.empty(n_places, dtype=np.int64)
+    truth[number] = region
+    return table, truth
+
+
+def co_visits(
+    n_people: int = 50_000,
+    n_places: int = 500,
+    n_regions: int = 10,
+    *,
+    visits: float = 8.0,
+    max_items: int = 10,
+    seed: int = 0,
+    **options: float,
+) -> KnownGraph:
+    """Return how many people were at both of two places, for all pairs of places.
+
+    The ``options`` are those of `visit_records`. Built by `ptclust.graph_from_visits`, so one
+    person is protected: l1 = 45 for ten places.
+
+    Examples
+    --------
+    >>> known = co_visits(200, 20, 2)
+    >>> known.graph.n_edges, known.sensitivity.l1
+    (190, 45.0)
+    """
+    from ptclust.building.visits import graph_from_visits
+
+    random = np.random.default_rng([seed, n_people])
+    table, truth = visit_records(n_people, n_places, n_regions, random, visits=visits, **options)
     first, second, third = random.integers(2**63, size=3).tolist()
     graph = graph_from_visits(
         table, items=range(n_places), max_items=max_items, _key=(first, second, third)
     )
-    truth = np.empty(n_places, dtype=np.int64)
-    truth[number] = region
     assert graph.provenance is not None  # noqa: S101 - it was built from records
     return KnownGraph(graph, truth, graph.provenance.sensitivity)
 

@@ -15,4 +15,4 @@ if __name__ == "__main__":
     DBMSTClu().fit(np.random.default_rng(0).normal(size=(100, 2)))
     topology = GRAPHS["two clusters"]().topology
     bound = Sensitivity(linf=1e-4)
-    predict(topology, sensitivity=bound, delta=1e-6, sizes=[10], epsilons=[1.0], repetitions=1)
+    predict(topology, sensitivity=bound, delta=1e-6, epsilons=[1.0], repetitions=1)

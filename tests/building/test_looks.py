@@ -22,10 +22,12 @@ from ptclust import (
     private_spanning_tree,
     read_graph,
 )
-from ptclust.building._looks import CANDIDATES, Looks
+from ptclust.building._looks import Looks
 from ptclust.building._records import Records
+from ptclust.building.caps import CANDIDATES, Persons, best, choices
 from ptclust.errors import BudgetError, UsageError
 from ptclust.privacy.noise import laplace_noise
+from ptclust.privacy.provenance import Spending
 from tests.building.test_bounds import (
     NODES,
     flow_table,
@@ -104,43 +106,84 @@ def test_and_so_with_visits(seen, neighbours):
     run()
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(1, 130), min_size=1, max_size=20))
-def test_a_cap_is_the_smallest_that_nine_of_ten_stay_within(numbers):
-    """Without noise it is the quantile itself, but for the candidates that there are."""
-    nodes = range(140)
-    rows = [(who, 0, node + 1) for who, number in enumerate(numbers) for node in range(number)]
-    table = pl.DataFrame(rows, schema=["person", "origin", "destination"], orient="row")
+def chosen_cap(numbers, n_nodes):
+    """Return the cap that is chosen if persons have so many items, without noise."""
+    rows = [(who, item) for who, number in enumerate(numbers) for item in range(number)]
+    table = pl.DataFrame(rows, schema=["person", "item"], orient="row")
+    options = {"max_items": "auto", "caps_epsilon": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Looks, "noisy", lambda self, count, *_: np.array(count()))
-        asked = {**AUTO, "max_per_pair": 1}
-        cap = graph_from_flows(table, nodes=nodes, **asked).provenance.details["max_pairs"]
-    within = {c: sum(number <= c for number in numbers) for c in CANDIDATES}
-    within[CANDIDATES[-1]] = len(numbers)
-    assert cap == min(c for c in CANDIDATES if within[c] >= 0.9 * len(numbers))
+        patch.setattr(Looks, "noisy", lambda self, count, *_: noiseless(self, count))
+        return graph_from_visits(table, items=range(n_nodes), **options).provenance.details
+
+
+def noiseless(looks, count):
+    looks.spent.append(
+        Spending(purpose="max_items", budget=Budget.pure(1), noise="Laplace", scale=0.0)
+    )
+    return np.array(count(), dtype=float)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(2, 30), min_size=1, max_size=20))
+def test_a_cap_has_the_largest_signal(numbers):
+    """Without noise it is the best of all candidates, by the rule as it is written down."""
+
+    def signal(cap):
+        pairs = cap * (cap - 1) / 2
+        bins = [0, *CANDIDATES]
+        middle = [
+            np.mean([bins[i] + 1, bins[i + 1]])
+            for n in numbers
+            for i in [np.searchsorted(bins, n) - 1]
+        ]
+        total = sum(min(m, cap) * (min(m, cap) - 1) / 2 for m in middle)
+        mean = total / (40 * 39 / 2)
+        return mean / np.sqrt(mean + 2 * (pairs / 0.3) ** 2)
+
+    found = chosen_cap(numbers, 40)["max_items"]
+    assert signal(found) == pytest.approx(max(signal(cap) for cap in CANDIDATES[1:] if cap <= 40))
+
+
+def test_few_persons_with_much_do_not_raise_the_cap():
+    """A cap that nine of ten stay within would be 10 here; its noise is 45 times that of 2."""
+    details = chosen_cap([2] * 80 + [10] * 20, 30)
+    assert details["max_items"] == 2
+    assert details["total"] == 100
+    assert details["caps"].startswith("signal over noise at epsilon 0.3: 2: ")
+
+
+def test_with_little_noise_a_cap_keeps_more():
+    """Where counts vary by more than the noise, more of them say more."""
+    persons = Persons.declared(1e5, 1e6, 1.0)
+    caps = [{"max_items": cap} for cap in CANDIDATES[1:]]
+    kept = [
+        best(choices(caps, persons, 1000, "add-remove", lambda s, f=f: f * s.l1)).caps["max_items"]
+        for f in (30.0, 1.0, 0.01)
+    ]
+    assert kept == sorted(kept)
+    assert kept[0] == 2
+    assert kept[-1] > 10
 
 
 def test_caps_are_found_in_noise():
     rows = [(who, "a", to) for who in range(3000) for to in NODES[1 : 3 + who % 2]]
     graph = graph_from_flows(flow_table(rows * 3), nodes=NODES, **{**AUTO, "caps_epsilon": 0.2})
-    assert graph.provenance.details["max_pairs"] == 3
-    assert graph.provenance.details["max_per_pair"] == 3
-    assert graph.unit == "one person, at most 3 pairs with at most 3 records each"
+    caps = [graph.provenance.details[name] for name in ("max_pairs", "max_per_pair")]
+    assert caps == [1, 1]  # 1,500 counts on a pair, noise of 5: what a person adds is plenty
+    assert graph.unit == "one person, at most 1 pair with at most 1 record each"
     spent = graph.provenance.spent
     assert [each.purpose for each in spent] == ["max_pairs", "max_per_pair"]
     assert sum(each.budget.epsilon for each in spent) == Fraction(0.2)
     assert len({each.id for each in spent}) == 2
+    assert graph.provenance.details["total"] == pytest.approx(3000, rel=0.1)
 
 
-def test_caps_of_few_persons_vary():
-    """The noise is there: of ten persons nobody can tell."""
-    options = {**AUTO, "max_per_pair": 1, "caps_epsilon": 0.1}
-    caps = {
-        graph_from_flows(TRIPS, nodes=NODES, **options).provenance.details["max_pairs"]
-        for _ in range(30)
-    }
-    assert len(caps) > 1
-    assert caps <= set(CANDIDATES)
+def test_a_given_cap_is_kept():
+    asked = {**AUTO, "max_per_pair": 2}
+    rows = [(who, "a", "b") for who in range(300)] * 2
+    graph = graph_from_flows(flow_table(rows), nodes=NODES, **asked)
+    assert graph.provenance.details["max_per_pair"] == 2
+    assert graph.provenance.details["total"] == pytest.approx(600, rel=0.1)
 
 
 def test_about_one_empty_pair_passes_the_threshold():

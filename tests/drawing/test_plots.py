@@ -237,7 +237,7 @@ def test_a_plan_and_a_prediction(planted):
         each.mechanism for each in reversed(made.calibrations)
     ]
     assert sum("chosen" in text for text in texts(axes)) == 1
-    predicted = predict(planted.graph.topology, sizes=[30], epsilons=[1.0], repetitions=1, **bounds)
+    predicted = predict(planted.graph.topology, epsilons=[1.0], repetitions=1, **bounds)
     assert predicted.plot().get_xlabel() == "epsilon"
 
 

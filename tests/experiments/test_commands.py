@@ -205,28 +205,30 @@ def test_predictions_are_compared_with_what_is_reached(run_experiment):
     options = ["--example", "karate", "--repetitions", 1, "-o", "p"]
     code, out, _ = run_experiment("prediction", *options)
     assert code == 0
-    assert "the predicted and the reached ARI differ by at most 0.15" in " ".join(out.split())
-    assert "200 records, 2 clusters, across 0.7" in out
+    assert "of 3 on reported graphs" in " ".join(out.split())
     rows = json.loads(Path("p/prediction.json").read_text())["rows"]
-    assert [row["epsilon"] for row in rows] == [0.1, 0.3, 1.0, 3.0, 10.0]
+    assert [row["epsilon"] for row in rows] == [0.3, 1.0, 10.0]
     assert code == run_experiment("prediction", *options)[0]  # goes on from what is there
 
 
 def test_misses_are_counted_and_marked():
-    said = {"total": 1e5, "n_clusters": 3, "across": 0.1}
     rows = [
-        {"example": "karate", "epsilon": 1.0, "predicted": p, "reached": 0.5, "said": said,
-         "topology": shown}
-        for p, shown in ((0.6, 1), (0.7, 1), (0.0, 7))
+        {"example": "karate", "epsilon": e, "group": "reported", "low": 0.2, "likely": 0.4,
+         "high": 0.6, "reached": [r, 0.5]}
+        for e, r in ((0.3, 0.204), (1.0, 0.19), (10.0, -0.3))
     ]  # fmt: skip
-    rows.append({**rows[0], "predicted": None, "said": None})
+    caps = {"2": 0.9, "3": 0.94, "4": 0.5, "5": 0.5, "7": 0.5, "10": 0.5, "15": 0.0}
+    rows += [
+        {"example": "visits", "epsilon": 1.0, "group": "caps", "chosen": chosen, "caps": caps}
+        for chosen in (2, 3)
+    ]
     report = PredictionReport(rows, "make prediction")
-    assert report.misses == rows[1:2]
-    text = report.to_markdown()
-    assert "On 1 of 2 rows" in text
-    assert "**0.20**" in text
-    assert "topology shows 7" in text
-    assert "one cluster without noise" in text
+    assert report.misses == rows[1:3]
+    assert report.hopeful == rows[2:3]
+    text = " ".join(report.to_markdown().split())
+    assert "4 of 6 on reported graphs" in text
+    assert "**0.19, 0.50**" in text
+    assert "of the best in 1 of 2 rows" in text
 
 
 def test_trips_are_published_between_districts(run_experiment, monkeypatch):

@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
-from ptclust.building._looks import AUTO, Looks, check_epsilon, private_cap, private_pairs
+from ptclust.building import caps as capping
+from ptclust.building._looks import AUTO, Looks, check_epsilon, private_histogram, private_pairs
 from ptclust.building._neighbours import check_neighbours
 from ptclust.building._pairs import Pairs, public_pairs
 from ptclust.errors import UsageError
@@ -38,7 +40,6 @@ class Build:
     neighbours: Neighbours
     looks: Looks
     caps: Mapping[str, int | None]  # None for "auto"
-    least: int  # that a cap may be
     cap_epsilon: Fraction  # for every cap that is "auto"; 0 if none is
     edges_epsilon: Fraction | None  # for pairs that are "private"
     key: Key  # of the keyed hash
@@ -90,30 +91,35 @@ class Build:
             neighbours,
             Looks(ledger, dataset),
             given,
-            least,
             Fraction(0) if caps_price is None else caps_price / n_auto,
             edges_price,
             draw_key() if key is None else key,
         )
 
-    def cap(
-        self, name: str, histogram: Callable[[Sequence[int]], Array], most: int | None = None
-    ) -> int:
-        """Return the cap of this name that was given, or choose one; see `private_cap`.
+    def choose(
+        self, histograms: Mapping[str, Callable[[Sequence[int]], Array]], most: Mapping[str, int]
+    ) -> tuple[dict[str, int], dict[str, int | float | str]]:
+        """Return all caps, those that are "auto" chosen, and what is then known of the graph.
 
-        It is at most ``most``, the number of all that there is to count.
+        None is above ``most``, the number of all that there is to count. The one of a name that is
+        given counts as reached by everybody.
         """
-        cap = self.caps[name]
-        if cap is None:
-            cap = private_cap(
-                self.looks,
-                name,
-                histogram,
-                least=self.least,
-                epsilon=self.cap_epsilon,
-                neighbours=self.neighbours,
-            )
-        return cap if most is None else min(cap, most)
+        tried = capping.combinations(self.caps, most)
+        if None not in self.caps.values():
+            return dict(tried[0]), dict(tried[0])
+        look = partial(
+            private_histogram, self.looks, epsilon=self.cap_epsilon, neighbours=self.neighbours
+        )
+        things, *records = (
+            look(name, histograms[name]) if cap is None else {cap - 1: 0.0, cap: 1.0}
+            for name, cap in self.caps.items()
+        )
+        persons = capping.Persons.counted(things, *(records or [{1: 1.0}]))
+        found = capping.choices(tried, persons, len(self.pairs.keys), self.neighbours)
+        chosen = capping.best(found)
+        known = {"total": round(chosen.total)} if chosen.total > 0 else {}
+        words = capping.in_words(found, chosen.caps)
+        return dict(chosen.caps), {**chosen.caps, **known, "caps": words}
 
     @leaves_no_trace
     def graph(

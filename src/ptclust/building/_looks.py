@@ -15,6 +15,7 @@ import numpy as np
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Bools, Floats
 from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.building.caps import CANDIDATES
 from ptclust.errors import UsageError
 from ptclust.ledger import Payment
 from ptclust.privacy._numbers import exact_positive
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 
-#: Caps to choose from. They are public: no look at the records made them.
-CANDIDATES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-_SHARE = 0.9  # of all persons, about, stay within a cap that is chosen
+_CERTAIN = 3.0  # scales of the noise, above which a count is more than noise
 _EMPTY = 1.0  # pairs that nobody is counted on and that pass the threshold, on average, at most
 
 _EPSILON = "It is spent on this look alone, in addition to what a release spends: 0.1, for example."
@@ -89,30 +88,28 @@ def check_epsilon(name: str, epsilon: Any, needed: bool, why: str) -> Fraction |
 
 
 @leaves_no_trace
-def private_cap(
+def private_histogram(
     looks: Looks,
     purpose: str,
     histogram: Callable[[Sequence[int]], Array],
     *,
-    least: int,
     epsilon: Fraction,
     neighbours: Neighbours,
-) -> int:
-    """Return a cap that about nine of ten persons stay within: a private quantile.
+) -> dict[int, float]:
+    """Return about how many persons stay within each candidate cap, and within none before it.
 
-    ``histogram`` says of how many persons each candidate is the smallest cap that they stay within;
-    the last also of those who stay within none.
+    ``histogram`` counts them; the last also has those who stay within none.
 
     Notes
     -----
     *Privacy.* Every person is in one bin, so one more or less changes one count by 1. The counts
-    get Laplace noise; which candidate they suggest is post-processing.
+    get Laplace noise; what is made of them is post-processing.
     """
-    candidates = [cap for cap in CANDIDATES if cap >= least]
     one_bin = sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=neighbours)
-    noisy = looks.noisy(lambda: histogram(candidates), len(candidates), one_bin, epsilon, purpose)
-    within = np.cumsum(noisy)
-    return candidates[int((within >= _SHARE * within[-1]).argmax())]
+    noisy = looks.noisy(lambda: histogram(CANDIDATES), len(CANDIDATES), one_bin, epsilon, purpose)
+    # Few persons in a bin may be none: with many things each, they would look like much.
+    certain = np.where(noisy > _CERTAIN * looks.spent[-1].scale, noisy, 0.0)
+    return dict(zip(CANDIDATES, certain.tolist(), strict=True))
 
 
 @leaves_no_trace

@@ -35,4 +35,6 @@ def description(graph: Graph) -> str:
             "Records without a person, where one is protected, or on other nodes do not count",
         ]
         lines += [f"Spent on {each.words}" for each in built.spent]
+        if "caps" in built.details:
+            lines.append(f"Caps were chosen by their {built.details['caps']}")
     return ". ".join(lines) + "."

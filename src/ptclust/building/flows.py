@@ -13,6 +13,7 @@ from ptclust._types import Floats
 from ptclust.building._build import Build
 from ptclust.building._neighbours import sensitivity_of_sum
 from ptclust.building._pairs import Pairs
+from ptclust.building.caps import sensitivity_of
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
 from ptclust.privacy import _checks as check
@@ -79,8 +80,9 @@ def graph_from_flows(
         without it, a record.
     max_pairs, max_per_pair : int
         With ``person``: at most so many pairs of nodes count for a person, and at most so many
-        records on each. More keep more of the data and need more noise. "auto" chooses a bound
-        that about nine of ten persons stay within, by a differentially private quantile.
+        records on each. More keep more of the data and need more noise. "auto" chooses the
+        bounds with the largest signal beside noise (`ptclust.building.caps`), from a differentially
+        private histogram of persons.
     neighbours : {"add-remove", "replace"}
         Who is protected from whom: tables are neighbours if one has one unit more, or if they
         differ in what one unit is, their number being known. The second needs more noise.
@@ -167,25 +169,19 @@ def _of_persons(records: Records, build: Build, called: str) -> Graph:
     each = Things(partial(_of_each, records, build.pairs.coding), partial(_summed, by))
     average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
     numbers = {"max_pairs": pl.len(), "max_per_pair": average}
-    most = {"max_pairs": max(1, len(build.pairs.keys))}
-    caps = {
-        name: build.cap(name, records.histogram(each, number), most.get(name))
-        for name, number in numbers.items()
-    }
+    caps, known = build.choose(
+        {name: records.histogram(each, number) for name, number in numbers.items()},
+        {"max_pairs": max(1, len(build.pairs.keys))},
+    )
     max_pairs, max_per_pair = caps.values()
     kept = each.kept("pair", max_pairs, build.key)
     found = records.summed_over_persons(
         kept, partial(_summed, ["pair"], most=max_per_pair), by="pair"
     )
-    sensitivity = sensitivity_of_sum(
-        linf=max_per_pair,
-        l1=max_pairs * max_per_pair,
-        squares=max_pairs * max_per_pair**2,
-        neighbours=build.neighbours,
-    )
+    sensitivity = sensitivity_of(caps, len(build.pairs.keys), build.neighbours)
     words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, called)} each"
     unit = f"one person, at most {words}"
-    return build.graph(_weights(found, build.pairs), sensitivity, unit, details=caps)
+    return build.graph(_weights(found, build.pairs), sensitivity, unit, details=known)
 
 
 def _counts(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:

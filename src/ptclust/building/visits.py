@@ -12,7 +12,7 @@ import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust.building._build import Build
-from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.building.caps import sensitivity_of
 from ptclust.graph.graph import Graph
 from ptclust.privacy.provenance import Neighbours
 
@@ -110,7 +110,10 @@ def graph_from_visits(
     )
     pairs, table = build.pairs, Records(records, {"person": person, "item": item})
     items_of = Things(partial(_items, table, pairs.coding), lambda rows: rows.unique())
-    most = build.cap("max_items", table.histogram(items_of, pl.len()), pairs.n_nodes)
+    caps, known = build.choose(
+        {"max_items": table.histogram(items_of, pl.len())}, {"max_items": pairs.n_nodes}
+    )
+    most = caps["max_items"]
     found = table.summed_over_persons(
         items_of.kept("item node", most, build.key),
         lambda kept: kept.group_by("person").agg(pl.col("item node")),
@@ -118,12 +121,9 @@ def graph_from_visits(
         by="pair",
     )
     weights = pairs.weights(found["pair"].to_numpy(), found["count"].to_numpy())
-    n_pairs = max(1, min(most * (most - 1) // 2, len(pairs.keys)))
-    sensitivity = sensitivity_of_sum(
-        linf=1, l1=n_pairs, squares=n_pairs, neighbours=build.neighbours
-    )
+    sensitivity = sensitivity_of(caps, len(pairs.keys), build.neighbours)
     unit = f"one person, at most {counted(most, 'item')}"
-    return build.graph(weights, sensitivity, unit, details={"max_items": most})
+    return build.graph(weights, sensitivity, unit, details=known)
 
 
 def _items(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:

@@ -49,7 +49,7 @@ def _cap(text: str) -> int | str:
 
 
 def _cap_option(text: str) -> Any:
-    return typer.Option(help=f"{text} auto: a private quantile.", parser=_cap, metavar="N|auto")
+    return typer.Option(help=f"{text} auto: what shows most.", parser=_cap, metavar="N|auto")
 
 
 @dataclass(frozen=True, kw_only=True)

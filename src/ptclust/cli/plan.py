@@ -18,28 +18,31 @@ def plan(
     predict: Annotated[
         bool,
         typer.Option(
-            "--predict", help="Publish planted clusters too, and say from which epsilon they show."
+            "--predict",
+            help="Publish graphs like real ones, and say how well clusters are found.",
         ),
     ] = False,
-    sizes: Annotated[
-        str | None,
-        typer.Option(help="Nodes of planted clusters, such as 50,200.", metavar="N,N,..."),
-    ] = None,
-    total: Annotated[
+    records: Annotated[
         float | None,
-        typer.Option(
-            help="Of counts: about the sum of all weights, as you know it without a look at them."
-        ),
+        typer.Option(help="About how many records there are, as you know it without a look."),
+    ] = None,
+    persons: Annotated[
+        float | None,
+        typer.Option(help="The same of persons, where they are protected; also compares caps."),
+    ] = None,
+    clusters: Annotated[
+        int | None, typer.Option(help="How many clusters you expect; by default all is tried.")
     ] = None,
     contrast: Annotated[
-        float | None, typer.Option(help="How clear they are, from 1 (as in the paper) down to 0.")
+        float | None,
+        typer.Option(help="How many times heavier a pair within them is; by default all is tried."),
     ] = None,
     releases: o.Releases = None,
     shares: o.Shares = None,
     per: o.PerOption = o.PerName.series,
     repetitions: Annotated[
         int | None,
-        typer.Option(min=1, help="How often each is published; by default as time allows."),
+        typer.Option(min=1, help="How many graphs are planted; by default 39, or 19."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the prediction to this PNG, SVG or PDF file.")
@@ -53,23 +56,25 @@ def plan(
     """
     import json
 
+    from ptclust.building.caps import caps_of, compared, counted, range_of, to_text
     from ptclust.cli._results import held_outputs
     from ptclust.cli._terminal import in_options, progress_display, say
     from ptclust.errors import UsageError
     from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
 
-    details = {"sizes": sizes, "total": total, "contrast": contrast, "repetitions": repetitions}
+    details = {"clusters": clusters, "contrast": contrast, "repetitions": repetitions}
     if predict and (releases is not None or shares is not None):
         raise UsageError("--predict is about one release: leave --releases and --shares out")
     for name, value in {**details, "plot": plot}.items():
         if value is not None and not predict:
             raise UsageError(f"--{name} is about the prediction: say --predict, too")
-    asked = None if sizes is None else _numbers(sizes)
     file = graph.file(weighted=False)
     if predict and file.engine == "spark":
         raise UsageError("--predict plants clusters on this machine: leave --engine spark out")
     request, prediction = options.request(file), None
+    known, caps = ({} if file.provenance is None else file.provenance.details), None
+    total = counted(known, persons=persons, records=records)
     with (
         held_outputs({"--plot": plot}, {"the graph": graph.edges}, overwrite),
         progress_display() as progress,
@@ -83,20 +88,23 @@ def plan(
 
             planned_series = plan_series(topology, request, budget)
         planned = make_plan(topology, request)
+        if file.provenance is not None and caps_of(known) and persons and records:
+            caps = compared(file.provenance, topology, request, persons, records)
         if predict:
             from ptclust.planning import predict as predicted
 
-            say("Predicting: planted clusters are published many times, for up to a minute or so.")
+            say("Predicting: planted graphs are published many times, for up to a minute or so.")
             settings = {each.name: getattr(request, each.name) for each in fields(request)}
             for name in ("sampler", "engine"):  # of secure noise, which a prediction needs none of
                 del settings[name]
+            settings["clip"] = settings["clip"] or range_of(known)
             prediction = predicted(
                 topology,
                 planned=settings.pop("epsilon"),
-                sizes=asked,
                 kind=file.known_kind or "distance",
                 total=total,
-                contrast=1.0 if contrast is None else contrast,
+                n_clusters=clusters,
+                contrast=contrast,
                 repetitions=repetitions,
                 progress=progress,
                 **settings,
@@ -111,22 +119,16 @@ def plan(
         typer.echo(json.dumps(planned_series.to_dict(), indent=2) if as_json else text)
         return
     if as_json:
-        more = {} if prediction is None else {"prediction": prediction.to_dict()}
+        more = {"prediction": prediction.to_dict()} if prediction else {}
+        if caps is not None:
+            more["caps"] = [each.to_dict() for each in caps]
         built = {} if file.provenance is None else {"provenance": file.provenance.to_dict()}
         typer.echo(json.dumps({**planned.to_dict(), **built, **more}, indent=2))
         return
     if file.provenance is not None:
         typer.echo(file.provenance.words)
     typer.echo(in_options(planned.to_text()))
+    if caps is not None:
+        typer.echo(f"\n{to_text(caps, caps_of(known))}")
     if prediction is not None:
         typer.echo(f"\n{in_options(prediction.to_text())}")
-
-
-def _numbers(text: str) -> list[int]:
-    """Return the numbers in a list such as 50,200."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a list of whole numbers such as 50,200"
-        ) from None

@@ -17,7 +17,7 @@ from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Group, Groups
 
 if TYPE_CHECKING:
     from ptclust.planning.plan import Plan
-    from ptclust.planning.result import Curve, Prediction
+    from ptclust.planning.result import Prediction
 
 MOST_NODES = 2_000  # of which each is drawn where there are no coordinates
 _MOST_ON_MAP = 20_000
@@ -134,40 +134,29 @@ def plot_plan(plan: Plan, axes: Any = None) -> Any:
 
 
 def plot_prediction(prediction: Prediction, axes: Any = None) -> Any:
-    """Draw agreement against epsilon, with its interval, for every size of planted clusters.
-
-    Dashed is the topology alone, dotted the planned epsilon.
-    """
+    """Draw the interval of agreement against epsilon; dotted is the planned epsilon."""
     axes = new_axes((7, 4.2)) if axes is None else axes
     axes.set_xscale("log")
     ylabel = "agreement with planted clusters (ARI)"
     axes.set(ylim=(-0.05, 1.05), xlabel="epsilon", ylabel=ylabel)
     graph = f"{prediction.n_nodes:,} nodes, {prediction.n_edges:,} edges"
     axes.set_title(f"{graph}; weights made up, nothing spent", fontsize=10)
-    axes.axhline(prediction.goal, color="#dddddd", linewidth=0.8, zorder=0)
-    for i, curve in enumerate(prediction.curves):
-        _draw_size(axes, curve, COLOURS[i % len(COLOURS)])
-    if prediction.curves:
-        axes.plot([], [], "--", color=AUXILIARY, linewidth=0.9, label="topology alone")
+    points, colour = prediction.points, COLOURS[0]
+    epsilons = [point.epsilon for point in points]
+    low, high = [point.low for point in points], [point.high for point in points]
+    axes.fill_between(
+        epsilons, low, high, color=colour, alpha=0.2, linewidth=0, label="nine of ten"
+    )
+    likely = [point.likely for point in points]
+    axes.plot(epsilons, likely, "o-", color=colour, markersize=3, label="three of four reach")
+    if prediction.topology_clusters > 1:
+        alone = prediction.topology_alone
+        axes.axhline(alone, color=AUXILIARY, linestyle="--", linewidth=0.9, label="topology alone")
     if (planned := prediction.planned) is not None:
         label = f"planned: epsilon = {planned:g}"
         axes.axvline(planned, color=AUXILIARY, linestyle=":", linewidth=1.0, label=label)
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return axes
-
-
-def _draw_size(axes: Any, curve: Curve, colour: str) -> None:
-    epsilons = np.array([point.epsilon for point in curve.points])
-    ari = np.array([point.ari for point in curve.points])
-    margin = np.array([point.margin or 0.0 for point in curve.points])
-    label = f"{curve.n_clusters:,} clusters of {curve.typical_size:,} nodes"
-    if curve.total is not None:
-        label += f", {curve.total:,.0f} records"
-    axes.plot(epsilons, ari, "o-", color=colour, markersize=3, linewidth=1.4, label=label)
-    axes.fill_between(epsilons, ari - margin, ari + margin, color=colour, alpha=0.15, linewidth=0)
-    controls = [(p.epsilon, p.control) for p in curve.points if p.control is not None]
-    axes.plot(*zip(*controls, strict=True), "--", color=colour, linewidth=0.9)
 
 
 def new_axes(size: tuple[float, float]) -> Any:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ptclust.planning.plan import Plan, PlanRequest, make_plan, plan
 from ptclust.planning.predict import predict
-from ptclust.planning.result import Curve, Point, Prediction
+from ptclust.planning.result import Point, Prediction
 
-__all__ = ["Curve", "Plan", "PlanRequest", "Point", "Prediction", "make_plan", "plan", "predict"]
+__all__ = ["Plan", "PlanRequest", "Point", "Prediction", "make_plan", "plan", "predict"]

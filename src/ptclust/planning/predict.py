@@ -1,29 +1,35 @@
-"""Predicting what a budget will show: the real pipeline, on clusters planted on the topology."""
+"""Predicting what a budget will show: the real pipeline, on graphs like real ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import get_args
 
 import numpy as np
 
 from ptclust._registry import AUTO
+from ptclust._statistics import agreement, seed_of
 from ptclust._traces import leaves_no_trace
-from ptclust.clustering.clusterer import CLUSTERERS
+from ptclust._types import Floats, Ints
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Kind, Topology
-from ptclust.planning import effort as limits
-from ptclust.planning.plan import CalibrationRule, PlanRequest
-from ptclust.planning.planting import Bounds, Counts, Planting, TwoLevels
-from ptclust.planning.result import Prediction
-from ptclust.planning.simulation import Simulation
+from ptclust.planning.plan import Bounds, CalibrationRule, Plan, PlanRequest, make_plan
+from ptclust.planning.planting import MadeUpGraph, Planted, Planting
+from ptclust.planning.result import Point, Prediction
 from ptclust.privacy import Sensitivity
 from ptclust.privacy.noise import Sampler
+from ptclust.privacy.randomness import RandomStream
 
-_MEAN_COUNTS = (1000.0, 100.0, 10.0, 1.0)  # of a pair, where nobody said how many records there are
-_MOST_RECORDS = 1e15
+_WORK = 1.5e9  # about so many steps are made, in a minute or so; a large graph needs more
+_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Of 19 graphs that are alike, the last lies between the least and the largest of the others with
+# probability 0.9; of 39, between the second least and the second largest.
+_MANY, _FEW = 39, 19
+_THE_SAME = 0.5  # agreement from which on two runs found about the same clusters
+_LARGEST_TOTAL = 1e15
+_SMALLEST = 4  # nodes that can be divided
 
 
 @leaves_no_trace
@@ -32,13 +38,13 @@ def predict(
     *,
     sensitivity: Sensitivity,
     delta: float | Fraction,
-    sizes: Sequence[int] | None = None,
     epsilons: Sequence[float] | None = None,
     planned: float | Fraction | None = None,
     kind: Kind = "distance",
-    total: float | None = None,
-    clip: tuple[float, float] | None = None,
-    contrast: float = 1.0,
+    total: float | Bounds | None = None,
+    n_clusters: int | None = None,
+    contrast: float | None = None,
+    clip: Bounds | None = None,
     mechanism: str = AUTO,
     split: float | Fraction | None = None,
     clusterer: str = AUTO,
@@ -48,17 +54,14 @@ def predict(
     random_state: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Prediction:
-    """Predict at which epsilon clusters of several sizes become visible, before anything is spent.
+    """Predict how well clusters would be found, before anything is spent.
 
-    Connected pieces of about equal size are planted as clusters on the topology, with weights that
-    show them; the pipeline publishes these, and its clusters are compared with the planted ones.
-    Every repetition plants anew. The same is done with weights without clusters, to see what
-    the topology gives away by itself.
-
-    Distances are small within clusters and large across. Similarities are counts of records as
-    flows have them: the expected count of two nodes is the product of their sizes, which differ
-    widely (log-normal, deviation 0.9 of the logarithm), times a factor of the pair (deviation 0.5),
-    and 1/20 of that across clusters.
+    Graphs like real ones are planted on the topology and published as yours would be; the found
+    clusters are compared with the planted ones. The answer is an interval, and it is wide: real
+    graphs differ widely in the number and the contrast of their clusters, in the tails of their
+    weights, and in how many nodes have a group that their weights do not show. Each planted graph
+    draws all of these anew; docs/prediction.md has their distributions, and how often the interval
+    was right.
 
     Parameters
     ----------
@@ -66,40 +69,27 @@ def predict(
         Of a Graph, take ``graph.topology``.
     sensitivity, delta, mechanism, split, clusterer, calibration, sampler
         As for `ptclust.plan` and `ptclust.PTClust`.
-    sizes : sequence of int, optional
-        Nodes of a cluster, about. By default up to four sizes, from half of the largest component
-        down to 8.
     epsilons : sequence of float, optional
-        By default from 0.01 to 100 by decades, and a few between the last that does not show the
-        clusters and the first that does, until steps are of 1, 1.5, 2, 3, 5, 7, 10.
+        By default 0.1, 0.3, 1, 3 and 10.
     planned : float, optional
-        An epsilon to try as well: the one that is to be spent.
+        The epsilon that is to be spent; it is tried as well.
     kind : {"distance", "similarity"}, default "distance"
-        What the weights are. Similarities are taken for counts, as those of a graph that was built
-        of flows or visits.
-    total : float, optional
-        Of counts: about the sum of all weights, as far as you know it without a look at them. Of
-        flows that is the number of records, of visits the number of persons times
-        k (k - 1) / 2. By default several orders of magnitude are tried.
+        What the weights are. Similarities are taken for counts.
+    total : float or pair of float, optional
+        Of counts: the sum of all weights, as far as you know it without a look at them, or between
+        which two numbers it lies: `ptclust.planning.caps.counted` makes it of the number of
+        persons and records. If None it is drawn, as different as those of real graphs.
+    n_clusters : int, optional
+        How many clusters you expect.
+    contrast : float, optional
+        How many times more a pair within a cluster has than one across that is alike otherwise,
+        above 1; of distances, how many times closer it is.
     clip : pair of float, optional
-        Public bounds of the weights. Without them, distances are taken to lie in 0 to 1, and the
-        prediction says so.
-    contrast : float, default 1
-        How far apart weights within and across clusters are. At 1 distances within lie in 10 to
-        30 % of the range, those across in 90 to 100 %, as in the paper's experiments; a smaller
-        contrast brings them closer in proportion, and below 1/4 they overlap. Counts across are
-        1/20 of those within at 1, about half at 0.5.
+        Public bounds of the weights. Without them distances are taken to lie in 0 to 1.
     repetitions : int, optional
-        By default up to 16.
+        How many graphs are planted: by default 39, or 19 if the topology is large.
     random_state : int, default 0
         The same number gives the same prediction.
-
-    Returns
-    -------
-    Prediction
-        Of sizes, epsilons and repetitions that are not given, as much is tried as fits in a bounded
-        amount of work. Where 'auto' means a clusterer of which one run would take too long, another
-        takes its place. ``left_out`` says what was not tried.
 
     Notes
     -----
@@ -111,10 +101,11 @@ def predict(
     >>> import numpy as np
     >>> from ptclust import Sensitivity, Topology
     >>> all_pairs = Topology(*np.triu_indices(40, 1))
-    >>> trials = {"sizes": [20], "epsilons": [0.001, 1.0], "repetitions": 4}
-    >>> prediction = predict(all_pairs, sensitivity=Sensitivity(linf=0.001), delta=1e-6, **trials)
-    >>> prediction.curves[0].visible_from
-    1.0
+    >>> said = {"kind": "similarity", "total": 5e5, "n_clusters": 2, "contrast": 50}
+    >>> unit = {"sensitivity": Sensitivity(l1=1), "delta": 0}
+    >>> prediction = predict(all_pairs, epsilons=[1e-4, 1], repetitions=9, **said, **unit)
+    >>> [point.high > 0.5 for point in prediction.points]
+    [False, True]
     """
     if not isinstance(topology, Topology):
         raise InputError(
@@ -132,89 +123,142 @@ def predict(
         clip=clip,
         sampler=sampler,
     )
-    _check(contrast, repetitions, random_state)
-    plantings = _plantings(topology, kind, total, request.clip, float(contrast))
-    given_sizes = None if sizes is None else limits.check_sizes(sizes, topology)
-    given_epsilons = None if epsilons is None else _as_epsilons(epsilons)
-    simulation = Simulation(topology, request, plantings[0], int(random_state), progress)
-    left_out: list[str] = []
-    some_epsilons = given_epsilons or (1.0,)
-    fast = next(each.name for each in CLUSTERERS if each.needs == "tree")
-    slow = max(
-        (simulation.plan(epsilon).choose_clusterer() for epsilon in some_epsilons),
-        key=lambda each: each.cost.steps(topology.n_nodes + topology.n_edges),
-    ).name
-    if clusterer == AUTO and slow != fast and simulation.n_steps(some_epsilons) > limits.WORK:
-        # A single run would be too long to wait for.
-        simulation = replace(simulation, request=replace(request, clusterer=fast), _plans={})
-        left_out.append(
-            f"clusterer={slow!r}, which 'auto' means here and which as a rule sees more: one run "
-            f"takes long. The above holds for clusterer={fast!r}; to wait for the other, ask for it"
-        )
+    _check(topology, kind, n_clusters, contrast, repetitions, random_state)
+    planting = Planting(
+        topology,
+        kind,
+        total=_as_total(total, kind),
+        clip=request.clip,
+        n_clusters=n_clusters,
+        contrast=contrast,
+    )
     exactly = None if planned is None else float(planned)
-    effort, not_tried = limits.fitted_effort(
-        simulation.n_steps,
-        topology=topology,
-        sizes=given_sizes,
-        epsilons=given_epsilons,
-        planned=exactly,
-        repetitions=repetitions,
-        n_totals=len(plantings),
-    )
-    problems = {size: simulation.problem(size) for size in effort.sizes}
-    simulations = [replace(simulation, planting=each, _controls={}) for each in plantings]
-    curves = tuple(
-        each.curve(size, effort)
-        for each in simulations
-        for size in effort.sizes
-        if problems[size] is None
-    )
+    tried = _EPSILONS if epsilons is None else _as_epsilons(epsilons)
+    tried = tuple(sorted({*tried, *(() if exactly is None else (exactly,))}))
+    trial = _Trial(planting, request, int(random_state), progress)
+    number, left_out = repetitions or _MANY, ""
+    if trial.n_steps(tried) * number > _WORK and repetitions is None:
+        number = _FEW
+    if trial.n_steps(tried) * number > _WORK and epsilons is None:
+        tried = (float(request.epsilon),)
+        left_out = f"all epsilons but {tried[0]:g}, for the graph is large (epsilons=)"
+    graphs = trial.plant(number)
     return Prediction(
         n_nodes=topology.n_nodes,
         n_edges=topology.n_edges,
         sensitivity=sensitivity,
         delta=float(delta),
-        kind=kind,
-        total=total,
-        weight_range=request.clip,
-        contrast=float(contrast),
-        repetitions=effort.repetitions,
+        planting=planting,
+        repetitions=number,
         planned=exactly,
-        curves=curves,
-        topology_clusters=max(each.topology_clusters for each in simulations),
-        left_out=(*left_out, *not_tried, *filter(None, problems.values())),
+        points=tuple(trial.point(epsilon, graphs) for epsilon in tried),
+        topology_clusters=int(trial.communities.max()) + 1,
+        topology_alone=float(np.mean([agreement(g.truth, trial.communities) for g in graphs])),
+        left_out=left_out,
     )
 
 
-def _plantings(
-    topology: Topology, kind: Kind, total: float | None, clip: Bounds | None, contrast: float
-) -> tuple[Planting, ...]:
-    """Return the weights that are to be made up: of counts, in one total or several."""
+@dataclass
+class _Trial:
+    """The pipeline on planted graphs."""
+
+    planting: Planting
+    request: PlanRequest  # its epsilon is replaced by those that are tried
+    seed: int
+    progress: Callable[[str], None]
+
+    def plan(self, epsilon: float) -> Plan:
+        """Return the plan that the real release would follow."""
+        return make_plan(self.planting.topology, replace(self.request, epsilon=epsilon))
+
+    def n_steps(self, epsilons: Sequence[float]) -> float:
+        """Return about how many steps a release at all of these epsilons takes."""
+        many = self.planting.topology.n_nodes + self.planting.topology.n_edges
+        return sum(self.plan(each).choose_clusterer().cost.steps(many) for each in epsilons)
+
+    def plant(self, number: int) -> list[Planted]:
+        """Return so many graphs, and keep the communities that the topology shows by itself."""
+        plan, found = self.plan(float(self.request.epsilon)), []
+        for i in range(2):  # clusters of noise are not found again
+            random = np.random.default_rng(seed_of(self.seed, "without clusters", i))
+            weights = self.planting.without_clusters(random)
+            found.append(self.labels(plan, weights, "without clusters", i))
+        is_found_again = agreement(*found) >= _THE_SAME
+        shown = found[0] if is_found_again else self.planting.topology.components
+        self.communities = np.unique(shown, return_inverse=True)[1].astype(np.int64)
+        seeds = (seed_of(self.seed, "graph", i) for i in range(number))
+        return [self.planting.plant(self.communities, np.random.default_rng(s)) for s in seeds]
+
+    def labels(self, plan: Plan, weights: Floats, *key: object) -> Ints:
+        """Return the clusters that are published; ``key`` tells one run's noise from another's."""
+        graph = MadeUpGraph(self.planting.topology, weights, self.planting.kind)
+        with RandomStream.seeded(seed_of(self.seed, "noise", *key)) as stream:
+            published = plan.mechanism.draw(graph, plan.chosen, stream)
+        return plan.choose_clusterer().cluster(published).labels
+
+    def point(self, epsilon: float, graphs: Sequence[Planted]) -> Point:
+        """Return what is reached at one epsilon."""
+        plan, reached = self.plan(epsilon), []
+        for i, graph in enumerate(graphs):
+            self.progress(f"Predicting: epsilon = {epsilon:g}, graph {i + 1} of {len(graphs)}")
+            reached.append(agreement(graph.truth, self.labels(plan, graph.weights, epsilon, i)))
+        return Point(
+            epsilon=epsilon,
+            mechanism=plan.chosen.mechanism,
+            clusterer=plan.choose_clusterer().name,
+            reached=tuple(reached),
+            contrasts=tuple(graph.contrast for graph in graphs),
+        )
+
+
+def _as_total(total: float | Bounds | None, kind: Kind) -> Bounds | None:
+    """Return between which numbers the sum of counts lies."""
+    if total is None:
+        return None
+    if kind == "distance":
+        raise UsageError("total is that of counts: say kind='similarity', or leave it out")
+    try:
+        low, high = (float(total),) * 2 if np.isscalar(total) else map(float, total)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise UsageError(f"total must be a number or a pair of them, not {total!r}") from None
+    if not 0 < low <= high <= _LARGEST_TOTAL:
+        most = f"{_LARGEST_TOTAL:g}"
+        raise UsageError(f"total must lie above 0 and be at most {most}, not {total!r}")
+    return low, high
+
+
+def _check(
+    topology: Topology,
+    kind: object,
+    n_clusters: object,
+    contrast: object,
+    repetitions: object,
+    random_state: object,
+) -> None:
     if kind not in get_args(Kind):
         raise UsageError(f"kind must be 'distance' or 'similarity', not {kind!r}")
-    if kind == "distance":
-        if total is not None:
-            raise UsageError("total is that of counts: say kind='similarity', or leave it out")
-        return (TwoLevels(clip or (0.0, 1.0), contrast),)
-    if total is None:
-        return tuple(Counts(mean * topology.n_edges, contrast, clip) for mean in _MEAN_COUNTS)
-    if isinstance(total, bool) or not isinstance(total, (int, float, np.number)):
-        raise UsageError(f"total must be a number, not {total!r}")
-    if not 0 < total <= _MOST_RECORDS:
-        raise UsageError(f"total must lie above 0 and be at most {_MOST_RECORDS:g}, not {total!r}")
-    return (Counts(float(total), contrast, clip),)
-
-
-def _check(contrast: float, repetitions: int | None, random_state: int) -> None:
+    largest = int(np.bincount(topology.components).max(initial=0)) if topology.n_nodes else 0
+    if largest < _SMALLEST:
+        raise InputError(
+            "there is nothing to predict where connected parts have at most "
+            f"{largest} node{'s' * (largest != 1)}; clusters are planted on parts of at least 4"
+        )
     number = isinstance(contrast, (int, float, np.number)) and not isinstance(contrast, bool)
-    if not number or not 0 < contrast <= 1:
-        raise UsageError(f"contrast must lie above 0 and be at most 1, not {contrast!r}")
-    for name, value, least in (("repetitions", repetitions, 1), ("random_state", random_state, 0)):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if value is not None and (not whole or value < least):
-            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if contrast is not None and not (number and 1 < contrast < np.inf):  # type: ignore[operator]
+        raise UsageError(
+            "contrast is how many times more a pair within a cluster has than one across: a number "
+            f"above 1, not {contrast!r}"
+        )
     if random_state is None:
         raise UsageError("random_state must be a number: predictions need no secret randomness")
+    whole = {"n_clusters": (n_clusters, 2, topology.n_nodes // 2)}
+    whole |= {"repetitions": (repetitions, 1, 10**6), "random_state": (random_state, 0, 2**63)}
+    for name, (value, least, most) in whole.items():
+        is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if value is not None and not (is_whole and least <= value <= most):  # type: ignore[operator]
+            raise UsageError(
+                f"{name} must be a whole number from {least} to {most:,}, not {value!r}"
+            )
 
 
 def _as_epsilons(epsilons: Sequence[float | Fraction]) -> tuple[float, ...]:

@@ -1,0 +1,247 @@
+"""Caps on what a person adds: how much is counted under each, and how much noise it then needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ptclust._tables import right_aligned
+from ptclust._types import Floats
+from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.errors import UsageError
+from ptclust.graph.topology import Topology
+from ptclust.planning.plan import PlanRequest, make_plan
+from ptclust.privacy.provenance import Neighbours, Provenance
+from ptclust.privacy.sensitivity import Sensitivity
+
+Caps = Mapping[str, int]
+
+#: Caps to choose from. They are public: no look at the records made them.
+CANDIDATES = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+#: Which caps are compared where nobody said at which epsilon: where little is seen, they matter.
+EPSILON = 0.3
+_ITEMS, _PAIRS, _PER_PAIR = "max_items", "max_pairs", "max_per_pair"
+# Of the records of a person, between these shares are on a thing that is new.
+_NEW = (0.4, 1.0)
+_QUANTILES = (np.arange(400) + 0.5) / 400
+
+
+def sensitivity_of(caps: Caps, n_pairs: int, neighbours: Neighbours) -> Sensitivity:
+    """Return what one person can change under these caps; its proof is with the builders.
+
+    >>> sensitivity_of({"max_items": 4}, 100, "add-remove").l1
+    6.0
+    """
+    if _ITEMS in caps:
+        largest, n_changed = 1, math.comb(caps[_ITEMS], 2)
+    else:
+        largest, n_changed = caps[_PER_PAIR], caps[_PAIRS]
+    n_changed = max(1, min(n_changed, n_pairs))
+    return sensitivity_of_sum(
+        linf=largest, l1=n_changed * largest, squares=n_changed * largest**2, neighbours=neighbours
+    )
+
+
+@dataclass(frozen=True)
+class Persons:
+    """How many persons have how many things (items, or pairs of nodes), and records on each."""
+
+    number: Floats
+    things: Floats
+    records: Floats  # on each of the things, in the mean
+
+    @classmethod
+    def declared(cls, persons: float, records: float, new: float) -> Persons:
+        """Return persons with a geometric number of records, ``new`` of which are on a new thing.
+
+        >>> Persons.declared(100, 400, 1.0).things.mean().round(1)
+        4.0
+        """
+        for name, value in (("persons", persons), ("records", records)):
+            if not 0 < value <= 1e15:
+                raise UsageError(f"{name} must be a number above 0, not {value!r}")
+        if records < persons:
+            raise UsageError(f"{records:g} records of {persons:g} persons: each has one at least")
+        mean = records / persons
+        stop = 1.0 / mean
+        numbers = np.ones_like(_QUANTILES)
+        if mean > 1:
+            numbers = np.ceil(np.log1p(-_QUANTILES) / math.log1p(-stop))
+            numbers *= mean / numbers.mean()  # the tail beyond the last quantile
+        things = 1.0 + (np.maximum(numbers, 1.0) - 1.0) * new
+        return cls(np.full(len(things), persons / len(things)), things, numbers / things)
+
+    @classmethod
+    def counted(cls, things: Mapping[int, float], records: Mapping[int, float]) -> Persons:
+        """Return persons by how many there are up to each number, from the number before on."""
+        (of_things, n_things), (of_records, n_records) = _middles(things), _middles(records)
+        persons = max(of_things.sum(), of_records.sum())
+        shares = np.outer(_share(of_things), _share(of_records)).ravel()
+        columns = np.meshgrid(n_things, n_records, indexing="ij")
+        return cls(persons * shares, columns[0].ravel(), columns[1].ravel())
+
+    def total(self, caps: Caps) -> float:
+        """Return the sum of all weights under these caps."""
+        if _ITEMS in caps:
+            items = np.minimum(self.things, caps[_ITEMS])
+            return float(self.number @ (items * (items - 1) / 2))
+        kept = np.minimum(self.things, caps[_PAIRS]) * np.minimum(self.records, caps[_PER_PAIR])
+        return float(self.number @ kept)
+
+
+def _middles(bins: Mapping[int, float]) -> tuple[Floats, Floats]:
+    """Return how many there are in each bin, and the middle of the bin."""
+    most = np.array(list(bins), dtype=np.float64)
+    least = np.concatenate([[1.0], most[:-1] + 1.0])
+    return np.array(list(bins.values()), dtype=np.float64), (np.minimum(least, most) + most) / 2
+
+
+def _share(numbers: Floats) -> Floats:
+    return numbers / max(float(numbers.sum()), 1e-300)
+
+
+@dataclass(frozen=True)
+class CapChoice:
+    """What caps do."""
+
+    caps: Caps
+    total: float  # what is counted, in all
+    mean: float  # the same, of a pair
+    noise: float  # standard deviation, of a pair
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers."""
+        return {**self.caps, "total": self.total, "noise": self.noise, "signal": self.signal}
+
+    @property
+    def signal(self) -> float:
+        """The mean of a pair over its deviation: that of the noise, and that of a count itself."""
+        return self.mean / math.sqrt(self.mean + self.noise**2) if self.mean > 0 else 0.0
+
+
+def choices(
+    tried: Iterable[Caps],
+    persons: Persons,
+    n_pairs: int,
+    neighbours: Neighbours,
+    noise: Callable[[Sensitivity], float] | None = None,
+) -> list[CapChoice]:
+    """Return what each of these caps does; ``noise`` is by default Laplace's at epsilon 0.3."""
+
+    def laplace(sensitivity: Sensitivity) -> float:
+        return math.sqrt(2.0) * sensitivity.l1 / EPSILON if sensitivity.l1 else math.inf
+
+    found = []
+    for caps in tried:
+        total, most = persons.total(caps), sensitivity_of(caps, n_pairs, neighbours)
+        found.append(CapChoice(caps, total, total / max(n_pairs, 1), (noise or laplace)(most)))
+    return found
+
+
+def best(found: Sequence[CapChoice]) -> CapChoice:
+    """Return the caps with the largest signal, the smallest caps if several have it."""
+    return max(found, key=lambda each: (each.signal, [-cap for cap in each.caps.values()]))
+
+
+def combinations(given: Mapping[str, int | None], most: Mapping[str, int]) -> list[Caps]:
+    """Return all caps to choose from: candidates where none is given, none above ``most``."""
+    least = 2 if _ITEMS in given else 1
+    usual = [cap for cap in CANDIDATES if cap >= least]
+    listed = (
+        sorted({min(each, most.get(name, each)) for each in (usual if cap is None else [cap])})
+        for name, cap in given.items()
+    )
+    return [dict(zip(given, each, strict=True)) for each in product(*listed)]
+
+
+def counted(
+    details: Mapping[str, Any], *, persons: float | None, records: float | None
+) -> tuple[float, float] | None:
+    """Return between which numbers the sum of all weights of a graph lies that was built.
+
+    ``details`` are those of its provenance; ``persons`` and ``records`` are public numbers. If
+    neither is given, it is what the private choice of caps has released, or None.
+    """
+    caps = caps_of(details)
+    if persons is None and records is None:
+        known = details.get("total")
+        return None if known is None else (0.8 * float(known), 1.25 * float(known))
+    if not caps:
+        if records is None or persons is not None:
+            raise UsageError("of single records, say how many there are: records=, no persons=")
+        return float(records), float(records)
+    if persons is None or records is None:
+        raise UsageError(
+            "persons are protected, and what is counted depends on how many records each has: say "
+            "about how many there are of both, persons= and records="
+        )
+    totals = sorted(Persons.declared(persons, records, new).total(caps) for new in _NEW)
+    return max(totals[0], 1.0), max(totals[1], 1.0)
+
+
+def caps_of(details: Mapping[str, Any]) -> dict[str, int]:
+    """Return the caps of a graph that was built from records of persons."""
+    return {name: details[name] for name in (_ITEMS, _PAIRS, _PER_PAIR) if name in details}
+
+
+def range_of(details: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return where the weights of a graph of profiles lie; None of others."""
+    if "dissimilarity" not in details:
+        return None
+    width = details["high"] - details["low"]
+    return 0.0, width if details["dissimilarity"] == "absolute" else width**2
+
+
+def compared(
+    built: Provenance, topology: Topology, request: PlanRequest, persons: float, records: float
+) -> list[CapChoice]:
+    """Return what other caps would do at the budget of a plan; only public numbers are used."""
+    given = caps_of(built.details)
+    free: Mapping[str, int | None] = dict.fromkeys(given)
+    most = {_ITEMS: topology.n_nodes, _PAIRS: max(1, topology.n_edges)}
+    tried = combinations(free, most)
+    tried += [] if given in tried else [given]
+
+    def noise(sensitivity: Sensitivity) -> float:
+        return make_plan(topology, replace(request, sensitivity=sensitivity)).chosen.noise
+
+    known = Persons.declared(persons, records, sum(_NEW) / 2)
+    return choices(tried, known, topology.n_edges, built.neighbours, noise)
+
+
+def to_text(found: Sequence[CapChoice], chosen: Caps) -> str:
+    """Return a table of what caps do; the chosen ones are marked."""
+    listed = _shown(found, chosen)
+    rows = [[*listed[0].caps, "counted", "mean of a pair", "noise", "signal"]]
+    for each in listed:
+        numbers = f"{each.total:,.0f}", f"{each.mean:.3g}", f"{each.noise:.3g}"
+        rows.append([*map(str, each.caps.values()), *numbers, f"{each.signal:.3g}"])
+    marks = [" ", *(">" if each.caps == chosen else " " for each in listed)]
+    lines = [f"{mark}{line}" for mark, line in zip(marks, right_aligned(rows), strict=True)]
+    words = "Caps: signal is the mean of a pair over its deviation, noise included; more is better."
+    return "\n".join([words, *lines])
+
+
+def in_words(found: Sequence[CapChoice], chosen: Caps) -> str:
+    """Return the signal of caps in one line."""
+    listed = (f"{_name(each.caps)}: {each.signal:.3g}" for each in _shown(found, chosen))
+    return f"signal over noise at epsilon {EPSILON:g}: {', '.join(listed)}"
+
+
+def _name(caps: Caps) -> str:
+    return " x ".join(map(str, caps.values()))
+
+
+def _shown(found: Sequence[CapChoice], chosen: Caps) -> list[CapChoice]:
+    """Return the chosen caps, and for each value of the first the best with it."""
+    by_first: dict[int, list[CapChoice]] = {}
+    for each in found:
+        by_first.setdefault(next(iter(each.caps.values())), []).append(each)
+    first = [best(listed) for listed in by_first.values()]
+    also = [each for each in found if each.caps == chosen and each not in first]
+    return sorted([*first, *also], key=lambda each: list(each.caps.values()))
