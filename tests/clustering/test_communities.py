@@ -24,6 +24,7 @@ from ptclust.clustering.communities._model import (
     Edges,
     Table,
     expected_weights,
+    groups_of,
     sums_at,
     tables_of,
 )
@@ -373,7 +374,8 @@ class TestTest:
     def errors(self, ratio, seed, n=60):
         truth = np.random.default_rng(seed).integers(0, 4, n)
         edges = Edges.of(released(*counts(truth, ratios=(1.0, ratio), seed=seed), seed=seed))
-        test = WeightTest(edges, expected_weights(edges, edges))
+        expected = expected_weights(edges, edges)
+        test = WeightTest(edges, expected, groups_of(expected, 4))
         together = truth[edges.sources] == truth[edges.targets]
         return test, test.companions(together), truth
 
@@ -397,7 +399,8 @@ class TestTest:
         """Of groups of large and of small nodes weights say nothing, however sure they differ."""
         a, b, weights, n = counts(np.zeros(100, int), tail=1.5, seed=4)
         edges = Edges.of(released(a, b, weights, n))
-        test = WeightTest(edges, expected_weights(edges, edges))
+        expected = expected_weights(edges, edges)
+        test = WeightTest(edges, expected, groups_of(expected, 4))
         size = edges.at_nodes(edges.log_weights)
         large = size > np.median(size)
         for together in (large[a] & large[b], large[a] == large[b]):

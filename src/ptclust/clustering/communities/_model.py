@@ -129,6 +129,11 @@ class Table(NamedTuple):
         """The bin of every edge in its group."""
         return self.cell % BINS
 
+    @property
+    def group(self) -> Ints:
+        """The group of every edge."""
+        return self.cell // BINS
+
 
 def tables_of(expected: Floats, weights: Floats) -> list[Table]:
     """Return the tables of all numbers of groups for which there are edges enough."""

@@ -25,19 +25,25 @@ _ROUNDING = 1e-12
 class WeightTest:
     """Tests partitions on edges that they have not seen."""
 
-    def __init__(self, edges: Edges, expected: Floats) -> None:
-        self._edges = edges
+    def __init__(self, edges: Edges, expected: Floats, group: Ints) -> None:
+        self._edges, self._group = edges, group
+        self._in_group = np.maximum(np.bincount(group), 1)
         self._scales = np.ones(edges.n_edges), expected
         self._squares = [np.maximum(edges.at_nodes(each**2), 1e-12) for each in self._scales]
         self._residual = self.beyond_nodes(edges.log_weights - expected)
 
     def beyond_nodes(self, values: Floats) -> Floats:
-        """Return values less the best sum of one term for each end, constant or by expectation."""
+        """Return values less what their nodes explain.
+
+        That is the best sum of one term for each end, constant or by expectation, and of one for
+        every group of edges with similar expected weight.
+        """
         a, b = self._edges.sources, self._edges.targets
         for _ in range(_ROUNDS):
             for scale, square in zip(self._scales, self._squares, strict=True):
                 term = self._edges.at_nodes(scale * values) / square / 2
                 values = values - scale * (term[a] + term[b])
+            values = values - (np.bincount(self._group, values) / self._in_group)[self._group]
         return values
 
     def companions(self, together: Bools) -> Floats:

@@ -31,7 +31,11 @@ _THREADED = 5_000
 # Agreement (ARI) of partitions that are one and the same, but for single nodes.
 _SAME = 0.99
 # The share of log(clusters) that it costs to name the cluster of a node, against the topology's.
-_NAMING = 0.1
+_NAMING = 0.06
+# Nats beyond the topology's that are more than chance, which makes so many once in 400 times.
+_BEYOND = 6.0
+# The share of the most standard errors of any candidate that the shown one has at least.
+_AGREED = 0.6
 # Nats of the topology that are more than chance: as rare as so many standard errors are.
 _CLEAR_NATS = CLEAR**2
 # Partitions found without a part that are tried as starts with all edges.
@@ -87,7 +91,7 @@ class Trial:
 
     @cached_property
     def _test(self) -> WeightTest:
-        return WeightTest(self._unseen, self._expected)
+        return WeightTest(self._unseen, self._expected, self._tables[-1].group)
 
     @cached_property
     def _whole(self) -> View:
@@ -103,7 +107,7 @@ class Trial:
         for recipe in (*(Recipe(first, other) for other in others), Recipe(second, gamma)):
             if agreement(recipe.search(self._views[0]), found.by_part[0]) < _SAME:
                 return None
-        return found if self._errors(found) >= CLEAR and found.nats > 0 else None
+        return found if self._errors(found) >= CLEAR and found.nats > _BEYOND else None
 
     def best(self) -> Found | None:
         """Return the partition that unseen weights support most, or that of the topology."""
@@ -120,16 +124,23 @@ class Trial:
             default=None,
         )
         candidates += self._joined(candidates)
-        known, given = 0.0, None
+        least_nats, given, naming = _BEYOND, None, 0.0
         if self.topology is not None:
-            known = max(self.topology.nats, 0.0)
+            least_nats, naming = max(self.topology.nats, 0.0) + _BEYOND, _NAMING
             given = self._test.companions(self.topology.together)
         price = np.log(self.edges.n_nodes)
-        ranked = sorted(candidates, key=lambda each: each.n_clusters * price - each.nats)
-        for found in ranked:
-            is_more = found.nats - known > _NAMING * self._naming(found)
-            if is_more and found.nats > 0 and self._errors(found, given) >= CLEAR:
-                return found
+        candidates = [
+            each for each in candidates if each.n_clusters >= 2 and each.nats > least_nats
+        ]
+        errors = [self._errors(each, given) for each in candidates]
+        least = max(CLEAR, _AGREED * max(errors, default=0.0))
+        clear = [
+            found
+            for found, error in zip(candidates, errors, strict=True)
+            if error >= least and error**2 / 2 > naming * self._naming(found)
+        ]
+        if clear:
+            return min(clear, key=lambda each: each.n_clusters * price - each.nats)
         return self.topology
 
     def _naming(self, found: Found) -> float:
@@ -245,7 +256,7 @@ class Trial:
         if not self.edges.is_complete:
             by_topology = _denser(a, b, n_clusters) >= CLEAR
         of_weights = found is not self.topology or (
-            found.nats > 0 and self._test.standard_errors(companions) >= CLEAR
+            found.nats > _BEYOND and self._test.standard_errors(companions) >= CLEAR
         )
         whole = _support(of_weights, found.topology > _CLEAR_NATS)
         each = map(_support, by_weights & of_weights, by_topology)
