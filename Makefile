@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # Without bytecode every process compiles all modules anew, which doubles the time to collect the tests.
 export PYTHONDONTWRITEBYTECODE :=
 
-EXPERIMENTS := ablation figures tables bounds certificates utility shift bench bench-building bench-command bench-database bench-noise bench-spark scale prediction calibration certainty trips ledger-stress crossings \
+EXPERIMENTS := ablation series figures tables bounds certificates utility shift bench bench-building bench-command bench-database bench-noise bench-spark scale prediction calibration certainty trips ledger-stress crossings \
 	pictures
 
 .PHONY: browser database demo docs test test-long test-oldest test-pythons coverage check format fuzz spark $(EXPERIMENTS) clean

@@ -89,6 +89,25 @@ def ablation(
 
 
 @app.command()
+def series(
+    repetitions: Annotated[int, typer.Option(min=1, help="Generated years of each size.")] = 4,
+    seed: _Seed = 0,
+    rides: Annotated[
+        Path, typer.Option(help="Bike rides with the columns started_at, origin, destination.")
+    ] = Path("../shared/data/bikeshare-rides.parquet"),
+) -> None:
+    """Say which moves are named in generated years, and which numbers clusters of rides keep."""
+    import json
+
+    from experiments.series import run_series
+
+    with progress_display() as progress:
+        found = run_series(repetitions, seed, rides, progress)
+    del found["rows"]
+    typer.echo(json.dumps(found, indent=2))
+
+
+@app.command()
 def figures(
     context: typer.Context,
     output: _Output = Path("build/figures"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ptclust.planning import Plan, plan
     from ptclust.privacy import Budget, PrivacyStatement, Sensitivity
     from ptclust.release import Release, release_schema
+    from ptclust.series import Series
     from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
 _SUBMODULES = (

@@ -197,14 +197,14 @@ def publish_file(
     """
     progress(f"Reading {file.name}")
     graph = file.read()
-    announce(_disclosure(file, graph))
+    announce(disclosure(file, graph))
     file.check_topology(graph.topology, request)
     check(graph.topology)
     how: dict[str, Any] = {"keep": keep, "confirm": confirm, "progress": progress}
     return publish(graph, request, reserve=reserve, **how)
 
 
-def _disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:
+def disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:
     """Return what was taken from a file, and what of it will be public."""
     columns = although = ""
     if graph.columns is not None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ptclust.cli import _options as o
+
+if TYPE_CHECKING:
+    from ptclust.engines.edges import SparkEdges
+    from ptclust.graph import Graph
 
 
 @o.command
@@ -46,6 +50,7 @@ def series(
     from ptclust.cli import _results as results
     from ptclust.cli._terminal import progress_display, say
     from ptclust.errors import UsageError
+    from ptclust.pipeline import disclosure
     from ptclust.series import Series
     from ptclust.series.page import write_series_report
 
@@ -72,9 +77,10 @@ def series(
         progress_display() as progress,
     ):
 
-        def read() -> object:
+        def read() -> Graph | SparkEdges:
             progress(f"Reading {file.name}")
             found = file.read()
+            say(disclosure(file, found))
             file.check_topology(found.topology, request)
             return found
 
