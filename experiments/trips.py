@@ -212,6 +212,6 @@ class TripsReport:
                 "public grouping of zones decides more than the bounds do. Larger bounds keep more",
                 "trips, and their noise grows with them. What will be seen can be predicted before",
                 "anything is spent, from public numbers: `ptclust plan graph.parquet --epsilon 1",
-                "--predict --total 5000`.",
+                "--predict --persons 4000 --records 14000`.",
             ),
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -152,14 +153,18 @@ def test_few_persons_with_much_do_not_raise_the_cap():
     assert details["caps"].startswith("signal over noise at epsilon 0.3: 2: ")
 
 
+def scaled(scale, sensitivity):
+    return scale * sensitivity.l1
+
+
 def test_with_little_noise_a_cap_keeps_more():
     """Where counts vary by more than the noise, more of them say more."""
     persons = Persons.declared(1e5, 1e6, 1.0)
     caps = [{"max_items": cap} for cap in CANDIDATES[1:]]
-    kept = [
-        best(choices(caps, persons, 1000, "add-remove", lambda s, f=f: f * s.l1)).caps["max_items"]
-        for f in (30.0, 1.0, 0.01)
-    ]
+    kept = []
+    for scale in (30.0, 1.0, 0.01):
+        found = choices(caps, persons, 1000, "add-remove", partial(scaled, scale))
+        kept.append(best(found).caps["max_items"])
     assert kept == sorted(kept)
     assert kept[0] == 2
     assert kept[-1] > 10

@@ -164,7 +164,7 @@ def test_names_are_text_in_html_and_move_no_cursor():
 def test_objects_show_themselves(release):
     given = {"sensitivity": Sensitivity(linf=1e-3), "delta": 1e-6, "clip": (0, 1)}
     made = plan(release.topology, epsilon=1, **given)
-    predicted = predict(release.topology, sizes=[4], epsilons=[1.0], repetitions=1, **given)
+    predicted = predict(release.topology, epsilons=[1.0], repetitions=1, **given)
     for thing, words in (
         (made, "visible gap"),
         (predicted, "nothing is spent"),

@@ -119,7 +119,7 @@ def plan(
         typer.echo(json.dumps(planned_series.to_dict(), indent=2) if as_json else text)
         return
     if as_json:
-        more = {"prediction": prediction.to_dict()} if prediction else {}
+        more: dict[str, object] = {"prediction": prediction.to_dict()} if prediction else {}
         if caps is not None:
             more["caps"] = [each.to_dict() for each in caps]
         built = {} if file.provenance is None else {"provenance": file.provenance.to_dict()}
