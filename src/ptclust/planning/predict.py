@@ -24,8 +24,8 @@ from ptclust.privacy.randomness import RandomStream
 
 _WORK = 1.5e9  # about so many steps are made, in a minute or so; a large graph needs more
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-# Of 19 graphs that are alike, the last lies between the least and the largest of the others with
-# probability 0.9; of 39, between the second least and the second largest.
+# Between the least and the largest of 39 a graph that is like them lies with probability 0.95, of
+# 19 with 0.9.
 _MANY, _FEW = 39, 19
 _THE_SAME = 0.5  # agreement from which on two runs found about the same clusters
 _LARGEST_TOTAL = 1e15

@@ -27,25 +27,29 @@ class Point:
     reached: tuple[float, ...]  # the ARI of every planted graph
     contrasts: tuple[float, ...]  # how many times more a pair within has, of the same graphs
 
-    def _ranked(self, error: float) -> tuple[float, float]:
+    def _ranked(self, share: int) -> tuple[float, float]:
+        """Return the least and the largest but for one in so many at each end."""
         ordered = sorted(self.reached)
-        rank = max(1, int((len(ordered) + 1) * error))
+        rank = max(1, (len(ordered) + 1) // share)
         return ordered[rank - 1], ordered[-rank]
 
     @property
     def low(self) -> float:
-        """Nine of ten graphs like these lie between this and ``high``."""
-        return self._ranked((1 - COVERAGE) / 2)[0]
+        """Nine of ten real graphs lie between this and ``high``: the ends of 39 planted ones.
+
+        A 40th that is like these would do so with probability 0.95; real ones are not quite.
+        """
+        return self._ranked(40)[0]
 
     @property
     def high(self) -> float:
         """The upper end of the interval."""
-        return self._ranked((1 - COVERAGE) / 2)[1]
+        return self._ranked(40)[1]
 
     @property
     def likely(self) -> float:
         """Three of four graphs reach at least this."""
-        return self._ranked(1 - LIKELY)[0]
+        return self._ranked(4)[0]
 
     @property
     def contrast(self) -> float | None:
