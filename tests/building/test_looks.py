@@ -174,13 +174,13 @@ def test_caps_are_found_in_noise():
     rows = [(who, "a", to) for who in range(3000) for to in NODES[1 : 3 + who % 2]]
     graph = graph_from_flows(flow_table(rows * 3), nodes=NODES, **{**AUTO, "caps_epsilon": 0.2})
     caps = [graph.provenance.details[name] for name in ("max_pairs", "max_per_pair")]
-    assert caps == [1, 1]  # 1,500 counts on a pair, noise of 5: what a person adds is plenty
-    assert graph.unit == "one person, at most 1 pair with at most 1 record each"
+    assert caps == [3, 3]  # hundreds of counts on a pair: they vary by more than the noise
+    assert graph.unit == "one person, at most 3 pairs with at most 3 records each"
     spent = graph.provenance.spent
     assert [each.purpose for each in spent] == ["max_pairs", "max_per_pair"]
     assert sum(each.budget.epsilon for each in spent) == Fraction(0.2)
     assert len({each.id for each in spent}) == 2
-    assert graph.provenance.details["total"] == pytest.approx(3000, rel=0.1)
+    assert graph.provenance.details["total"] == pytest.approx(22_500, rel=0.1)
 
 
 def test_a_given_cap_is_kept():

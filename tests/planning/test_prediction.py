@@ -256,7 +256,7 @@ class TestPredict:
 
         monkeypatch.setattr(_Trial, "labels", spy)
         monkeypatch.setattr(RandomStream, "seeded", watched)
-        topology = king_graph(6)
+        topology = all_pairs(12)
         predict(
             topology,
             sensitivity=Sensitivity(linf=1e-3),
