@@ -2,7 +2,7 @@
 
 A prediction knows what a user may know without a look at the weights: the public pairs, sensitivity
 and budget, and about how many records and persons there are, with one digit. The distributions that
-it draws from were set on the development graphs alone.
+it draws from were set by hand on most of these graphs, reported and generated ones among them.
 """
 
 from __future__ import annotations
