@@ -861,5 +861,5 @@ def test_a_prediction_is_announced_without_a_terminal(run):
     budget = ("--epsilon", "1", "--l1", "1", "--kind", "distance")
     code, _, err = run("plan", "edges.csv", *budget, "--predict", "--repetitions", "1")
     assert code == 0
-    assert err.count("Predicting: planted clusters are published many times") == 1
+    assert err.count("Predicting: planted graphs are published many times") == 1
     assert "Predicting" not in run("plan", "edges.csv", *budget)[2]

@@ -535,7 +535,7 @@ def test_an_interrupt_at_any_line_leaves_nothing_behind(entry_points):
         assert n_stopped, name
     assert len(done) > 1000
     assert stopped >= {
-        "_noisy_chunk",
+        "_exactly_noisy_chunk",
         "draw_edges",
         "_in_order",
         "edges_of_frame",

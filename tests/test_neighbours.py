@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 
 from ptclust.errors import PtclustError
 from ptclust.graph import Graph, read_graph, read_topology
+from ptclust.ledger import Payment
 from ptclust.mechanisms import MECHANISMS
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning.plan import PlanRequest
@@ -110,7 +111,7 @@ class PaidError(Exception):
     """The charge was reached."""
 
 
-class Till:
+class Till(Payment):
     """A payment that ends the run."""
 
     def charge(self, spent: Any, *, statement_id: str, description: str) -> None:
@@ -132,7 +133,7 @@ def before_the_charge(make: Any, case: dict[str, Any]) -> list[str]:
                 mechanism=case["mechanism"],
                 clip=case["clip"],
             )
-            publish(graph, ReleaseRequest(plan=plan, payment=Till()), progress=said.append)
+            publish(graph, ReleaseRequest(plan=plan, payment=Till(None, "")), progress=said.append)
         except (PtclustError, PaidError) as error:
             said.append(f"{type(error).__name__}: {error}")
     return [*said, *(str(warning.message) for warning in warned)]

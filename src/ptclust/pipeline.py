@@ -204,6 +204,7 @@ def publish_file(
     return publish(graph, request, reserve=reserve, **how)
 
 
+@leaves_no_trace
 def disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:
     """Return what was taken from a file, and what of it will be public."""
     columns = although = ""

@@ -322,5 +322,5 @@ class TestWrongDoor:
         assert code == 3
         assert f"{name} is a release, which is published already, not a graph" in err
         assert f"`ptclust show {name}` says what is in it" in err
-        assert f"`ptclust recluster {name} -o FILE` clusters it again; neither spends" in err
+        assert f"`ptclust recluster {name} -o FILE` clusters it anew; neither spends" in err
         assert run("recluster", name, "-o", "again.json")[0] == 0

@@ -263,7 +263,7 @@ def test_what_spark_does_not_do_is_said_before_anything_is_spent(spark, tmp_path
         "the release has all of them": ["--noisy", "n", "--mechanism", "kruskal"],
         "not for Spark": ["--noisy", "n", "--random-state", 1],
         "by key, which OpenDP": ["--noisy", "n", "--sampler", "opendp"],
-        "leave format": ["--format", "parquet"],
+        "leave out format": ["--format", "parquet"],
     }
     for words, options in wrong.items():
         code, _, err = run("cluster", place, *SAID, "-o", "r.json", *options)

@@ -632,7 +632,7 @@ class TestResume:
     def test_a_foreign_file_is_refused_and_kept(self, tmp_path):
         file = tmp_path / "results.jsonl"
         file.write_text("not ours\nat all\n")
-        with pytest.raises(FileError, match="no file of results"):
+        with pytest.raises(FileError, match="is not a file of results"):
             run_utility(tmp_path, self.TINY)
         assert file.read_text() == "not ours\nat all\n"
 

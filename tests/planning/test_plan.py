@@ -429,7 +429,7 @@ def test_the_page_and_the_dictionary_show_every_candidate_and_the_choice():
 def test_auto_goes_on_without_what_the_budget_does_not_afford():
     path = Topology(range(999), range(1, 1000))
     tiny = {"epsilon": 1e-11, "sensitivity": Sensitivity(l1=1e-12)}
-    assert [c.mechanism for c in plan(path, **tiny).calibrations] == ["laplace"]
+    assert [c.mechanism for c in plan(path, **tiny).calibrations] == ["laplace", "cube"]
     with pytest.raises(UsageError, match="raise the budget"):
         plan(path, mechanism="kruskal", **tiny)
 

@@ -107,7 +107,8 @@ class TestMeaning:
         assert sure.mean() > 0.1
         assert all_right[sure].mean() >= 0.85
         assert (~sure).mean() > 0.1
-        assert abs(all_given.mean() - all_right.mean()) < 0.15
+        # Probabilities may be too low near what can be seen at all, hardly too high.
+        assert -0.05 < all_right.mean() - all_given.mean() < 0.2
 
     def test_more_noise_is_less_sure(self):
         strong, weak = released(14.0, 5.0), released(7.0, 0.3)

@@ -370,7 +370,7 @@ def test_errors():
         certify_interval(0.3, 0.2, 0.9, 1, **SHAPE)
     with pytest.raises(UsageError, match="smallest <= largest, not 5 and 4"):
         certify_interval(0.1, 0.2, 0.9, 1, smallest=5, largest=4, n_nodes=9, n_clusters=2)
-    with pytest.raises(UsageError, match="laplace, gaussian, cube, not 'uniform'"):
+    with pytest.raises(UsageError, match="gaussian, laplace, cube, not 'uniform'"):
         probability_of_no_larger_noise(1, 1, scale=1, noise="uniform")
     with pytest.raises(UsageError, match="scale above 0, not 1, 1 and 0"):
         probability_of_no_larger_noise(1, 1, scale=0)

@@ -59,7 +59,7 @@ class Persons:
     def declared(cls, persons: float, records: float, new: float) -> Persons:
         """Return persons with a geometric number of records, ``new`` of which are on a new thing.
 
-        >>> Persons.declared(100, 400, 1.0).things.mean().round(1)
+        >>> float(Persons.declared(100, 400, 1.0).things.mean().round(1))
         4.0
         """
         for name, value in (("persons", persons), ("records", records)):

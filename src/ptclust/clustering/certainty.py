@@ -64,7 +64,7 @@ class Certainty:
         >>> shown, first, second = np.array([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]])
         >>> found = Certainty.of(shown, [first, second])
         >>> found.nodes.round(2).tolist(), found.clusters.tolist(), found.elsewhere.tolist()
-        ([0.9, 0.9, 0.7, 0.9, 0.9], [1.0, 1.0], [-1, -1, 1, -1, -1])
+        ([0.9, 0.9, 0.67, 0.9, 0.9], [1.0, 1.0], [-1, -1, 1, -1, -1])
         """
         n_clusters = int(labels.max(initial=-1)) + 1
         if n_clusters < 2 or not again:  # nothing is told apart

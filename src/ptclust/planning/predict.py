@@ -141,7 +141,7 @@ def predict(
         number = _FEW
     if trial.n_steps(tried) * number > _WORK and epsilons is None:
         tried = (float(request.epsilon),)
-        left_out = f"all epsilons but {tried[0]:g}, for the graph is large (epsilons=)"
+        left_out = f"all epsilons but {tried[0]:g}, as the graph is large"
     graphs = trial.plant(number)
     return Prediction(
         n_nodes=topology.n_nodes,

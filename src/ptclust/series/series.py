@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ptclust._traces import shown_half_built
 from ptclust.errors import BudgetError, FileError, InputError, PtclustError, UsageError
 from ptclust.graph import Graph
 from ptclust.ledger import Ledger, Payment
@@ -153,6 +154,7 @@ class SeriesPayment(Payment):
         )
 
 
+@shown_half_built
 @dataclass(frozen=True, eq=False)
 class Series:
     """Releases of the same people, period after period, in a folder.

@@ -147,7 +147,7 @@ class ClustersVerdict(VerdictByCluster):
             return f"cluster {self.labels[k]}, {self.sizes[k]} node(s): {why}"
 
         return self._described(
-            "clusters by the Definition", "no clusters by the Definition", offender
+            "clusters by the Definition", "not clusters by the Definition", offender
         )
 
 
