@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from ptclust.graph import Graph, Topology, read_graph
     from ptclust.ledger import Ledger
     from ptclust.pipeline import private_spanning_tree
-    from ptclust.planning import Plan, plan
+    from ptclust.planning import Plan, plan, predict
     from ptclust.privacy import Budget, PrivacyStatement, Sensitivity
     from ptclust.release import Release, release_schema
+    from ptclust.report import write_report
     from ptclust.series import Series
     from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
 
@@ -43,10 +44,21 @@ _SUBMODULES = (
     "building",
     "clustering",
     "datasets",
+    "engines",
     "errors",
+    "estimators",
+    "graph",
+    "ledger",
     "mechanisms",
+    "pipeline",
     "planning",
+    "privacy",
+    "published",
+    "release",
+    "report",
+    "series",
     "theory",
+    "trees",
 )
 
 __all__ = [
@@ -76,11 +88,13 @@ __all__ = [
     "graph_from_visits",
     "minimum_spanning_tree",
     "plan",
+    "predict",
     "private_spanning_tree",
     "read_graph",
     "release_schema",
     "separation",
     "spark_edges",
+    "write_report",
 ]
 
 
@@ -101,9 +115,10 @@ __getattr__ = lazy(
     graph=("Graph", "Topology", "read_graph"),
     ledger=("Ledger",),
     pipeline=("private_spanning_tree",),
-    planning=("Plan", "plan"),
+    planning=("Plan", "plan", "predict"),
     privacy=("Budget", "PrivacyStatement", "Sensitivity"),
     release=("Release", "release_schema"),
+    report=("write_report",),
     series=("Series",),
     trees=("Tree", "euclidean_spanning_tree", "minimum_spanning_tree"),
     **{"engines.edges": ("spark_edges",)},

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ptclust._lazy import lazy
 from ptclust.published import Published
 from ptclust.release.release import Release
 from ptclust.release.schema import release_schema
+from ptclust.release.summary import Summary
 
-__all__ = ["Published", "Release", "release_schema"]
+if TYPE_CHECKING:
+    from ptclust.release.comparison import Comparison
+
+__all__ = ["Comparison", "Published", "Release", "Summary", "release_schema"]
+
+__getattr__ = lazy(__name__, comparison=("Comparison",))
