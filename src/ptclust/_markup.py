@@ -1,11 +1,22 @@
-"""Small pieces of HTML for notebooks, and names of nodes as short text: what comes in is data."""
+"""Names of nodes as short text, and the templates of text and HTML: what comes in is data."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import math
+import os
 from collections.abc import Iterable, Sequence
-from html import escape
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-_CELL = "text-align:left;vertical-align:top;padding:0.1em 1em 0.1em 0"
+from ptclust._files import held, written_at_once
+from ptclust._version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def shortened(text: object, most: int = 24) -> str:
@@ -49,36 +60,93 @@ def listed(names: Sequence[object], most: int, longest: int = 24) -> str:
     return f"{shown} and {left:,} more" if left > 0 else shown
 
 
-def facts(title: str, rows: Iterable[tuple[str, object]], *rest: str) -> str:
-    """Return a title and a table of names and values; a list of values is one below the other.
+def counted(count: int, word: str) -> str:
+    """Return a number of things.
 
-    A name with an empty list is left out. ``rest`` is HTML already.
-
-    >>> facts("Title", [("a", 1), ("b", [])]).count("<tr>")
-    1
+    >>> counted(1, "node"), counted(2000, "node")
+    ('1 node', '2,000 nodes')
     """
-    lines = [f"<strong>{escape(title)}</strong>", '<table style="border:none">']
-    for name, value in rows:
-        values = value if isinstance(value, (list, tuple)) else [value]
-        if not values:
-            continue
-        cell = "<br>".join(escape(str(each)) for each in values)
-        lines.append(
-            f'<tr><th style="{_CELL}">{escape(name)}</th><td style="{_CELL}">{cell}</td></tr>'
-        )
-    return "\n".join(["<div>", *lines, "</table>", *rest, "</div>"])
+    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table.
+def number(value: float | None) -> str:
+    """Return a number of three digits, a dash if there is none.
 
-    >>> table(["a"], [["<b>"]]).count("&lt;b&gt;")
-    1
+    >>> number(0.01234), number(-8.0), number(12345.6), number(0.00000283), number(None)
+    ('0.0123', '-8', '12,300', '0.00000283', '-')
     """
+    if value is None:
+        return "-"
+    short = f"{value:.3g}"
+    readable = math.isfinite(value) and 1e-12 < abs(value) < 1e15
+    return f"{Decimal(short):,f}" if readable else short
 
-    def line(cells: Sequence[object], tag: str) -> str:
-        made = (f'<{tag} style="{_CELL}">{escape(str(cell))}</{tag}>' for cell in cells)
-        return f"<tr>{''.join(made)}</tr>"
 
-    body = "\n".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(head, 'th')}</thead><tbody>\n{body}\n</tbody></table>"
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": number, "counted": counted, "listed": listed, "short": shortened}
+    return made
+
+
+def rendered(template: str, **content: Any) -> str:
+    """Return a template filled in; where its name ends in .html, everything is escaped."""
+    return _templates().get_template(template).render(content)
+
+
+def page(name: str, **content: Any) -> str:
+    """Return a self-contained page of HTML: it may run its own style and script, and no more."""
+    from markupsafe import Markup
+
+    environment = _templates()
+    assert environment.loader is not None  # noqa: S101
+    style, script = (
+        environment.loader.get_source(environment, f"{name}.{kind}")[0] for kind in ("css", "js")
+    )
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return rendered(
+        f"{name}.html",
+        style=Markup(style),  # noqa: S704 - ours, not data
+        script=Markup(script),  # noqa: S704
+        policy=policy,
+        version=__version__,
+        **content,
+    )
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def write_page(made: str, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Write a page to a file; FileError if it exists and ``overwrite`` is not set."""
+    with held(Path(path), overwrite), written_at_once(Path(path)) as temporary:
+        temporary.write_text(made, encoding="utf-8")
+
+
+def facts(
+    title: str,
+    rows: Iterable[tuple[str, object]],
+    table: tuple[Sequence[str], Iterable[Sequence[object]]] | None = None,
+    more: str = "",
+) -> str:
+    """Return HTML for notebooks: names and values, and a table of a head and rows below.
+
+    A list of values is one below the other; a name with an empty list is left out.
+
+    >>> facts("Title", [("a", "<b>"), ("c", [])], (["d"], [[1], [2]])).count("<tr>")
+    4
+    """
+    values = [(name, each if isinstance(each, (list, tuple)) else [each]) for name, each in rows]
+    return rendered("facts.html", title=title, facts=values, table=table, more=more)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptclust import Release
+from ptclust import Release, Sensitivity, Series
 from ptclust.report import write_report
+from ptclust.series.page import write_series_report
 from tests.report.releases import HOSTILE, planted, with_labels, with_levels
+from tests.series.months import month
 
 NAMES = [f"station {i}" for i in range(10)]
 
@@ -348,3 +350,22 @@ def test_without_scripts_the_essentials_are_there(browser, small, tmp_path):
     assert len(browser.all("#shapes path")) == 3
     browser.one("#release").click()
     browser.until((browser.folder / f"release-{small.statement.id[:8]}.json").exists)
+
+
+def test_slider_of_a_series_shows_one_period_at_a_time(browser, tmp_path):
+    series = Series(tmp_path / "year", epsilon=3, delta=1e-6, releases=3)
+    for number in range(3):
+        series.publish(month(number), f"m{number}", sensitivity=Sensitivity(l1=1))
+    write_series_report(series, tmp_path / "year.html")
+    browser.open(tmp_path / "year.html")
+
+    def shown() -> list[str]:
+        found = browser.all(".month")
+        return [each.get_attribute("data-period") for each in found if each.is_displayed()]
+
+    assert browser.one("#slider").is_displayed()
+    assert (browser.one("#shown").text, shown()) == ("m2", ["m2"])
+    browser.one("#slider").send_keys("\ue012")  # to the left
+    assert (browser.one("#shown").text, shown()) == ("m1", ["m1"])
+    browser.screenshot("series")
+    assert browser.console() == [], "the console has no error"

@@ -49,6 +49,8 @@ def test_command_publishes_reports_and_refuses(tmp_path: Path) -> None:
     assert not re.search(r"(src|href)=|https?://", text)
     assert text.count('class="month"') == 2
     assert 'class="move"' in text
+    assert "Privacy unit: person" in text
+    assert text.count("<script>") == 1, "which shows the slider"
     assert "2 of 2 releases made; 100 %" in " ".join(text.split())
     assert whole.exists()
 

@@ -60,7 +60,7 @@ class TestYear:
         for number, release in enumerate(made.releases.values(), 1):
             words = release.statement.caveats[-1]
             assert f"release {number} of 3 of the series 'rides'" in words
-            assert "all 3 together are epsilon = 3, delta = 1e-06 for the same person" in words
+            assert "to all 3 periods together is protected by epsilon = 3, delta = 1e-06" in words
 
     def test_clusters_keep_their_numbers_and_files_their_predecessor(self, made: Series) -> None:
         first, second, third = made.releases.values()
@@ -109,6 +109,11 @@ class TestYear:
         other = start(made.folder, epsilon=4)
         with pytest.raises(UsageError, match="never changed"):
             other.publish(month(9), "m9", **SETTINGS)
+
+    def test_other_unit_is_refused(self, made: Series) -> None:
+        with pytest.raises(UsageError, match="protects one person, and this release one visit"):
+            made.publish(month(9), "m9", **SETTINGS | {"privacy_unit": "one visit"})
+        assert made.account.n_charges == 3
 
     def test_removed_file_is_not_drawn_again(self, made: Series) -> None:
         path = made.folder / "003-m2.json"
@@ -194,8 +199,8 @@ def test_per_period_says_what_it_does_not_protect(tmp_path: Path) -> None:
     release = series.publish(month(0), "m0", **SETTINGS)
     assert release.statement.epsilon == pytest.approx(3, rel=1e-3)
     words = release.statement.caveats[-1]
-    assert "what a person did in one period is protected by epsilon = 3" in words
-    assert "in all 3 periods together only by epsilon = 5." in words
+    assert "what one privacy unit contributes to one period is protected by epsilon = 3" in words
+    assert "to all 3 periods together only by epsilon = 5." in words
 
 
 @pytest.mark.parametrize("period", ["", "a/b", ".hidden", "x\n", 7])

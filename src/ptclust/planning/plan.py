@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from ptclust._markup import facts, table
+from ptclust._markup import facts
 from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
@@ -293,7 +293,7 @@ class Plan:
             ("clusterer", self.choose_clusterer().name),
             *(("warning", warning) for warning in self.warnings),
         ]
-        return facts("Plan: nothing is spent yet", known, table(head, rows))
+        return facts("Plan: nothing is spent yet", known, (head, rows))
 
 
 def weak_promises(spent: Budget, n_nodes: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptclust._markup import facts, table
+from ptclust._markup import facts
 from ptclust._tables import right_aligned
 from ptclust.planning.planting import Planting
 from ptclust.privacy import Sensitivity
@@ -174,7 +174,7 @@ class Prediction:
             ("planted", f"{self.repetitions} graphs. {self._said}"),
             ("to read it", self._legend),
         ]
-        return facts("Prediction: nothing is spent", known, table(head, rows))
+        return facts("Prediction: nothing is spent", known, (head, rows))
 
     def _rows(self) -> list[list[str]]:
         rows = [["epsilon", "ARI, nine of ten", "three of four", "contrast seen from"]]

@@ -47,7 +47,13 @@ class Changes:
     @property
     def names(self) -> list[Any]:
         """The names of the nodes that moved beyond noise."""
-        return list(self.comparison.release.names[self.nodes[self.moved]].tolist())
+        return [name for name, _, _ in self.moves]
+
+    @property
+    def moves(self) -> list[tuple[Any, int, int]]:
+        """The nodes that moved beyond noise: name, cluster before and cluster now."""
+        columns = self.comparison.release.names[self.nodes], self.before, self.now
+        return list(zip(*(each[self.moved].tolist() for each in columns), strict=True))
 
     @cached_property
     def clusters(self) -> dict[int, tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ptclust._markup import facts, table
+from ptclust._markup import facts
 from ptclust._tables import data_frame, right_aligned
 from ptclust._types import Ints
 from ptclust.errors import InputError
@@ -231,7 +231,7 @@ class Comparison:
         return f"Comparison(n_common={self.n_common}, agreement={self.agreement:.3f})"
 
     def _repr_html_(self) -> str:
-        return facts("Comparison of two releases", self._facts(), table(*self._rows()))
+        return facts("Comparison of two releases", self._facts(), self._rows())
 
 
 def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._markup import facts, listed, shortened, table
+from ptclust._markup import counted, facts, listed, number, shortened
 from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
@@ -496,13 +494,13 @@ class Summary:
         most = 10
         members = (listed(each.members.tolist(), _MEMBERS_SHOWN) for each in self.clusters)
         body = [(*row, who) for row, who in zip(self._rows(most), members, strict=False)]
-        left = f"<p>and {len(self.clusters) - most:,} more clusters</p>"
-        parts = (
-            [table((*self._head, "members"), body), left * (len(self.clusters) > most)]
-            if body
-            else []
+        left = len(self.clusters) - most
+        return facts(
+            self.heading,
+            rows,
+            ((*self._head, "members"), body) if body else None,
+            f"and {counted(left, 'more cluster')}" if left > 0 else "",
         )
-        return facts(self.heading, rows, *parts)
 
 
 def _means(of: Ints, values: Floats, count: int) -> list[float | None]:
@@ -515,25 +513,3 @@ def _means(of: Ints, values: Floats, count: int) -> list[float | None]:
         float(mean) if n and np.isfinite(mean) else None
         for n, mean in zip(counts.tolist(), means.tolist(), strict=True)
     ]
-
-
-def counted(count: int, word: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "node"), counted(2000, "node")
-    ('1 node', '2,000 nodes')
-    """
-    return f"{count:,} {word}{'s' * (count != 1)}"
-
-
-def number(value: float | None) -> str:
-    """Return a number of three digits, a dash if there is none.
-
-    >>> number(0.01234), number(-8.0), number(12345.6), number(0.00000283), number(None)
-    ('0.0123', '-8', '12,300', '0.00000283', '-')
-    """
-    if value is None:
-        return "-"
-    short = f"{value:.3g}"
-    readable = math.isfinite(value) and 1e-12 < abs(value) < 1e15
-    return f"{Decimal(short):,f}" if readable else short

@@ -7,30 +7,24 @@ holds numbers only, names being read from the page itself.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ptclust._files import reserved, written_at_once
-from ptclust._markup import shortened
+from ptclust._markup import page, shortened, write_page
 from ptclust._types import Floats, Ints
-from ptclust._version import __version__
 from ptclust.drawing.layout import as_places
 from ptclust.errors import FileError, InputError
 from ptclust.graph.labels import labels_text
 from ptclust.privacy.statement._words import entries, sentence
 from ptclust.release import Release
 from ptclust.release.format import encode
-from ptclust.release.summary import Summary, number
+from ptclust.release.summary import Summary
 from ptclust.report.picture import MOST_TAGS, WIDTH, Looks, Picture
 
 LARGEST = 1_000_000  # bytes of a page
@@ -76,22 +70,13 @@ def report_page(
     -----
     *Privacy.* Post-processing: nothing but the release, coordinates and names is read.
     """
-    from jinja2 import Environment, StrictUndefined
-
     if names is not None and len(names) != release.n_nodes:
         raise InputError(f"{len(names)} names were given for {release.n_nodes} nodes")
-    page = _Page(release, coordinates, names, title, degrees, dict(publisher or {}))
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["number"] = number
-    template = environment.from_string(_part("page.html"))
-    made = template.render(page.content)
-    for left_out in page.may_be_left_out:
-        if len(made.encode()) <= LARGEST:
-            break
-        page.content[left_out] = None
-        made = template.render(page.content)
+    content = _Page(release, coordinates, names, title, degrees, dict(publisher or {})).content
+    made = page("release", **content)
+    for left_out in ("download", "labels_file", "data"):  # the page says so
+        if len(made.encode()) > LARGEST:
+            made = page("release", **(content := {**content, left_out: None}))
     return made
 
 
@@ -107,7 +92,6 @@ def write_report(
     overwrite: bool = False,
 ) -> None:
     """Write `report_page` to a file; FileError if it exists and ``overwrite`` is not set."""
-    file = Path(path)
     made = report_page(
         release,
         coordinates=coordinates,
@@ -115,21 +99,8 @@ def write_report(
         title=title,
         degrees=degrees,
         publisher=publisher,
-    ).encode()
-    if overwrite:
-        _write(made, file)
-    else:
-        with reserved(file, "choose another name, or say overwrite=True"):
-            _write(made, file)
-
-
-def _write(made: bytes, file: Path) -> None:
-    with written_at_once(file) as temporary:
-        temporary.write_bytes(made)
-
-
-def _part(name: str) -> str:
-    return (files("ptclust.report") / "template" / name).read_text(encoding="utf-8")
+    )
+    write_page(made, path, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
@@ -143,20 +114,13 @@ class _Page:
     degrees: bool
     publisher: dict[str, str]
 
-    may_be_left_out = ("download", "labels_file", "data")
-    """What goes if the page is too large, in this order; the page says so."""
-
-    @cached_property
+    @property
     def content(self) -> dict[str, Any]:
         from markupsafe import Markup
 
         release, summary, statement = self.release, self.summary, self.release.statement
-        style, script = _part("page.css"), _part("page.js")
         return {
             "title": self.title or "Clusters published with differential privacy",
-            "style": Markup(style),  # noqa: S704 - ours, not data
-            "script": Markup(script),  # noqa: S704
-            "policy": content_policy(style, script),
             "release": release,
             "summary": summary,
             "statement": statement,
@@ -186,7 +150,6 @@ class _Page:
             "download": _data_link("application/json", encode(release).decode("ascii")),
             "labels_file": self._labels_file(),
             "size": len(encode(release)),
-            "version": __version__,
         }
 
     @cached_property
@@ -393,18 +356,6 @@ class _Page:
 def _short(numbers: Floats) -> list[float | int]:
     """Return numbers for JSON, whole ones without a point."""
     return [int(each) if each.is_integer() else each for each in numbers.tolist()]
-
-
-def content_policy(style: str, script: str) -> str:
-    """Return what the page may do: its own style and script, no network, nothing else."""
-
-    def digest(text: str) -> str:
-        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src "
-        f"'sha256-{digest(script)}'; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _json(data: Any) -> str:

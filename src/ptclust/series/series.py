@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ptclust._traces import shown_half_built
+from ptclust._traces import leaves_no_trace
 from ptclust.errors import BudgetError, FileError, InputError, PtclustError, UsageError
 from ptclust.graph import Graph
 from ptclust.ledger import Ledger, Payment
@@ -54,12 +53,13 @@ class Terms:
     mechanism: str
     amount: Fraction
     epsilons: tuple[Fraction, ...]  # of each release alone
+    unit: str | None  # what is protected, in the words of whoever publishes
 
     @classmethod
-    def of(cls, plan: SeriesPlan) -> Terms:
+    def of(cls, plan: SeriesPlan, unit: str | None) -> Terms:
         """Return the terms of a plan."""
         each = tuple(Fraction(one.request.epsilon) for one in plan.plans)
-        return cls(plan.budget, plan.rule, plan.mechanism, plan.amount, each)
+        return cls(plan.budget, plan.rule, plan.mechanism, plan.amount, each, unit)
 
     def written(self) -> str:
         """Return them as a line for the ledger."""
@@ -74,6 +74,7 @@ class Terms:
             "mechanism": self.mechanism,
             "amount": str(self.amount),
             "each": [str(each) for each in self.epsilons],
+            "unit": self.unit,
         }
         return json.dumps(content, separators=(",", ":"))
 
@@ -90,72 +91,73 @@ class Terms:
                 shares=None if shares is None else tuple(map(Fraction, shares)),
                 per=content["per"],
             )
-            each = tuple(map(Fraction, content["each"]))
-            amount = Fraction(content["amount"])
-            return cls(budget, content["rule"], content["mechanism"], amount, each)
+            return cls(
+                budget,
+                content["rule"],
+                content["mechanism"],
+                Fraction(content["amount"]),
+                tuple(map(Fraction, content["each"])),
+                content["unit"],
+            )
         except (ValueError, KeyError, TypeError):
             raise UsageError("this dataset of the ledger does not hold a series") from None
+
+    @property
+    def whole(self) -> Budget:
+        """What all releases together spend on one privacy unit that is in all periods."""
+        return whole_of(self.budget, self.rule, self.amount)
 
     def sentence(self, series: str, number: int) -> str:
         """Return what the statement of a release says of its series."""
         budget, count = self.budget, self.budget.n_releases
-        whole = whole_of(budget, self.rule, self.amount)
-        words = f"release {number} of {count} of the series {series!r}"
-        added = f"by {RULES[self.rule]}"
-        if budget.per == "series":
-            return (
-                f"{words}: all {count} together are {budget.total} for the same person, whose "
-                f"whole contribution to every period is protected ({added})"
-            )
+        every = f"all {count} periods together"
+        promise = f"{every} is protected by {budget.total}"
+        if budget.per == "period":
+            promise = f"one period is protected by {budget.total}; to {every} only by {self.whole}"
         return (
-            f"{words}: what a person did in one period is protected by {budget.total}; what the "
-            f"same person did in all {count} periods together only by {whole} ({added})"
+            f"release {number} of {count} of the series {series!r}: what one privacy unit "
+            f"contributes to {promise} (added up by {RULES[self.rule]})"
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SeriesPayment(Payment):
     """What pays for one release of a series; a charge that led to no release is used again."""
 
-    terms: Terms | None = None
-    number: int = 1
-    period: str = ""
-    waiting: str | None = None  # the id of a charge for this release that nothing came of
+    ledger: Ledger
+    terms: Terms
+    number: int
+    period: str
+    waiting: str | None  # the id of a charge for this release that nothing came of
 
     def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
         """Return the statement with the series named, under the id that is charged for it."""
-        assert self.terms is not None  # noqa: S101 - a series has terms
         words = self.terms.sentence(self.dataset, self.number)
         known = statement.id if self.waiting is None else self.waiting
         return replace(statement, id=known, caveats=(*statement.caveats, words))
 
-    def settle(self, spendings: Any) -> None:
+    def settle(self, spendings: Iterable[Spending]) -> None:
         """Refuse a graph whose building spent budget: the total of a series has no part for it."""
-        listed: tuple[Spending, ...] = tuple(spendings)
-        if listed:
+        for spent in spendings:
             raise UsageError(
-                f"building this graph spent {listed[0].budget}, which the total of a series does "
+                f"building this graph spent {spent.budget}, which the total of a series does "
                 "not cover: build it with bounds that are public, so that nothing is spent"
             )
 
     def charge(self, spent: Budget, *, statement_id: str, description: str) -> None:
         """Charge the release, unless it was charged before and nothing was handed over."""
-        if self.waiting is not None:
-            return
-        assert self.ledger is not None and self.terms is not None  # noqa: S101, PT018
-        rho = None if self.terms.rule == "pure" else spent.implied_zcdp
-        self.ledger.charge(
-            self.dataset,
-            spent,
-            zcdp=rho,
-            statement_id=statement_id,
-            description=f"{_slot(self.number, self.period)}; {description}"[:1000],
-            terms=self.terms.written(),
-        )
+        if self.waiting is None:
+            self.ledger.charge(
+                self.dataset,
+                spent,
+                zcdp=None if self.terms.rule == "pure" else spent.implied_zcdp,
+                statement_id=statement_id,
+                description=f"{_slot(self.number, self.period)}; {description}"[:1000],
+                terms=self.terms.written(),
+            )
 
 
-@shown_half_built
-@dataclass(frozen=True, eq=False)
+@leaves_no_trace
 class Series:
     """Releases of the same people, period after period, in a folder.
 
@@ -193,16 +195,11 @@ class Series:
     >>> series.publish(graph, "2026-01", **settings).n_clusters
     2
     >>> series.publish(graph, "2026-02", **settings).statement.caveats[-1][:45]
-    "release 2 of 12 of the series 'moons': all 12"
+    "release 2 of 12 of the series 'moons': what o"
     >>> len(series.releases), series.account.n_charges
     (2, 2)
     >>> folder.cleanup()
     """
-
-    folder: Path
-    budget: SeriesBudget
-    name: str
-    ledger_path: Path
 
     def __init__(
         self,
@@ -216,13 +213,14 @@ class Series:
         name: str | None = None,
         ledger: str | os.PathLike[str] | None = None,
     ) -> None:
-        place = Path(folder).absolute()
         shares = None if shares is None else tuple(shares)
-        object.__setattr__(self, "folder", place)
-        object.__setattr__(self, "budget", SeriesBudget(epsilon, delta, releases, shares, per))
-        object.__setattr__(self, "name", place.name if name is None else name)
-        book = place / LEDGER if ledger is None else Path(ledger).absolute()
-        object.__setattr__(self, "ledger_path", book)
+        self.budget = SeriesBudget(epsilon, delta, releases, shares, per)
+        self.folder = Path(folder).absolute()
+        self.name = self.folder.name if name is None else name
+        self.ledger_path = self.folder / LEDGER if ledger is None else Path(ledger).absolute()
+
+    def __repr__(self) -> str:
+        return f"Series({str(self.folder)!r}, {self.budget}, name={self.name!r})"
 
     @classmethod
     def open(
@@ -234,8 +232,7 @@ class Series:
     ) -> Series:
         """Return the series in a folder, with the budget that its ledger holds."""
         found = cls(folder, epsilon=1, releases=1, name=name, ledger=ledger)
-        terms = Terms.read(found.account.terms)
-        object.__setattr__(found, "budget", terms.budget)
+        found.budget = found.terms.budget
         return found
 
     @property
@@ -330,15 +327,16 @@ class Series:
         progress: Callable[[str], None],
     ) -> Release:
         charge = self._charge_of(period)
-        number = self._n_charges + 1 if charge is None else charge[0]
+        number = len(self._history) + 1 if charge is None else charge[0]
         aside = self.folder / f".{number:03d}-{period}.drawn"
-        if charge is not None and (kept := self._kept(aside, charge[1])) is not None:
-            return self._finished(kept, request, number, period, aside)
-        if charge is not None and charge[1].released:
-            raise FileError(
-                f"the release of {period!r} was handed over, and its file is gone from "
-                f"{self.folder}: get it back from a copy; it is never drawn twice"
-            )
+        if charge is not None:
+            if (kept := self._kept(aside, charge[1])) is not None:
+                return self._finished(kept, request, number, period, aside)
+            if charge[1].released:
+                raise FileError(
+                    f"the release of {period!r} was handed over, and its file is gone from "
+                    f"{self.folder}: get it back from a copy; it is never drawn twice"
+                )
         graph = read()
         terms = self._begun(graph, request)
         if number > terms.budget.n_releases:
@@ -346,21 +344,20 @@ class Series:
                 f"the series {self.name!r} has {terms.budget.n_releases} releases, and all were "
                 f"made: nothing was charged and nothing was drawn for {period!r}"
             )
+        if graph.n_edges * terms.budget.n_releases > MOST_VALUES:
+            raise UsageError(f"a series has at most {MOST_VALUES:,} weights in all")
         payment = SeriesPayment(
-            self.ledger,
-            self.name,
-            terms,
-            number,
-            period,
-            None if charge is None else charge[1].statement_id,
+            ledger=self.ledger,
+            dataset=self.name,
+            terms=terms,
+            number=number,
+            period=period,
+            waiting=None if charge is None else charge[1].statement_id,
         )
-        epsilon = terms.epsilons[number - 1]
-        plan = replace(request.plan, epsilon=epsilon, mechanism=terms.mechanism)
-        asked = replace(request, plan=plan, payment=payment)
-        self._check_size(graph.n_edges, terms)
+        plan = replace(request.plan, epsilon=terms.epsilons[number - 1], mechanism=terms.mechanism)
         drawn = publish(
             graph,
-            asked,
+            replace(request, plan=plan, payment=payment),
             keep=lambda release: release.save(aside, overwrite=True),
             progress=progress,
         )
@@ -368,20 +365,25 @@ class Series:
 
     def _begun(self, graph: Any, request: ReleaseRequest) -> Terms:
         """Return the terms of the series, which begins with its first release."""
-        if not self.ledger_path.exists():
-            Ledger.create(self.ledger_path)
-        known = {account.dataset: account for account in self.ledger.status()}
-        if self.name in known:
-            terms = Terms.read(known[self.name].terms)
-            if terms.budget.total != self.budget.total or terms.budget.parts != self.budget.parts:
-                raise UsageError(
-                    f"the series {self.name!r} began with {terms.budget.n_releases} releases and a "
-                    f"total of {terms.budget.total}, which is never changed"
-                )
+        unit = graph.unit if request.privacy_unit is None else request.privacy_unit
+        if not self._known:
+            plan = plan_series(graph.topology, request.plan, self.budget)
+            terms = Terms.of(plan, unit)
+            if not self.ledger_path.exists():
+                Ledger.create(self.ledger_path)
+            self.ledger.add_dataset(self.name, plan.account, terms=terms.written())
             return terms
-        plan = plan_series(graph.topology, request.plan, self.budget)
-        terms = Terms.of(plan)
-        self.ledger.add_dataset(self.name, plan.account, terms=terms.written())
+        terms = self.terms
+        if terms.budget.total != self.budget.total or terms.budget.parts != self.budget.parts:
+            raise UsageError(
+                f"the series {self.name!r} began with {terms.budget.n_releases} releases and a "
+                f"total of {terms.budget.total}, which is never changed"
+            )
+        if terms.unit != unit:
+            raise UsageError(
+                f"the series {self.name!r} protects {terms.unit or 'a unit without a name'}, and "
+                f"this release {unit or 'one without a name'}: one series has one privacy unit"
+            )
         return terms
 
     def _finished(
@@ -414,15 +416,15 @@ class Series:
         return kept
 
     @property
-    def _history(self) -> tuple[Charge, ...]:
-        if not self.ledger_path.exists():
-            return ()
-        known = {account.dataset for account in self.ledger.status()}
-        return self.ledger.history(self.name) if self.name in known else ()
+    def _known(self) -> bool:
+        """Whether the ledger holds the series already."""
+        return self.ledger_path.exists() and any(
+            account.dataset == self.name for account in self.ledger.status()
+        )
 
     @property
-    def _n_charges(self) -> int:
-        return len(self._history)
+    def _history(self) -> tuple[Charge, ...]:
+        return self.ledger.history(self.name) if self._known else ()
 
     def _charge_of(self, period: str) -> tuple[int, Charge] | None:
         """Return the number and the charge of a period, if it was charged."""
@@ -430,15 +432,6 @@ class Series:
             if charge.description.startswith(f"{_slot(number, period)}; "):
                 return number, charge
         return None
-
-    def _check_size(self, n_edges: int, terms: Terms) -> None:
-        if n_edges * terms.budget.n_releases > MOST_VALUES:
-            raise UsageError(f"a series has at most {MOST_VALUES:,} weights in all")
-
-    @cached_property
-    def _whole(self) -> Budget:
-        terms = self.terms
-        return whole_of(terms.budget, terms.rule, terms.amount)
 
     def verify(self) -> Budget | None:
         """Return what the releases of this folder spend together, computed from their noise.
@@ -465,8 +458,8 @@ class Series:
                     raise InputError("the noise of a release is on a lattice too coarse")
                 epsilon = min(epsilon, joint_epsilon(rhos, min(ts), n_values, delta))
             spent = Budget.approximate(epsilon, delta)
-        if not spent.fits_in(self._whole):
-            raise InputError(f"the releases spend {spent}, more than the total, {self._whole}")
+        if not spent.fits_in(terms.whole):
+            raise InputError(f"the releases spend {spent}, more than the total, {terms.whole}")
         return spent
 
     def combined(self) -> Release:
