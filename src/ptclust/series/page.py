@@ -119,7 +119,7 @@ def _flows(listed: list[tuple[str, Release]], changes: dict[str, Changes]) -> di
     for number in range(1, len(listed)):
         (_, before), (period, now) = listed[number - 1 : number + 1]
         pairs = Counter(zip(_aligned(before, now).tolist(), now.labels.tolist(), strict=True))
-        bands += _bands(pairs, changes[period], *columns[number - 1 : number + 1], unit)
+        bands += _bands(pairs, changes[period], columns[number - 1], columns[number], unit)
     return {"columns": columns, "bands": bands, "box": _BOX, "high": _HIGH + 40}
 
 
