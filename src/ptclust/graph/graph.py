@@ -157,12 +157,12 @@ class Graph(WeightedGraph):
             edge = given.describe_edge(int(finite.argmin()), say)
             raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
         topology, self._number, values = given.in_canonical_order(values)
-        if not topology._is_simple:
+        repeated = topology.repeated()
+        if repeated.any():
             if merge is None:
-                order = given.in_canonical_order(np.arange(given.n_edges))[2]
-                topology._check_single(order, say)
+                topology.check_single(given.in_canonical_order(np.arange(given.n_edges))[2], say)
             else:
-                starts = np.flatnonzero(~topology._is_repeated())
+                starts = np.flatnonzero(~repeated)
                 topology, values = topology.restricted_to(starts), MERGES[merge](values, starts)
         WeightedGraph.__init__(self, topology)
         self.weights, self.kind = frozen(values.astype(np.float64, copy=False)), kind

@@ -19,11 +19,9 @@ from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._markup import quoted
-from ptclust._sorting import PAIR, digit_counts, numbers_of, words_of
 from ptclust._traces import shown_half_built
 from ptclust._types import Array, Bools, Floats
 from ptclust.errors import GraphError, UsageError, WeightError
-from ptclust.graph import _order_kernel as kernel
 
 Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
 
@@ -33,7 +31,7 @@ Say = Callable[[Iterable[int]], str]
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _FRACTION = re.compile(r"\.\d{3}")
 
-_PART_BITS, _MOST_PART_BITS = 13, 10  # 2^13 edges a part or more, 2^10 parts at most
+_FEW_EDGES = 4  # times as many nodes are too many to be counted
 
 
 def numbered(word: str, ending: str = "") -> Say:
@@ -141,9 +139,16 @@ class Topology:
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
         self.sources, self.targets = frozen(self.sources.copy()), frozen(self.targets.copy())
-        all_edges = np.arange(self.n_edges)
-        ordered, order = self._ordered(self.sources, self.targets, self._names, all_edges)
-        ordered._check_single(order, edge_number)
+        *ends, order = _in_order(self.sources, self.targets, np.arange(self.n_edges), self.n_nodes)
+        Topology._of(*ends, self.n_nodes, self._names).check_single(order, edge_number)
+
+    @classmethod
+    def _of(cls, sources: Array, targets: Array, n_nodes: int, names: Array | None) -> Topology:
+        """Return the topology of what needs no check; it owns the arrays."""
+        topology = object.__new__(cls)
+        topology.sources, topology.targets = frozen(sources), frozen(targets)
+        topology.n_nodes, topology._names = n_nodes, names
+        return topology
 
     def _build(
         self,
@@ -224,11 +229,8 @@ class Topology:
         """Return the topology of the same nodes with only the edges of these ids, which ascend."""
         if len(edges) == self.n_edges:
             return copy(self)
-        part = object.__new__(Topology)
-        part.n_nodes, part._names = self.n_nodes, self._names
-        part.sources = frozen(self.sources[edges])
-        part.targets = frozen(self.targets[edges])
-        return part
+        ends = self.sources[edges], self.targets[edges]
+        return Topology._of(*ends, self.n_nodes, self._names)
 
     def __repr__(self) -> str:
         return f"Topology(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
@@ -252,46 +254,27 @@ class Topology:
         number, names = _number_by_name(self._names, self.n_nodes)
         a, b = self.sources, self.targets
         if number is not None:
-            a, b = (frozen(number[ends].astype(ends.dtype, copy=False)) for ends in (a, b))
-        found, values = self._ordered(a, b, names, values)
-        return found, number, values
-
-    def _ordered(
-        self, a: Array, b: Array, names: Array | None, values: Array
-    ) -> tuple[Topology, Array]:
-        """Return the topology with these ends of its edges, in order, and the values in that order.
-
-        The smaller end of an edge comes first.
-        """
-        found = object.__new__(Topology)
-        found.n_nodes, found._names = self.n_nodes, names
+            a, b = (number[ends].astype(ends.dtype, copy=False) for ends in (a, b))
         low, high, values = _in_order(a, b, values, self.n_nodes)
-        found.sources, found.targets = frozen(low), frozen(high)
-        return found, values
+        return Topology._of(low, high, self.n_nodes, names), number, values
 
-    def _check_single(self, order: Array, say: Say) -> None:
+    def repeated(self) -> Bools:
+        """Return whether each edge, in canonical order, joins the same nodes as the one before."""
+        a, b = self.sources, self.targets
+        return np.r_[False, (a[1:] == a[:-1]) & (b[1:] == b[:-1])][: self.n_edges]
+
+    def check_single(self, order: Array, say: Say) -> None:
         """Refuse two edges between the same two nodes, which are neighbours in canonical order.
 
         ``order`` has the edges as they were given, for ``say``.
         """
-        if not self._is_simple:
-            edge = int(self._is_repeated().argmax())
+        repeated = self.repeated()
+        if repeated.any():
+            edge = int(repeated.argmax())
             both = say(sorted(order[edge - 1 : edge + 1].tolist()))
             ends = (shown(self.name(end[edge])) for end in (self.sources, self.targets))
             merge = "remove one, or say how to merge their weights: merge='min', 'max' or 'sum'"
             raise GraphError(f"{both} both join {' and '.join(ends)}; {merge}")
-
-    @property
-    def _is_simple(self) -> bool:
-        """Whether no two edges, in canonical order, join the same two nodes."""
-        return not kernel.any_repeated(self.sources, self.targets)
-
-    def _is_repeated(self) -> Bools:
-        """Tell of every edge, in canonical order, whether the one before joins the same nodes."""
-        repeated = np.zeros(self.n_edges, dtype=bool)
-        a, b = self.sources, self.targets
-        np.logical_and(a[1:] == a[:-1], b[1:] == b[:-1], out=repeated[1:])
-        return repeated
 
 
 class HasTopology:
@@ -443,33 +426,20 @@ def plain_name(name: Any) -> Any:
     return float(number) if float(number) == number else name
 
 
-def _in_order(
-    sources: Array, targets: Array, values: Array, n_nodes: int
-) -> tuple[Array, Array, Array]:
+def _in_order(a: Array, b: Array, values: Array, n_nodes: int) -> tuple[Array, Array, Array]:
     """Return the lower and the higher node of every edge and its value, by nodes, then as given."""
-    node_bits = max(n_nodes - 1, 1).bit_length()
-    if 2 * node_bits > 64:
-        low, high = np.minimum(sources, targets), np.maximum(sources, targets)
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    if n_nodes > _FEW_EDGES * len(low):  # more memory for the nodes than for the edges
         order = np.lexsort((high, low))
         return low[order], high[order], values[order]
-    given = kernel.order_of(sources, targets)
-    if given == kernel.BY_LOWER:  # as in every file that ptclust wrote
-        return sources.copy(), targets.copy(), values.copy()
-    words, n_edges = frozen(words_of(values)), len(sources)
-    low, high, ordered = (np.empty_like(array) for array in (sources, targets, words))
-    if given == kernel.BY_HIGHER and n_nodes <= 2 * n_edges:  # as a list of parents
-        places = np.zeros(n_nodes, dtype=index_dtype(n_edges))
-        kernel.sort_by_lower(sources, targets, words, places, low, high, ordered)
-        return low, high, numbers_of(ordered, values.dtype)
-    # Parts by the first bits of the lower node; each is then sorted in the processor's caches.
-    part_bits = min(max(n_edges.bit_length() - _PART_BITS, 0), _MOST_PART_BITS, node_bits)
-    ends = np.zeros(1 << part_bits, dtype=np.int64)
-    pairs = np.empty(n_edges, dtype=PAIR)
-    kernel.split(sources, targets, words, node_bits, ends, pairs)
-    buffer = np.empty(int(np.diff(ends, prepend=0).max()), dtype=PAIR)
-    counts = digit_counts(2 * node_bits - part_bits)
-    kernel.sort_parts(pairs, ends, buffer, counts, node_bits, low, high, ordered)
-    return low, high, numbers_of(ordered, values.dtype)
+    from scipy.sparse import coo_array
+
+    # As entries of a matrix, by row and then by column: each conversion is a stable counting sort.
+    matrix = coo_array((values, (high, low)), shape=(n_nodes, n_nodes))
+    matrix.has_canonical_format = True  # else it would add up parallel edges
+    by_low = matrix.tocsr().tocsc()
+    low = np.repeat(np.arange(n_nodes, dtype=a.dtype), np.diff(by_low.indptr))
+    return low, by_low.indices.astype(a.dtype, copy=False), by_low.data
 
 
 def as_objects(names: Iterable[Any]) -> Array:

@@ -5,23 +5,19 @@ Only the edges that may still matter are sorted.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ptclust._components import find, join, union
-from ptclust._kernel import inlined, kernel
-from ptclust._sorting import PAIR, ascending, sorted_by_key, words_of
+from ptclust._kernel import kernel
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
-from ptclust.graph.topology import WeightedGraph, frozen, index_dtype
+from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.trees.tree import Tree
 
 CHUNK_PER_NODE = 1.25  # edges sorted at a time, per node; most others are never sorted
 _SMALLEST_CHUNK = 1 << 14
 _SAMPLE = 1 << 10
 _BATCH = 256
-_HEAVIEST = np.float64(np.inf).view(np.uint64)
 
 
 @leaves_no_trace
@@ -68,24 +64,21 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
             return forest[:n_forest]
         parent = np.arange(n_nodes, dtype=sources.dtype)
     remaining = np.arange(n_edges, dtype=forest.dtype)
-    words, n_forest = frozen(words_of(weights)), 0
+    n_forest = 0
     chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
     random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
     while len(remaining) and n_forest < len(forest):
-        pivot = _HEAVIEST, len(words)
+        light, heavy = remaining, remaining[:0]
         if len(remaining) > 2 * chunk:
             sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
             order = np.argsort(weights[sample], kind="stable")
-            edge = sample[order[_SAMPLE * chunk // len(remaining)]]
-            pivot = words[edge], edge
-        pairs = np.empty(len(remaining), dtype=PAIR)  # only pages that are written cost memory
-        light = sorted_by_key(pairs[: _collect_light(remaining, words, *pivot, pairs)])
-        by_weight = light["value"].astype(remaining.dtype)
+            is_light = (
+                weights[remaining] <= weights[sample[order[_SAMPLE * chunk // len(remaining)]]]
+            )
+            light, heavy = remaining[is_light], remaining[~is_light]
+        by_weight = light[np.argsort(weights[light], kind="stable")]
         n_forest = _kruskal(by_weight, sources, targets, parent, forest, n_forest)
-        if len(light) == len(remaining):
-            break
-        n_kept = _filter(remaining, sources, targets, words, parent, *pivot)
-        remaining = remaining[:n_kept]
+        remaining = heavy[: _filter(heavy, sources, targets, parent)]
     return np.sort(forest[:n_forest])
 
 
@@ -107,24 +100,6 @@ def _join_in_order(sources: Array, targets: Array, parent: Array, forest: Array)
             forest[n_forest] = edge
             n_forest += 1
     return n_forest
-
-
-@inlined
-def _is_light(word: Any, edge: int, pivot_word: Any, pivot: int) -> bool:
-    word, pivot_word = ascending(word), ascending(pivot_word)
-    return word < pivot_word or (word == pivot_word and edge <= pivot)
-
-
-@kernel
-def _collect_light(
-    remaining: Array, words: Array, pivot_word: Any, pivot: int, light: Array
-) -> int:
-    """Write the edges up to ``pivot`` into ``light``, by weight and id; return how many."""
-    count = 0
-    for edge in remaining:
-        light[count].key, light[count].value = ascending(words[edge]), edge
-        count += _is_light(words[edge], edge, pivot_word, pivot)
-    return count
 
 
 @kernel
@@ -153,22 +128,13 @@ def _kruskal(
 
 
 @kernel
-def _filter(
-    remaining: Array,
-    sources: Array,
-    targets: Array,
-    words: Array,
-    parent: Array,
-    pivot_word: Any,
-    pivot: int,
-) -> int:
-    """Move the heavy edges that still join two components to the front; return how many."""
+def _filter(edges: Array, sources: Array, targets: Array, parent: Array) -> int:
+    """Move the edges that still join two components to the front; return how many."""
     # Roots have the smallest index, so one ascending sweep flattens every path.
     for node in range(len(parent)):
         parent[node] = parent[parent[node]]
     kept = 0
-    for edge in remaining:
-        joins = parent[sources[edge]] != parent[targets[edge]]
-        remaining[kept] = edge
-        kept += joins and not _is_light(words[edge], edge, pivot_word, pivot)
+    for edge in edges:
+        edges[kept] = edge
+        kept += parent[sources[edge]] != parent[targets[edge]]
     return kept
