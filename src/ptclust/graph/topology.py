@@ -139,8 +139,9 @@ class Topology:
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
         self.sources, self.targets = frozen(self.sources.copy()), frozen(self.targets.copy())
-        *ends, order = _in_order(self.sources, self.targets, np.arange(self.n_edges), self.n_nodes)
-        Topology._of(*ends, self.n_nodes, self._names).check_single(order, edge_number)
+        numbers = np.arange(self.n_edges)
+        low, high, order = _in_order(self.sources, self.targets, numbers, self.n_nodes)
+        Topology._of(low, high, self.n_nodes, self._names).check_single(order, edge_number)
 
     @classmethod
     def _of(cls, sources: Array, targets: Array, n_nodes: int, names: Array | None) -> Topology:
@@ -260,8 +261,10 @@ class Topology:
 
     def repeated(self) -> Bools:
         """Return whether each edge, in canonical order, joins the same nodes as the one before."""
+        found = np.zeros(self.n_edges, dtype=bool)
         a, b = self.sources, self.targets
-        return np.r_[False, (a[1:] == a[:-1]) & (b[1:] == b[:-1])][: self.n_edges]
+        np.logical_and(a[1:] == a[:-1], b[1:] == b[:-1], out=found[1:])
+        return found
 
     def check_single(self, order: Array, say: Say) -> None:
         """Refuse two edges between the same two nodes, which are neighbours in canonical order.
