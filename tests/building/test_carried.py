@@ -15,7 +15,7 @@ from ptclust import (
     graph_from_visits,
     private_spanning_tree,
 )
-from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.building._contributions import sensitivity_of_sum
 from ptclust.errors import InputError, UsageError
 from ptclust.privacy import Provenance
 
@@ -79,7 +79,7 @@ def test_of_visits():
 
 @pytest.mark.parametrize("square", range(2, 60))
 def test_roots_are_rounded_up(square):
-    l2 = sensitivity_of_sum(linf=1, l1=square, squares=square, neighbours="add-remove").l2
+    l2 = sensitivity_of_sum(1, square, "add-remove").l2
     assert math.isqrt(square) ** 2 == square or l2**2 >= square
     assert l2 == pytest.approx(math.sqrt(square), rel=1e-15)
 

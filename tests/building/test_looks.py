@@ -23,7 +23,7 @@ from ptclust import (
     private_spanning_tree,
     read_graph,
 )
-from ptclust.building._looks import Looks
+from ptclust.building._build import Build
 from ptclust.building._records import Records
 from ptclust.building.caps import CANDIDATES, Persons, best, choices
 from ptclust.errors import BudgetError, UsageError
@@ -49,7 +49,7 @@ TRIPS = flow_table([(who, "a", "b") for who in range(5)])
 def seen(monkeypatch):
     """What is counted in each look, with its sensitivity; no noise is added."""
     looks: list[tuple[np.ndarray, object]] = []
-    true = Looks.noisy
+    true = Build.look
 
     def noisy(self, count, n_values, sensitivity, epsilon, purpose):
         true(self, lambda: np.zeros(n_values), n_values, sensitivity, epsilon, purpose)
@@ -57,7 +57,7 @@ def seen(monkeypatch):
         looks.append((counts, sensitivity))
         return counts.astype(float)
 
-    monkeypatch.setattr(Looks, "noisy", noisy)
+    monkeypatch.setattr(Build, "look", noisy)
     return looks
 
 
@@ -113,7 +113,7 @@ def chosen_cap(numbers, n_nodes):
     table = pl.DataFrame(rows, schema=["person", "item"], orient="row")
     options = {"max_items": "auto", "caps_epsilon": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Looks, "noisy", lambda self, count, *_: noiseless(self, count))
+        patch.setattr(Build, "look", lambda self, count, *_: noiseless(self, count))
         return graph_from_visits(table, items=range(n_nodes), **options).provenance.details
 
 
@@ -249,11 +249,13 @@ def ledger(tmp_path):
 
 
 class TestPayment:
-    def test_a_look_is_charged_before_the_records_are_read(self, ledger, monkeypatch):
+    @pytest.mark.parametrize(
+        "asked", [{**AUTO, "caps_epsilon": 8}, {**GIVEN, **PRIVATE, "edges_epsilon": 8}]
+    )
+    def test_a_look_is_charged_before_the_records_are_read(self, ledger, monkeypatch, asked):
         monkeypatch.setattr(Records, "collect", lambda *_: pytest.fail("a record was read"))
-        pay = {"ledger": ledger, "dataset": "trips", "caps_epsilon": 8}
         with pytest.raises(BudgetError, match="left"):
-            graph_from_flows(TRIPS, nodes=NODES, **{**AUTO, **pay})
+            graph_from_flows(TRIPS, nodes=NODES, **asked, ledger=ledger, dataset="trips")
         assert ledger.history() == ()
 
     def test_a_look_that_fails_stays_charged(self, ledger, monkeypatch):

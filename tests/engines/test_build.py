@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from ptclust import graph_from_flows, graph_from_profiles, graph_from_visits
-from ptclust.building._records import Things
+from ptclust.building._contributions import Things
 from ptclust.engines import spark as engine
 from ptclust.errors import InputError, MissingDependencyError, UsageError
 

@@ -1,7 +1,7 @@
 """From records of people to a Graph: bounded contributions, and the sensitivity that follows."""
 
+from ptclust.building._build import description, summary
 from ptclust.building._pairs import read_list
-from ptclust.building._words import description, summary
 from ptclust.building.checking import RecordsCheck, check_records
 from ptclust.building.databases import Query
 from ptclust.building.flows import graph_from_flows

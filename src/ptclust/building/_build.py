@@ -1,48 +1,68 @@
-"""One build: its public pairs, its neighbours, and the looks at the records that it pays for."""
+"""One build: its public pairs, and the looks at the records that it pays for.
+
+A look is a question to the records whose answer is released at once: private caps, and which pairs
+are joined. It is charged before it is made, and is part of the graph's provenance from then on.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import polars as pl
 
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
 from ptclust.building import caps as capping
-from ptclust.building._looks import AUTO, Looks, check_epsilon, private_histogram, private_pairs
-from ptclust.building._neighbours import check_neighbours
+from ptclust.building._contributions import Key, Things, draw_key, sensitivity_of_sum
 from ptclust.building._pairs import Pairs, public_pairs
+from ptclust.building._records import Records
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
-from ptclust.privacy.provenance import Neighbours, Provenance
+from ptclust.graph.topology import Kind
+from ptclust.ledger import Payment
+from ptclust.privacy._numbers import exact_positive
+from ptclust.privacy.budget import Budget
+from ptclust.privacy.noise import laplace_noise
+from ptclust.privacy.provenance import Neighbours, Provenance, Spending
 
 if TYPE_CHECKING:
-    from ptclust.building._records import Key
-    from ptclust.graph.topology import Kind
     from ptclust.ledger import Ledger
     from ptclust.privacy.sensitivity import Sensitivity
 
+AUTO = "auto"
 
 _NOTHING: Mapping[str, Any] = {}
+_CERTAIN = 3.0  # scales of the noise, above which a count is more than noise
+_EMPTY = 1.0  # pairs that nobody is counted on and that pass the threshold, on average, at most
 #: How ids of persons and nodes are compared, in words.
 _IDS = "texts in Unicode form NFC, without blanks around them and characters that cannot be seen"
+_RELATIONS: Mapping[Neighbours, str] = {
+    "add-remove": "tables with one unit more or less",
+    "replace": "tables with one unit in place of another",
+}
 
 
 @dataclass(frozen=True)
 class Build:
-    """The options of a build, checked before any record is read."""
+    """The options of a build, checked before any record is read, and what it has spent."""
 
     by: str  # the function that builds
     pairs: Pairs
     neighbours: Neighbours
-    looks: Looks
     caps: Mapping[str, int | None]  # None for "auto"
-    cap_epsilon: Fraction  # for every cap that is "auto"; 0 if none is
+    cap_epsilon: Fraction | None  # for every cap that is "auto"
     edges_epsilon: Fraction | None  # for pairs that are "private"
+    payment: Payment
     key: Key  # of the keyed hash
+    spent: list[Spending] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -66,9 +86,9 @@ class Build:
         ``lists`` are the public nodes, or items, and the edges. ``caps`` are integers of at least
         ``least``, for the reason ``why``, or "auto".
         """
-        from ptclust.building._records import at_least, draw_key
-
-        check_neighbours(neighbours)
+        if neighbours not in get_args(Neighbours):
+            said = " or ".join(f"{name!r} ({words})" for name, words in _RELATIONS.items())
+            raise UsageError(f"neighbours must be {said}, not {neighbours!r}")
         (word, nodes), (_, edges) = lists.items()
         pairs = public_pairs(nodes, edges, records, word=word)
         given = {
@@ -76,72 +96,181 @@ class Build:
             for name, cap in caps.items()
         }
         n_auto = list(given.values()).count(None)
-        caps_price = check_epsilon("caps_epsilon", caps_epsilon, n_auto > 0, "a bound 'auto'")
-        edges_price = check_epsilon(
+        for_caps = _price("caps_epsilon", caps_epsilon, n_auto > 0, "a bound 'auto'")
+        for_edges = _price(
             "edges_epsilon", edges_epsilon, pairs.private, "a list of pairs 'private'"
         )
-        if ledger is not None and caps_price is None and edges_price is None:
+        if ledger is not None and for_caps is None and for_edges is None:
             raise UsageError(
                 "building this graph spends nothing, so there is nothing to charge: leave ledger= "
                 "out here, and give it to the release"
             )
-        return cls(
-            by,
-            pairs,
-            neighbours,
-            Looks(ledger, dataset),
-            given,
-            Fraction(0) if caps_price is None else caps_price / n_auto,
-            edges_price,
-            draw_key() if key is None else key,
-        )
+        for_cap = None if for_caps is None else for_caps / n_auto
+        payment = Payment.by(ledger, dataset)
+        key = draw_key() if key is None else key
+        return cls(by, pairs, neighbours, given, for_cap, for_edges, payment, key)
 
     def choose(
-        self, histograms: Mapping[str, Callable[[Sequence[int]], Array]], most: Mapping[str, int]
+        self,
+        table: Records,
+        things: Things,
+        numbers: Mapping[str, pl.Expr],
+        most: Mapping[str, int],
     ) -> tuple[dict[str, int], dict[str, int | float | str]]:
         """Return all caps, those that are "auto" chosen, and what is then known of the graph.
 
-        None is above ``most``, the number of all that there is to count. The one of a name that is
-        given counts as reached by everybody.
+        ``numbers`` say, by the name of a cap, what it bounds of the things of a person; none is
+        above ``most``, the number of all that there is to count. A cap that was given counts as
+        reached by everybody.
+
+        Notes
+        -----
+        *Privacy.* Of every cap that is "auto", a histogram of persons by the smallest candidate
+        that they stay within. Every person is in one bin, so one more or less changes one count by
+        1; the counts get Laplace noise, and what is made of them is post-processing.
         """
         tried = capping.combinations(self.caps, most)
-        if None not in self.caps.values():
+        if self.cap_epsilon is None:
             return dict(tried[0]), dict(tried[0])
-        look = partial(
-            private_histogram, self.looks, epsilon=self.cap_epsilon, neighbours=self.neighbours
-        )
-        things, *records = (
-            look(name, histograms[name]) if cap is None else {cap - 1: 0.0, cap: 1.0}
-            for name, cap in self.caps.items()
-        )
-        persons = capping.Persons.counted(things, *(records or [{1: 1.0}]))
-        found = capping.choices(tried, persons, len(self.pairs.keys), self.neighbours)
+        bins = []
+        for name, cap in self.caps.items():
+            if cap is not None:
+                bins.append({cap - 1: 0.0, cap: 1.0})
+                continue
+            count = table.histogram(things, numbers[name], capping.CANDIDATES)
+            one_bin, n_bins = sensitivity_of_sum(1, 1, self.neighbours), len(capping.CANDIDATES)
+            noisy = self.look(count, n_bins, one_bin, self.cap_epsilon, name)
+            # Few persons in a bin may be none: with many things each, they would look like much.
+            certain = np.where(noisy > _CERTAIN * self.spent[-1].scale, noisy, 0.0)
+            bins.append(dict(zip(capping.CANDIDATES, certain.tolist(), strict=True)))
+        persons = capping.Persons.counted(bins[0], bins[1] if len(bins) > 1 else {1: 1.0})
+        found = capping.choices(tried, persons, self.pairs.n_pairs, self.neighbours)
         chosen = capping.best(found)
         known = {"total": round(chosen.total)} if chosen.total > 0 else {}
         words = capping.in_words(found, chosen.caps)
         return dict(chosen.caps), {**chosen.caps, **known, "caps": words}
 
     @leaves_no_trace
+    def look(
+        self,
+        count: Callable[[], Array],
+        n_values: int,
+        sensitivity: Sensitivity,
+        epsilon: Fraction,
+        purpose: str,
+    ) -> Floats:
+        """Charge a look, make it, and return what it counts with Laplace noise.
+
+        Notes
+        -----
+        *Privacy.* epsilon-differentially private if one unit changes what is counted by no more
+        than ``sensitivity``.
+        """
+        from ptclust.mechanisms.lattice import add_noise
+
+        noise = laplace_noise(sensitivity, n_values, epsilon)
+        look = Spending(
+            purpose=purpose, budget=Budget.pure(epsilon), noise="Laplace", scale=noise.scale
+        )
+        self.payment.charge(look.budget, statement_id=look.id, description=look.words)
+        noisy = add_noise(count(), noise)
+        self.spent.append(look)
+        self.payment.confirm(look.id)
+        return noisy
+
+    @leaves_no_trace
     def graph(
         self,
-        weights: Floats,
+        count: Callable[[], Floats],
         sensitivity: Sensitivity,
         unit: str,
         *,
         kind: Kind = "similarity",
         details: Mapping[str, int | float | str] = _NOTHING,
     ) -> Graph:
-        """Return the graph of the weights of all pairs, or of those pairs that are released."""
-        pairs = self.pairs
-        if self.edges_epsilon is not None:
-            joined = private_pairs(self.looks, weights, sensitivity, self.edges_epsilon)
-            pairs, weights = pairs.restricted_to(joined), weights[joined]
+        """Return the graph of the weights that are counted, of all pairs or those released.
+
+        Notes
+        -----
+        *Privacy.* Pairs that are "private" are joined if their weight, with Laplace noise, is above
+        a threshold. All pairs of the public list get noise, the empty ones included: Laplace noise
+        of scale b = l1 / epsilon on the whole vector of weights is epsilon-differentially private,
+        without a delta, and what passes a public threshold is post-processing. The threshold
+        b ln(m / 2) follows from the number m of pairs: noise on an empty pair exceeds it with
+        probability exp(-ln(m / 2)) / 2 = 1 / m, so one of all empty pairs passes on average.
+        """
+        pairs, counted = self.pairs, cache(count)  # a look is charged before anything is counted
+        if self.edges_epsilon is None:
+            weights = counted()
+        else:
+            n, purpose = pairs.n_pairs, "which pairs are joined"
+            noisy = self.look(counted, n, sensitivity, self.edges_epsilon, purpose)
+            threshold = self.spent[-1].scale * max(0.0, math.log(max(n, 1) / (2 * _EMPTY)))
+            joined = noisy > threshold
+            pairs, weights = pairs.restricted_to(joined), counted()[joined]
         graph = pairs.graph(weights, kind)
         graph.provenance = Provenance(
             sensitivity=sensitivity,
             unit=unit,
             neighbours=self.neighbours,
             details={"built_by": self.by, "topology": pairs.chosen_by, "ids": _IDS, **details},
-            spent=tuple(self.looks.spent),
+            spent=tuple(self.spent),
         )
         return graph
+
+
+def _price(name: str, epsilon: Any, needed: bool, why: str) -> Fraction | None:
+    """Return the epsilon of a look; it must be given if, and only if, the look is requested."""
+    if needed and epsilon is None:
+        raise UsageError(f"{why} looks at the records, and has to be paid for: give {name}=")
+    if epsilon is None:
+        return None
+    if not needed:
+        raise UsageError(f"{name}= is for {why}, which was not requested; leave it out")
+    what_for = "It is spent on this look alone, in addition to what a release spends"
+    return exact_positive(name, epsilon, f"{what_for}: 0.1, for example.")
+
+
+def at_least(name: str, value: Any, least: int, why: str) -> int:
+    """Return a bound that is an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        given = "and was not given" if value is None else f"not {value!r}"
+        raise UsageError(f"{name} must be an integer of at least {least}, {given}: {why}")
+    return int(value)
+
+
+def plural(number: int, word: str) -> str:
+    """Return a number of things in words.
+
+    >>> plural(1, "pair"), plural(5, "pair")
+    ('1 pair', '5 pairs')
+    """
+    return f"{number:,} {word}" + ("" if number == 1 else "s")
+
+
+@leaves_no_trace
+def summary(graph: Graph) -> dict[str, Any]:
+    """Return all that may be known of a graph that was built, ready for JSON."""
+    provenance = None if graph.provenance is None else graph.provenance.to_dict()
+    counts = {"n_nodes": graph.n_nodes, "n_edges": graph.n_edges, "kind": graph.kind}
+    return {**counts, "provenance": provenance}
+
+
+@leaves_no_trace
+def description(graph: Graph) -> str:
+    """Say what was built. *Privacy.* In public numbers only: no weight plays a part."""
+    built = graph.provenance
+    lines = [f"A graph of {graph.n_nodes:,} nodes and {graph.n_edges:,} pairs of them"]
+    if built is not None:
+        lines[0] += f" ({built.details.get('topology', 'it was not said which')})"
+        lines += [
+            f"Protected: {built.unit}",
+            f"What that can change at most: {built.sensitivity} (neighbours: "
+            f"{_RELATIONS[built.neighbours]})",
+            "Records without a person, where one is protected, or on nodes outside the public list "
+            "are ignored",
+        ]
+        lines += [f"Spent on {each.words}" for each in built.spent]
+        if "caps" in built.details:
+            lines.append(f"Caps were chosen by their {built.details['caps']}")
+    return ". ".join(lines) + "."

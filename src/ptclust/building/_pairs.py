@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ptclust._files import same_file
 from ptclust._markup import quoted
@@ -23,9 +25,6 @@ from ptclust.graph.readers.file import File
 from ptclust.graph.readers.ids import normal_texts
 from ptclust.graph.topology import Kind, Topology, as_objects, shown
 
-if TYPE_CHECKING:
-    import polars as pl
-
 PRIVATE = "private"
 
 _NEVER = (
@@ -35,75 +34,69 @@ _NEVER = (
 
 
 @dataclass(frozen=True)
-class Coding:
-    """Numbers of nodes by their names, and the keys of the pairs that are counted.
+class Pairs:
+    """Public nodes and the pairs of them that are counted.
 
-    It goes wherever the records are: not an array of all pairs, where all of them are counted.
+    It goes wherever the records are: where all pairs are counted, no array has them.
     """
 
     names: Array  # of the nodes: all integers, or all texts
-    listed: Ints | None  # keys of pairs; None if all are counted
+    listed: Ints | None  # keys of the pairs, ascending: source * n_nodes + target; None if all are
+    chosen_by: str  # who said so, in words
+    private: bool = False  # whether they are to be thinned out by a private threshold
+
+    @classmethod
+    def of_keys(cls, names: Array, keys: Ints, chosen_by: str) -> Pairs:
+        """Return the pairs with these keys, ascending."""
+        is_complete = len(keys) == math.comb(len(names), 2)
+        return cls(names, None if is_complete else keys, chosen_by)
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes."""
         return len(self.names)
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs that are counted."""
+        return math.comb(self.n_nodes, 2) if self.listed is None else len(self.listed)
 
     @property
     def of_text(self) -> bool:
         """Whether the nodes are called by texts, not integers."""
         return self.names.dtype == object
 
+    def keys(self) -> Ints:
+        """Return the keys of all pairs that are counted."""
+        if self.listed is not None:
+            return self.listed
+        sources, targets = np.triu_indices(self.n_nodes, 1)
+        return sources * self.n_nodes + targets
+
     def numbers(self, dtype: Any) -> pl.DataFrame:
         """Return the number of every node by its name, which becomes an id of this type."""
-        import polars as pl
-
         ids = pl.Series("id", self.names.tolist(), pl.String if self.of_text else pl.Int64)
-        return pl.DataFrame(
-            [ids.cast(dtype), pl.Series("node", np.arange(self.n_nodes, dtype=np.int32))]
-        )
+        node = pl.Series("node", np.arange(self.n_nodes, dtype=np.int32))
+        return pl.DataFrame([ids.cast(dtype), node])
 
-
-@dataclass(frozen=True)
-class Pairs:
-    """Public nodes and the pairs of them that are counted."""
-
-    names: Array  # of the nodes: all integers, or all texts
-    sources: Ints  # node numbers, the smaller of every pair
-    targets: Ints
-    keys: Ints  # of the pairs, ascending: source * n_nodes + target
-    chosen_by: str  # who said so, in words
-    private: bool = False  # whether they are to be thinned out by a private threshold
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.names)
-
-    @property
-    def coding(self) -> Coding:
-        """What it takes to say on which pair a record is."""
-        all_counted = len(self.keys) == self.n_nodes * (self.n_nodes - 1) // 2
-        return Coding(self.names, None if all_counted else self.keys)
-
-    def weights(self, keys: Ints, counts: Ints) -> Floats:
+    def weights(self, found: pl.DataFrame) -> Floats:
         """Return the weight of every pair: its count, or 0. Keys that are not counted drop out."""
-        weights = np.zeros(len(self.keys))
-        if len(self.keys):
-            place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-            here = self.keys[place] == keys
-            weights[place[here]] = counts[here]
+        keys, counted = self.keys(), found["pair"].to_numpy()
+        weights = np.zeros(len(keys))
+        if len(keys):
+            place = np.minimum(np.searchsorted(keys, counted), len(keys) - 1)
+            here = keys[place] == counted
+            weights[place[here]] = found["count"].to_numpy()[here]
         return weights
 
     def restricted_to(self, kept: Bools) -> Pairs:
         """Return some of the pairs of the same nodes."""
-        ends = self.sources[kept], self.targets[kept]
-        return Pairs(self.names, *ends, self.keys[kept], self.chosen_by)
+        return Pairs.of_keys(self.names, self.keys()[kept], self.chosen_by)
 
-    def graph(self, weights: Floats, kind: Kind = "similarity") -> Graph:
+    def graph(self, weights: Floats, kind: Kind) -> Graph:
         """Return the graph of these weights."""
-        ends = self.sources, self.targets
-        return Graph(*ends, weights, self.n_nodes, self.names, kind=kind)
+        sources, targets = np.divmod(self.keys(), self.n_nodes)
+        return Graph(sources, targets, weights, self.n_nodes, self.names, kind=kind)
 
 
 def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
@@ -112,16 +105,15 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
     ``word`` is what the list of nodes is called: "nodes" or "items". With "private" for edges the
     pairs are those of the list of nodes, from which a private threshold will choose.
     """
-    if isinstance(edges, str) and edges == PRIVATE:
+    if is_private(edges):
         if nodes is None:
             raise UsageError(
                 f"edges='private' chooses among all pairs of a public list, {word}=: give it, and "
                 f"{_NEVER}"
             )
         pairs = _all_pairs(_as_names(nodes, word), word)
-        return replace(
-            pairs, private=True, chosen_by=f"{pairs.chosen_by} above a private threshold"
-        )
+        words = f"{pairs.chosen_by} above a private threshold"
+        return replace(pairs, private=True, chosen_by=words)
     if (nodes is None) == (edges is None):
         given = "neither" if nodes is None else "both"
         raise UsageError(
@@ -133,6 +125,11 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
     if edges is records or _same_path(edges, records):
         raise UsageError(f"edges= is the table of the records; give a public list, and {_NEVER}")
     return _listed_pairs(edges)
+
+
+def is_private(edges: Any) -> bool:
+    """Whether pairs are to be chosen by a private threshold, not listed."""
+    return isinstance(edges, str) and edges == PRIVATE
 
 
 def _same_path(one: Any, other: Any) -> bool:
@@ -147,13 +144,11 @@ def _all_pairs(names: Array, word: str) -> Pairs:
             f"the list of {word} has only {shown(names[0])}, and clusters are of two {word} or "
             f"more: list all of them, and {_NEVER}"
         )
-    n_edges = n * (n - 1) // 2
+    n_edges = math.comb(n, 2)
     if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
         takes = f"are {n_edges:,} and take {needed / 1e9:,.0f} GB, beyond this machine"
         raise InputError(f"all pairs of {n:,} nodes {takes}; give a public list of pairs: edges=")
-    sources, targets = np.triu_indices(n, 1)
-    keys = sources * n + targets
-    return Pairs(names, sources, targets, keys, "all pairs of a public list of nodes")
+    return Pairs(names, None, "all pairs of a public list of nodes")
 
 
 def _listed_pairs(edges: Any) -> Pairs:
@@ -162,7 +157,7 @@ def _listed_pairs(edges: Any) -> Pairs:
     names = _as_names(edges.names, "nodes of edges")
     a, b = edges.sources.astype(np.int64), edges.targets.astype(np.int64)
     keys = np.unique(np.minimum(a, b) * len(names) + np.maximum(a, b))
-    return Pairs(names, keys // len(names), keys % len(names), keys, "a public list of pairs")
+    return Pairs.of_keys(names, keys, "a public list of pairs")
 
 
 def _read_pairs(edges: Any) -> Topology:
@@ -171,22 +166,18 @@ def _read_pairs(edges: Any) -> Topology:
         edges = spark.collected(edges)
     if isinstance(edges, str | os.PathLike):
         return read_topology(edges, merge="max")  # a road there and a road back are one pair
-    if type(edges).__name__ == "LazyFrame":
+    if isinstance(edges, pl.LazyFrame):
         edges = edges.collect()
     if hasattr(edges, "columns"):
         there = [str(column) for column in edges.columns]
-        first, second = (0, 1) if len(there) == 2 else choose_columns(
-            there, Columns(), "the frame of edges", ENDS
-        )  # fmt: skip
-        columns = [edges[edges.columns[place]].to_list() for place in (first, second)]
-        pairs = list(zip(*columns, strict=True))
-    else:
-        pairs = [tuple(pair) for pair in edges]
+        two = (0, 1) if len(there) == 2 else None
+        places = two or choose_columns(there, Columns(), "the frame of edges", ENDS)
+        edges = zip(*(edges[edges.columns[place]].to_list() for place in places), strict=True)
+    pairs = [tuple(pair) for pair in edges]
     if wrong := next((pair for pair in pairs if len(pair) != 2), None):
         raise UsageError(f"edges must be pairs of nodes, and {quoted(wrong)} is not one")
-    number = {
-        node: i for i, node in enumerate(dict.fromkeys(end for pair in pairs for end in pair))
-    }
+    nodes = dict.fromkeys(end for pair in pairs for end in pair)
+    number = {node: i for i, node in enumerate(nodes)}
     ends = np.array([[number[a], number[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
     names = _as_names(number, "nodes of edges")
     once = np.unique(np.sort(ends, axis=1), axis=0)
@@ -204,8 +195,8 @@ def read_list(
 
     ``column`` may be left out if there is only one, or one with a well-known name, as node or id.
     Ids from text files are integers if every one is, as Python writes it, and texts otherwise. The
-    ``encoding`` is that of a text file that is not UTF-8. A
-    list that is in the file of the ``records`` is refused.
+    ``encoding`` is that of a text file that is not UTF-8. A list that is in the file of the
+    ``records`` is refused.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -217,41 +208,36 @@ def read_list(
     from ptclust.building._records import Records, TextFile
 
     path = Path(path)
+    suffix = path.suffix.lower()
     if _same_path(path, records):
         raise UsageError(f"{path} is the table of the records; give a public list, and {_NEVER}")
-    if path.suffix.lower() == ".txt":
+    if encoding is not None and (suffix not in (".csv", ".tsv", ".txt") or _is_utf8(path)):
+        encoding = None  # it is that of the records, and the list may be written in another way
+    if suffix == ".txt":
         if column is not None:
             raise UsageError(f"{path} is a list of lines and has no column {column!r}")
-        listed = _lines(path, encoding)
+        with File.at(path).in_utf8(encoding).open() as file:
+            listed = [line for line in file.read().decode("utf-8-sig").splitlines() if line.strip()]
+        if not listed:
+            raise FileError(f"{path} is empty: list one node per line")
     else:
-        file = TextFile(path, encoding=_other_than_utf8(path, encoding))
-        table = Records(file, {})
-        name = column if column is not None or len(table.there) != 1 else table.there[0]
-        table = Records(file, {"node_column": name})
-        listed = table.collect(table.lazy)["node_column"].to_list()
-        if table.typed:
+        table = TextFile(path, encoding=encoding)
+        there = Records(table, {}).there
+        name = there[0] if column is None and len(there) == 1 else column
+        found = Records(table, {"node_column": name})
+        listed = found.collect(found.lazy)["node_column"].to_list()
+        if found.typed:
             return listed
     listed = _normal(listed)
     whole = all(name is not None and _is_integer(name) for name in listed)
     return [int(name) for name in listed] if whole else listed
 
 
-def _other_than_utf8(path: Path, encoding: str | None) -> str | None:
-    """Return the encoding that was said if a text is not UTF-8: records and list may differ."""
-    if path.suffix.lower() in (".csv", ".tsv", ".txt") and encoding is not None:
-        with suppress(FileError):
-            File.at(path).in_utf8()
-            return None
-        return encoding
-    return None
-
-
-def _lines(path: Path, encoding: str | None) -> list[str]:
-    with File.at(path).in_utf8(_other_than_utf8(path, encoding)).open() as file:
-        text = file.read().decode("utf-8-sig")
-    if not text.strip():
-        raise FileError(f"{path} is empty: list one node per line")
-    return [line for line in text.splitlines() if line.strip()]
+def _is_utf8(path: Path) -> bool:
+    with suppress(FileError):
+        File.at(path).in_utf8()
+        return True
+    return False
 
 
 def _is_integer(text: str) -> bool:
@@ -263,8 +249,6 @@ def _is_integer(text: str) -> bool:
 
 def _normal(names: Sequence[str | None]) -> list[Any]:
     """Return names as ids of records are compared."""
-    import polars as pl
-
     return normal_texts(pl.Series(names, dtype=pl.String)).to_list()
 
 
@@ -278,16 +262,15 @@ def _as_names(given: Any, word: str) -> Array:
     listed = [name.item() if isinstance(name, np.generic) else name for name in given]
     if not listed:
         raise UsageError(f"{word} is empty; list all of them, and {_NEVER}")
-    if all(isinstance(name, str) for name in listed):
-        listed = _normal(listed)
-    seen: set[Any] = set()
     texts = isinstance(listed[0], str)
     for name in listed:
         if isinstance(name, bool) or not isinstance(name, str if texts else int):
-            kinds = (
-                f"{shown(listed[0])} and {shown(name)}" if name is not listed[0] else shown(name)
-            )
-            raise UsageError(f"the {word} must be all integers or all texts, not {kinds}")
+            both = "" if name is listed[0] else f"{shown(listed[0])} and "
+            wrong = f"{both}{shown(name)}"
+            raise UsageError(f"the {word} must be all integers or all texts, not {wrong}")
+    listed = _normal(listed) if texts else listed
+    seen: set[Any] = set()
+    for name in listed:
         if name in seen:
             raise UsageError(f"{shown(name)} is twice in the list of {word}; list each once")
         seen.add(name)

@@ -7,19 +7,20 @@ Only a file that is not text as it was said to be is refused, as a whole.
 
 from __future__ import annotations
 
-import operator
 import os
-import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ptclust._markup import quoted, quoted_list
 from ptclust._types import Array
+from ptclust.building._contributions import Things
+from ptclust.building._pairs import Pairs
 from ptclust.building.databases import Query, is_address
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
@@ -30,20 +31,12 @@ from ptclust.graph.readers.ids import normal_texts
 from ptclust.graph.readers.parquet import check_decoded
 from ptclust.graph.readers.tables import text_size, text_types
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ptclust.building._pairs import Coding
-
-Key = tuple[int, int, int]
-
 _TEXTS = text_types()
 _IDS = ("origin", "destination", "person", "item")  # roles of columns that name somebody or a node
 _PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _TABLES = (".csv", ".tsv")
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
-
 
 #: What columns are called, in upper or lower case, also with _id at the end.
 KNOWN: dict[str, tuple[str, ...]] = {
@@ -63,8 +56,7 @@ def known_columns(there: Sequence[Any], role: str) -> list[Any]:
     """
     names = {column: str(column).strip().lower() for column in there}
     exact = [column for column in there if names[column] == role]
-    known = KNOWN[role]
-    return exact or [name for name in there if names[name].removesuffix("_id") in known]
+    return exact or [name for name in there if names[name].removesuffix("_id") in KNOWN[role]]
 
 
 def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
@@ -110,21 +102,18 @@ class Records:
         self.where, self.typed = "the table of records", True
         self.columns = dict(columns)  # all named below
         if spark.is_frame(table):
-            self.there = list(table.columns)
-            self._name_columns(self.there)
+            self._name_columns(table.columns)
             self.distributed = spark.SparkTable(table, self.columns)
             self.lazy = self.distributed.empty.lazy()
             self.types = dict(self.lazy.collect_schema())
             return
-        frame = self._opened(table)
-        schema = None
+        frame, schema = self._opened(table), None
         with suppress(*_PROBLEMS):
             schema = frame.collect_schema()
         # Raised out here so that it has no context, which may quote what could not be read.
         if schema is None:
             raise FileError(f"{self.where} cannot be read: it is damaged, empty, or something else")
-        self.there = list(schema)
-        self._name_columns(self.there)
+        self._name_columns(schema)
         self.types = {role: schema[name] for role, name in self.columns.items()}
         self.lazy = frame.select(pl.col(name).alias(role) for role, name in self.columns.items())
         if isinstance(table, str | os.PathLike):
@@ -158,12 +147,10 @@ class Records:
         if not families or families[0].__module__.partition(".")[0] != "pandas":
             kinds = "polars, pandas or Spark, the path of a file, or a Query"
             raise UsageError(f"records must be a data frame of {kinds}, not {type(table).__name__}")
-        self._name_columns(list(table.columns))
+        self._name_columns(table.columns)
+        named = self.columns.items()
         return pl.LazyFrame(
-            [
-                _of_pandas(table[name], name, only_ids=role in _IDS)
-                for role, name in self.columns.items()
-            ]
+            [_of_pandas(table[name], name, only_ids=role in _IDS) for role, name in named]
         )
 
     def _scanned(self, path: Path, text: TextFile | None) -> pl.LazyFrame:
@@ -173,11 +160,10 @@ class Records:
             raise FileError(f"{path}: records are read from files called {', '.join(known)}")
         if not path.is_file():
             raise FileError(f"{path} does not exist or is not a file; check the path")
-        if suffix in (*_PARQUET, *_ARROW):
+        if suffix not in _TABLES:
             if text is not None:
                 text.check_unused(path)
             return pl.scan_parquet(path, glob=False) if suffix in _PARQUET else pl.scan_ipc(path)
-        # All is text: polars would take types from the values of the first rows.
         with path.open("rb") as opened:
             if opened.read(2) in COMPRESSED:  # polars would expand it, to any size
                 raise FileError(f"{path} is compressed; decompress it first")
@@ -188,31 +174,34 @@ class Records:
         return pl.scan_csv(
             file.content,
             separator=find_separator(file, dialect),
-            infer_schema=False,
+            infer_schema=False,  # all is text: types would be taken from the values of some rows
             truncate_ragged_lines=True,
             glob=False,
         )
 
-    def _name_columns(self, there: Sequence[Any]) -> None:
+    def _name_columns(self, there: Iterable[Any]) -> None:
         """Find the columns that were named, or that have a well-known name where none was given."""
-        named = {}
+        self.there, named = list(there), {}
         for role, name in self.columns.items():
             if name is None:
-                found, called = (
-                    known_columns(there, role),
-                    f"that is called {' or '.join(KNOWN[role])}",
-                )
+                found = known_columns(self.there, role)
+                called = f"that is called {' or '.join(KNOWN[role])}"
             else:
-                found, called = _called(there, name), quoted(name)
+                found, called = _called(self.there, name), quoted(name)
             if len(found) != 1:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
-                listed = f"its columns are: {quoted_list(there)}{separator_hint(there)}"
+                listed = f"its columns are: {quoted_list(self.there)}{separator_hint(self.there)}"
                 use = f"name the right one, {role}=" if role in KNOWN else "every node is a column"
                 raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
         if len(set(named.values())) < len(named):
             raise UsageError(f"{', '.join(named)} must be different columns")
         self.columns = named
+
+    def _said(self, role: str) -> str:
+        """Return the column of a role, with its type, for a message."""
+        name = quoted(self.columns[role])
+        return f"column {name} of {self.where} is of type {self.types[role]}"
 
     def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
         """Return those of the records whose person is known: who is missing cannot be bounded.
@@ -222,9 +211,9 @@ class Records:
         """
         dtype, person = self.types["person"], pl.col("person")
         if not (_is_integer(dtype) or dtype == pl.Float64 or dtype in _TEXTS):
-            bad = f"column {quoted(self.columns['person'])} of {self.where} is of type {dtype}"
             raise InputError(
-                f"{bad}; persons must be integers or texts: cast it, integers to 64 bits"
+                f"{self._said('person')}; persons must be integers or texts: cast it, integers to "
+                "64 bits"
             )
         known = pl.col("person").is_not_null()
         if dtype == pl.Float64:  # integers of pandas, where some are missing
@@ -238,39 +227,36 @@ class Records:
             known &= ~pl.col("person").str.contains("\ufffd", literal=True)
         return lazy.with_columns(person=person).filter(known)
 
-    def number(self, lazy: pl.LazyFrame, role: str, coding: Coding) -> pl.LazyFrame:
+    def number(self, lazy: pl.LazyFrame, role: str, pairs: Pairs) -> pl.LazyFrame:
         """Put the number of the node in place of its id, and drop what is not a public node."""
-        column, wanted = pl.col(role), self._type_of_nodes(role, coding)
+        column, wanted = pl.col(role), self._type_of_nodes(role, pairs)
         if self.types[role] in _TEXTS:
             column = _normal(column)
-        numbers = coding.numbers(wanted).lazy().rename({"id": role, "node": f"{role} node"})
+        numbers = pairs.numbers(wanted).lazy().rename({"id": role, "node": f"{role} node"})
         lazy = lazy.with_columns(column.cast(wanted, strict=False))
         return lazy.join(numbers, on=role, how="inner").drop(role)
 
-    def _type_of_nodes(self, role: str, coding: Coding) -> type[pl.DataType]:
+    def _type_of_nodes(self, role: str, pairs: Pairs) -> type[pl.DataType]:
         """Return the type in which ids and public nodes are compared; by their types alone."""
         dtype = self.types[role]
-        is_text = dtype in _TEXTS
         is_number = _is_integer(dtype) or dtype.is_float()
-        if (is_text if coding.of_text else is_number) or not self.typed:
+        if (dtype in _TEXTS if pairs.of_text else is_number) or not self.typed:
             if not dtype.is_float():
-                return pl.String if coding.of_text else pl.Int64
+                return pl.String if pairs.of_text else pl.Int64
             # Integers of pandas, where some are missing. A record must be on one node at most.
-            if max(map(abs, coding.names.tolist())) <= _LARGEST_EXACT:
+            if max(map(abs, pairs.names.tolist())) <= _LARGEST_EXACT:
                 return pl.Float64
-        nodes = "texts" if coding.of_text else "integers"
+        nodes = "texts" if pairs.of_text else "integers"
         raise InputError(
-            f"the public nodes are {nodes}, and column {quoted(self.columns[role])} of "
-            f"{self.where} is of type {dtype}, in which they cannot be found; cast the column, "
-            "or write the nodes as they are written there"
+            f"the public nodes are {nodes}, and {self._said(role)}, in which they cannot be found; "
+            "cast the column, or write the nodes as they are written there"
         )
 
     def check_numbers(self, role: str) -> None:
-        """Refuse a column that cannot hold numbers, by its type; of texts, those that are none."""
+        """Refuse a column that cannot hold numbers, by its type."""
         dtype = self.types[role]
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, *_TEXTS)):
-            bad = f"column {quoted(self.columns[role])} of {self.where} is of type {dtype}"
-            raise InputError(f"{bad}; values must be numbers: cast it")
+            raise InputError(f"{self._said(role)}; values must be numbers: cast it")
 
     def summed(self, first: spark.Step, by: str) -> pl.DataFrame:
         """Return what ``first`` makes of the records: sums, by one column."""
@@ -296,19 +282,20 @@ class Records:
 
         return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by, merge)
 
-    def histogram(self, things: Things, number: pl.Expr) -> Callable[[Sequence[int]], Array]:
+    def histogram(
+        self, things: Things, number: pl.Expr, caps: Sequence[int]
+    ) -> Callable[[], Array]:
         """Return what counts the persons by the smallest cap that their number stays within.
 
         ``number`` is of the things of a person; numbers above all caps count with the largest.
         """
+        within = [(pl.col("number") <= cap).sum().alias(str(cap)) for cap in caps[:-1]]
+        counts = [expression.cast(pl.Int64) for expression in (*within, pl.len().alias("all"))]
 
-        def count(caps: Sequence[int]) -> Array:
-            within = [(pl.col("number") <= cap).sum().alias(str(cap)) for cap in caps[:-1]]
-            counts = [expression.cast(pl.Int64) for expression in (*within, pl.len().alias("all"))]
+        def last(rows: pl.LazyFrame) -> pl.LazyFrame:
+            return rows.group_by("person").agg(number=number).select(counts)
 
-            def last(rows: pl.LazyFrame) -> pl.LazyFrame:
-                return rows.group_by("person").agg(number=number).select(counts)
-
+        def count() -> Array:
             found = self.summed_over_persons(things, last)
             return np.diff(np.array(found.row(0), dtype=np.int64), prepend=0)
 
@@ -329,13 +316,10 @@ class Records:
 
 def _called(there: Sequence[Any], name: Any) -> list[Any]:
     """Return the columns of this very name, or else those that are it as ids are compared."""
+    texts = pl.Series([str(each) for each in (name, *there)], dtype=pl.String)
+    wanted, *names = normal_texts(texts)
     exact = [column for column in there if column == name]
-    wanted, *names = normal_texts(
-        pl.Series([str(each) for each in (name, *there)], dtype=pl.String)
-    )
-    return exact or [
-        column for column, called in zip(there, names, strict=True) if called == wanted
-    ]
+    return exact or [each for each, called in zip(there, names, strict=True) if called == wanted]
 
 
 def _is_integer(dtype: pl.DataType) -> bool:
@@ -378,98 +362,3 @@ def _of_pandas(column: Any, name: str, *, only_ids: bool) -> pl.Series:
 def _text(value: Any) -> str:
     """Return the letters of a text, whatever its class says they are; else what prints."""
     return str.__str__(value) if isinstance(value, str) else str(value)
-
-
-def draw_key() -> Key:
-    """Return three secret words, for one build."""
-    return secrets.randbits(64), secrets.randbits(64), secrets.randbits(64)
-
-
-@dataclass(frozen=True)
-class Things:
-    """How records become rows of a person and a thing, each couple there once."""
-
-    first: spark.Step  # rows of the records, of each by itself
-    merged: spark.Step  # such rows, each couple once
-
-    bound: tuple[str, int, Key] | None = None  # thing, most and key of `keep_some`, if it bounds
-
-    def kept(self, thing: str, most: int, key: Key) -> Things:
-        """Return the same with at most ``most`` things a person."""
-        return replace(self, bound=(thing, most, key))
-
-    def of_all(self, records: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rows of all records."""
-        rows = self.merged(self.first(records))
-        return rows if self.bound is None else keep_some(rows, *self.bound)
-
-    def of_part(self, records: pl.LazyFrame) -> pl.LazyFrame:
-        """Return rows of a part of the records, from which `of_parts` makes those of all.
-
-        Who has few records there, as most have in any part, keeps them as they are: to merge them
-        here as well would cost more than to send them. Who has many keeps ``most`` things.
-        """
-        if self.bound is None:
-            return self.merged(self.first(records))
-        few, many = _by_number(self.first(records), self.bound[1])
-        return pl.concat([few, self.of_parts(many)])
-
-    def of_parts(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rows of some persons, of which all or a part of the records are there.
-
-        What a part drops, all of them would: `keep_some` drops a thing of a person because others
-        are before it. Only who has too many things is ranked.
-        """
-        if self.bound is None:
-            return self.merged(rows)
-        few, many = _by_number(self.merged(rows), self.bound[1])
-        return pl.concat([few, keep_some(many, *self.bound)])
-
-
-def _by_number(lazy: pl.LazyFrame, most: int) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Return the rows of persons who have at most ``most`` of them, and those of the others."""
-    number = pl.len().over("person").alias("number")
-    rows = lazy.with_columns(number).collect(engine="streaming").lazy()
-    few = pl.col("number") <= most
-    return rows.filter(few).drop("number"), rows.filter(~few).drop("number")
-
-
-def keep_some(lazy: pl.LazyFrame, thing: str, most: int, key: Key) -> pl.LazyFrame:
-    """Keep at most ``most`` things a person, chosen by a keyed hash of the person and the thing.
-
-    A row is a person and a thing, each couple there once.
-
-    Notes
-    -----
-    *Privacy.* Thing t of person p is kept if at most ``most`` things of p have a hash up to its own
-    (itself included): that depends on the key and on the things of p alone. So, with any fixed key,
-    what is kept is the union over persons of a function of the records of each, and one person more
-    or less adds or removes rows of that person only, at most ``most`` of them. This holds for every
-    key and every hash function: the bound needs no property of polars' hash. The key is drawn anew
-    for every build so that neither row order nor value decides, and nobody can write records that
-    are sure to be kept; for that a good hash with secret seeds will do, at the speed of the table.
-    Two things with the same hash are kept or dropped together, so row order never decides.
-    """
-    of_person, of_thing, of_both = key
-    rank = (pl.col("person").hash(of_person) ^ pl.col(thing).hash(of_thing)).hash(of_both)
-    return lazy.filter(rank.rank("max").over("person") <= most)
-
-
-def at_least(name: str, value: Any, least: int, why: str) -> int:
-    """Return a bound that is an integer of at least ``least``."""
-    number = None
-    with suppress(TypeError):
-        number = None if isinstance(value, bool) else operator.index(value)
-    if number is None or number < least:
-        given = "and was not given" if value is None else f"not {value!r}"
-        raise UsageError(f"{name} must be an integer of at least {least}, {given}: {why}")
-    return number
-
-
-def counted(number: int, word: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "pair"), counted(5, "pair")
-    ('1 pair', '5 pairs')
-    """
-    return f"{number:,} {word}" + ("" if number == 1 else "s")

@@ -1,4 +1,7 @@
-"""Caps on what a person adds: how much is counted under each, and how much noise it then needs."""
+"""Caps on what a person adds: how much is counted under each, and how much noise it then needs.
+
+Nothing here sees records: only public numbers, and histograms that have their noise.
+"""
 
 from __future__ import annotations
 
@@ -12,39 +15,20 @@ import numpy as np
 
 from ptclust._tables import right_aligned
 from ptclust._types import Floats
-from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.building._contributions import ITEMS, PAIRS, PER_PAIR, Caps, sensitivity_of
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology
 from ptclust.planning.plan import PlanRequest, make_plan
 from ptclust.privacy.provenance import Neighbours, Provenance
 from ptclust.privacy.sensitivity import Sensitivity
 
-Caps = Mapping[str, int]
-
 #: Caps to choose from. They are public: no look at the records made them.
 CANDIDATES = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-#: Which caps are compared where nobody said at which epsilon: where little is seen, they matter.
+#: At which epsilon caps are compared where nobody said it: where little is seen, they matter.
 EPSILON = 0.3
-_ITEMS, _PAIRS, _PER_PAIR = "max_items", "max_pairs", "max_per_pair"
 # Of the records of a person, between these shares are on a thing that is new.
 _NEW = (0.4, 1.0)
 _QUANTILES = (np.arange(400) + 0.5) / 400
-
-
-def sensitivity_of(caps: Caps, n_pairs: int, neighbours: Neighbours) -> Sensitivity:
-    """Return what one person can change under these caps; its proof is with the builders.
-
-    >>> sensitivity_of({"max_items": 4}, 100, "add-remove").l1
-    6.0
-    """
-    if _ITEMS in caps:
-        largest, n_changed = 1, math.comb(caps[_ITEMS], 2)
-    else:
-        largest, n_changed = caps[_PER_PAIR], caps[_PAIRS]
-    n_changed = max(1, min(n_changed, n_pairs))
-    return sensitivity_of_sum(
-        linf=largest, l1=n_changed * largest, squares=n_changed * largest**2, neighbours=neighbours
-    )
 
 
 @dataclass(frozen=True)
@@ -68,10 +52,9 @@ class Persons:
         if records < persons:
             raise UsageError(f"{records:g} records of {persons:g} persons: each has one at least")
         mean = records / persons
-        stop = 1.0 / mean
         numbers = np.ones_like(_QUANTILES)
         if mean > 1:
-            numbers = np.ceil(np.log1p(-_QUANTILES) / math.log1p(-stop))
+            numbers = np.ceil(np.log1p(-_QUANTILES) / math.log1p(-1.0 / mean))
             numbers *= mean / numbers.mean()  # the tail beyond the last quantile
         things = 1.0 + (np.maximum(numbers, 1.0) - 1.0) * new
         return cls(np.full(len(things), persons / len(things)), things, numbers / things)
@@ -87,10 +70,10 @@ class Persons:
 
     def total(self, caps: Caps) -> float:
         """Return the sum of all weights under these caps."""
-        if _ITEMS in caps:
-            items = np.minimum(self.things, caps[_ITEMS])
+        if ITEMS in caps:
+            items = np.minimum(self.things, caps[ITEMS])
             return float(self.number @ (items * (items - 1) / 2))
-        kept = np.minimum(self.things, caps[_PAIRS]) * np.minimum(self.records, caps[_PER_PAIR])
+        kept = np.minimum(self.things, caps[PAIRS]) * np.minimum(self.records, caps[PER_PAIR])
         return float(self.number @ kept)
 
 
@@ -124,6 +107,16 @@ class CapChoice:
         return self.mean / math.sqrt(self.mean + self.noise**2) if self.mean > 0 else 0.0
 
 
+def combinations(given: Mapping[str, int | None], most: Mapping[str, int]) -> list[Caps]:
+    """Return all caps to choose from: candidates where none is given, none above ``most``."""
+    usual = [cap for cap in CANDIDATES if cap >= (2 if ITEMS in given else 1)]
+    listed = (
+        sorted({min(each, most.get(name, each)) for each in (usual if cap is None else [cap])})
+        for name, cap in given.items()
+    )
+    return [dict(zip(given, each, strict=True)) for each in product(*listed)]
+
+
 def choices(
     tried: Iterable[Caps],
     persons: Persons,
@@ -148,15 +141,25 @@ def best(found: Sequence[CapChoice]) -> CapChoice:
     return max(found, key=lambda each: (each.signal, [-cap for cap in each.caps.values()]))
 
 
-def combinations(given: Mapping[str, int | None], most: Mapping[str, int]) -> list[Caps]:
-    """Return all caps to choose from: candidates where none is given, none above ``most``."""
-    least = 2 if _ITEMS in given else 1
-    usual = [cap for cap in CANDIDATES if cap >= least]
-    listed = (
-        sorted({min(each, most.get(name, each)) for each in (usual if cap is None else [cap])})
-        for name, cap in given.items()
-    )
-    return [dict(zip(given, each, strict=True)) for each in product(*listed)]
+def compared(
+    built: Provenance, topology: Topology, request: PlanRequest, persons: float, records: float
+) -> list[CapChoice]:
+    """Return what other caps would do at the budget of a plan; only public numbers are used."""
+    given = caps_of(built.details)
+    most = {ITEMS: topology.n_nodes, PAIRS: max(1, topology.n_edges)}
+    tried = combinations(dict.fromkeys(given), most)
+    tried += [] if given in tried else [given]
+
+    def noise(sensitivity: Sensitivity) -> float:
+        return make_plan(topology, replace(request, sensitivity=sensitivity)).chosen.noise
+
+    known = Persons.declared(persons, records, sum(_NEW) / 2)
+    return choices(tried, known, topology.n_edges, built.neighbours, noise)
+
+
+def caps_of(details: Mapping[str, Any]) -> dict[str, int]:
+    """Return the caps of a graph that was built from records of persons."""
+    return {name: details[name] for name in (ITEMS, PAIRS, PER_PAIR) if name in details}
 
 
 def counted(
@@ -184,34 +187,12 @@ def counted(
     return max(totals[0], 1.0), max(totals[1], 1.0)
 
 
-def caps_of(details: Mapping[str, Any]) -> dict[str, int]:
-    """Return the caps of a graph that was built from records of persons."""
-    return {name: details[name] for name in (_ITEMS, _PAIRS, _PER_PAIR) if name in details}
-
-
 def range_of(details: Mapping[str, Any]) -> tuple[float, float] | None:
     """Return where the weights of a graph of profiles lie; None of others."""
     if "dissimilarity" not in details:
         return None
     width = details["high"] - details["low"]
     return 0.0, width if details["dissimilarity"] == "absolute" else width**2
-
-
-def compared(
-    built: Provenance, topology: Topology, request: PlanRequest, persons: float, records: float
-) -> list[CapChoice]:
-    """Return what other caps would do at the budget of a plan; only public numbers are used."""
-    given = caps_of(built.details)
-    free: Mapping[str, int | None] = dict.fromkeys(given)
-    most = {_ITEMS: topology.n_nodes, _PAIRS: max(1, topology.n_edges)}
-    tried = combinations(free, most)
-    tried += [] if given in tried else [given]
-
-    def noise(sensitivity: Sensitivity) -> float:
-        return make_plan(topology, replace(request, sensitivity=sensitivity)).chosen.noise
-
-    known = Persons.declared(persons, records, sum(_NEW) / 2)
-    return choices(tried, known, topology.n_edges, built.neighbours, noise)
 
 
 def to_text(found: Sequence[CapChoice], chosen: Caps) -> str:
@@ -229,12 +210,11 @@ def to_text(found: Sequence[CapChoice], chosen: Caps) -> str:
 
 def in_words(found: Sequence[CapChoice], chosen: Caps) -> str:
     """Return the signal of caps in one line."""
-    listed = (f"{_name(each.caps)}: {each.signal:.3g}" for each in _shown(found, chosen))
+    listed = (
+        f"{' x '.join(map(str, each.caps.values()))}: {each.signal:.3g}"
+        for each in _shown(found, chosen)
+    )
     return f"signal over noise at epsilon {EPSILON:g}: {', '.join(listed)}"
-
-
-def _name(caps: Caps) -> str:
-    return " x ".join(map(str, caps.values()))
 
 
 def _shown(found: Sequence[CapChoice], chosen: Caps) -> list[CapChoice]:

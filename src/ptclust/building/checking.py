@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ptclust._tables import right_aligned
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array
 from ptclust.building import flows, visits
-from ptclust.building._pairs import PRIVATE, public_pairs
+from ptclust.building._pairs import Pairs, is_private, public_pairs
+from ptclust.building._records import Records
 from ptclust.engines.spark import is_frame
 from ptclust.errors import UsageError
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ptclust.building._pairs import Coding
-    from ptclust.building._records import Records
 
 CAPS = (1, 2, 4, 8, 16, 32)
 MARK = "PRIVATE: do not publish. These are counts of the records themselves, without noise."
@@ -118,84 +115,66 @@ def check_records(
     >>> check, check.unlisted
     (RecordsCheck(<private>), [('B ', 1, 'b')])
     """
-    from ptclust.building._records import Records
-
     if is_frame(records):
         raise UsageError("records are checked on this machine: give a path or a sample of them")
     of_visits = items is not None or (item is not None and nodes is None)
-    given = nodes if items is None else items
-    word = "items" if of_visits else "nodes"
-    pairs = public_pairs(given, None if edges == PRIVATE else edges, records, word=word)
+    word, given = (
+        ("items", items if items is not None else nodes) if of_visits else ("nodes", nodes)
+    )
+    pairs = public_pairs(given, None if is_private(edges) else edges, records, word=word)
     roles = {"item": item} if of_visits else {"origin": origin, "destination": destination}
     persons = {"person": person} if of_visits or person is not None else {}
-    table, coding = Records(records, {**roles, **persons}), pairs.coding
+    table = Records(records, {**roles, **persons})
     counts = {"records": _number(table, table.lazy)}
-    unlisted: dict[Any, int] = {}
+    unlisted: Counter[Any] = Counter()
     for role in roles:
-        missing, others = _unlisted(table, role, coding)
-        counts[f"without {_article(role)}"] = missing
-        for name, number in others.items():
-            unlisted[name] = unlisted.get(name, 0) + number
+        missing, others = _unlisted(table, role, pairs)
+        counts[f"without {'an' if role[0] in 'aeiou' else 'a'} {role}"] = missing
+        unlisted.update(others)
     known = table.with_persons(table.lazy) if persons else table.lazy
     if persons:
         counts["without a person"] = counts["records"] - _number(table, known)
     contributions: dict[str, Array] = {}
     if of_visits:
-        listed = visits._items(table, coding, table.lazy)
+        things = visits.items_of_persons(table, pairs)
+        listed = things.of_records(table.lazy)
         counts["with a person, on listed items"] = _number(table, listed)
-        couples = listed.unique()
-        counts["of them, each item of a person once"] = _number(table, couples)
-        contributions["max_items"] = _per_person(table, couples)
+        found = table.collect(things.of_all(table.lazy))
+        counts["of them, each item of a person once"] = len(found)
+        contributions["max_items"] = _per_person(found)
     else:
-        import polars as pl
-
-        counts["between two listed nodes"] = _number(table, flows._on_pairs(table, coding, known))
+        counts["between two listed nodes"] = _number(table, flows.on_pairs(table, pairs, known))
         if persons:
-            rows = flows._summed(["person", "pair"], flows._of_each(table, coding, table.lazy))
-            found = table.collect(rows)
-            contributions["max_pairs"] = _per_person(table, found.lazy())
-            contributions["max_per_pair"] = found.select(pl.col("count").sort())["count"].to_numpy()
+            found = table.collect(flows.pairs_of_persons(table, pairs).of_all(table.lazy))
+            contributions["max_pairs"] = _per_person(found)
+            contributions["max_per_pair"] = found["count"].sort().to_numpy()
     if persons:
-        counts["persons"] = int(table.collect(known.select("person").unique()).height)
-        some = contributions["max_items" if of_visits else "max_pairs"]
-        counts["persons who count"] = len(some)
+        counts["persons"] = _number(table, known.select("person").unique())
+        counts["persons who count"] = found["person"].n_unique()
     most = sorted(unlisted.items(), key=lambda each: (-each[1], str(each[0])))[:_LISTED]
-    near = _Nearest(coding.names.tolist())
+    near = _Nearest(pairs.names.tolist())
     shown = [(name, number, near.to(name)) for name, number in most]
     return RecordsCheck(counts, shown, len(unlisted), contributions)
 
 
 def _number(table: Records, lazy: pl.LazyFrame) -> int:
-    import polars as pl
-
     return int(table.collect(lazy.select(pl.len())).item())
 
 
-def _article(role: str) -> str:
-    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
-
-
-def _unlisted(table: Records, role: str, coding: Coding) -> tuple[int, dict[Any, int]]:
+def _unlisted(table: Records, role: str, pairs: Pairs) -> tuple[int, dict[Any, int]]:
     """Return how many records have no name there, and the names that are not listed."""
-    import polars as pl
-
     by_name = table.collect(table.lazy.group_by(role).agg(records=pl.len()))
     names = by_name.lazy().with_columns(name=pl.col(role))
-    listed = table.number(names, role, coding).select("name")
+    listed = table.number(names, role, pairs).select("name")
     others = table.collect(names.join(listed, on="name", how="anti", nulls_equal=True))
-    missing, found = 0, {}
-    for name, number in others.select("name", "records").iter_rows():
-        if name is None or not str(name).strip():
-            missing += number
-        else:
-            found[name] = number
-    return missing, found
+    found = dict(others.select("name", "records").iter_rows())
+    missing = [name for name in found if name is None or not str(name).strip()]
+    return sum(found.pop(name) for name in missing), found
 
 
-def _per_person(table: Records, rows: pl.LazyFrame) -> Array:
-    import polars as pl
-
-    return table.collect(rows.group_by("person").agg(n=pl.len()).sort("n"))["n"].to_numpy()
+def _per_person(found: pl.DataFrame) -> Array:
+    """Return of how many things every person has rows, ascending."""
+    return found.group_by("person").len()["len"].sort().to_numpy()
 
 
 def _at_caps(numbers: Array) -> list[list[str]]:
@@ -223,10 +202,8 @@ class _Nearest:
 
     def to(self, name: Any) -> Any:
         bare = _bare(name)
-        if bare in self._names:
-            return self._names[bare]
         few = self._names if len(self._names) <= _CANDIDATES else ()
-        alike = difflib.get_close_matches(bare, few, 1, 0.8)
+        alike = [bare] if bare in self._names else difflib.get_close_matches(bare, few, 1, 0.8)
         return self._names[alike[0]] if alike else None
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import polars as pl
 
@@ -126,7 +127,7 @@ class Query:
         _batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
         names = list(self.schema) if columns is None else columns
-        listed = ", ".join(_quoted(name) for name in names) or "1"
+        listed = ", ".join('"' + name.replace('"', '""') + '"' for name in names) or "1"
         with closing(self._batches(self._select(listed))) as batches:
             for batch in batches:
                 frame = batch.select(names)
@@ -181,7 +182,10 @@ class Query:
             rows: list[tuple[Any, ...]] = []
             while True:
                 columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-                yield pl.DataFrame([_texts(*column) for column in zip(names, columns, strict=True)])
+                yield pl.DataFrame(
+                    pl.Series(name, map(_text, values), pl.String)
+                    for name, values in zip(names, columns, strict=True)
+                )
                 if not (rows := cursor.fetchmany(_BATCH)):
                     return
 
@@ -198,17 +202,8 @@ class Query:
         """Return a message without the passwords that may be in the address."""
         for found in _SECRETS.finditer(self.address.partition("//")[2]):
             for secret in filter(None, found.groups()):
-                said = said.replace(secret, "...").replace(_decoded(secret), "...")
+                said = said.replace(secret, "...").replace(unquote(secret), "...")
         return said
-
-
-def _decoded(text: str) -> str:
-    """Return a part of an address without its percent signs.
-
-    >>> _decoded("a%20word")
-    'a word'
-    """
-    return re.sub("%([0-9A-Fa-f]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
 def _frame(batch: Any) -> pl.DataFrame:
@@ -228,10 +223,6 @@ def _with_numbers(batch: Any) -> pl.DataFrame:
     return _frame(batch).cast(dict.fromkeys(numeric, pl.Float64), strict=False)
 
 
-def _texts(name: str, values: Iterable[Any]) -> pl.Series:
-    return pl.Series(name, map(_text, values), pl.String)
-
-
 def _text(value: Any) -> str | None:
     """Return a value of SQLite as a text, the same for values that are equal there.
 
@@ -242,7 +233,3 @@ def _text(value: Any) -> str | None:
         return value.decode(errors="replace")
     whole = isinstance(value, float) and value.is_integer()
     return None if value is None else str(int(value) if whole else value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

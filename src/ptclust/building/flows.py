@@ -8,24 +8,21 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import polars as pl
+
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
-from ptclust.building._build import Build
-from ptclust.building._neighbours import sensitivity_of_sum
+from ptclust.building._build import Build, plural
+from ptclust.building._contributions import Key, Things, sensitivity_of
 from ptclust.building._pairs import Pairs
-from ptclust.building.caps import sensitivity_of
+from ptclust.building._records import Records
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
 from ptclust.privacy import _checks as check
 from ptclust.privacy.provenance import Neighbours
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ptclust.building._pairs import Coding
-    from ptclust.building._records import Key, Records
     from ptclust.ledger import Ledger
-
 
 _CAPS = (
     "where persons are protected both bounds are needed, as max_pairs=5 and max_per_pair=2; choose "
@@ -105,13 +102,13 @@ def graph_from_flows(
     *Privacy.* Of tables with one unit more or less: one record changes one weight by 1:
     l1 = l2 = linf = 1. With persons, the weights are the sum over persons of a vector that depends
     on the records of that person and a secret key alone: which ``max_pairs`` pairs are kept is
-    decided by a keyed hash of person and pair (`ptclust.building._records.keep_some`), and the
-    count on each is cut at ``max_per_pair``. So a person more or less adds or removes one such
+    decided by a keyed hash of person and pair (`ptclust.building._contributions.keep_some`), and
+    the count on each is cut at ``max_per_pair``. So a person more or less adds or removes one such
     vector, with at most ``max_pairs`` entries between 0 and ``max_per_pair``:
     linf = max_per_pair, l1 = max_pairs max_per_pair, l2 = max_per_pair sqrt(max_pairs), where a
     ``max_pairs`` above the number of public pairs is taken as that. With
     ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
-    (`ptclust.building._neighbours.sensitivity_of_sum` has the proof).
+    (`ptclust.building._contributions.sensitivity_of_sum` has the proof).
 
     Records on pairs that are not public, or whose person or node is missing, are dropped in
     silence, and before the bounds: to drop is a question to one record, so it changes no bound
@@ -125,8 +122,6 @@ def graph_from_flows(
     >>> graph, graph.sensitivity.l1, graph.unit
     (Graph(n_nodes=3, n_edges=3, weights=<private>, kind='similarity'), 1.0, 'one record')
     """
-    from ptclust.building._records import Records
-
     caps = {"max_pairs": max_pairs, "max_per_pair": max_per_pair}
     if person is None and any(cap is not None for cap in caps.values()):
         raise UsageError(
@@ -153,73 +148,62 @@ def graph_from_flows(
     return _of_persons(Records(records, {**columns, "person": person}), build, called)
 
 
-def _of_single_records(records: Records, build: Build, called: str) -> Graph:
-    count = partial(_counts, records, build.pairs.coding)
-    weights = _weights(records.summed(count, "pair"), build.pairs)
-    sensitivity = sensitivity_of_sum(linf=1, l1=1, squares=1, neighbours=build.neighbours)
+def _of_single_records(table: Records, build: Build, called: str) -> Graph:
+    pairs = build.pairs
+
+    def weights() -> Floats:
+        return pairs.weights(table.summed(partial(_counts, table, pairs), "pair"))
+
+    sensitivity = sensitivity_of({}, pairs.n_pairs, build.neighbours)
     return build.graph(weights, sensitivity, f"one {called}")
 
 
-def _of_persons(records: Records, build: Build, called: str) -> Graph:
-    import polars as pl
-
-    from ptclust.building._records import Things, counted
-
-    by = ["person", "pair"]
-    each = Things(partial(_of_each, records, build.pairs.coding), partial(_summed, by))
+def _of_persons(table: Records, build: Build, called: str) -> Graph:
+    pairs, things = build.pairs, pairs_of_persons(table, build.pairs)
     average = (pl.col("count").sum() + pl.len() - 1) // pl.len()  # on a pair, rounded up
     numbers = {"max_pairs": pl.len(), "max_per_pair": average}
-    caps, known = build.choose(
-        {name: records.histogram(each, number) for name, number in numbers.items()},
-        {"max_pairs": max(1, len(build.pairs.keys))},
-    )
+    caps, known = build.choose(table, things, numbers, {"max_pairs": max(1, pairs.n_pairs)})
     max_pairs, max_per_pair = caps.values()
-    kept = each.kept("pair", max_pairs, build.key)
-    found = records.summed_over_persons(
-        kept, partial(_summed, ["pair"], most=max_per_pair), by="pair"
-    )
-    sensitivity = sensitivity_of(caps, len(build.pairs.keys), build.neighbours)
-    words = f"{counted(max_pairs, 'pair')} with at most {counted(max_per_pair, called)} each"
-    unit = f"one person, at most {words}"
-    return build.graph(_weights(found, build.pairs), sensitivity, unit, details=known)
+    kept = things.bounded(max_pairs, build.key)
+
+    def weights() -> Floats:
+        count = partial(_summed, max_per_pair)
+        return pairs.weights(table.summed_over_persons(kept, count, by="pair"))
+
+    sensitivity = sensitivity_of(caps, pairs.n_pairs, build.neighbours)
+    words = f"{plural(max_pairs, 'pair')} with at most {plural(max_per_pair, called)} each"
+    return build.graph(weights, sensitivity, f"one person, at most {words}", details=known)
 
 
-def _counts(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the number of records on every public pair."""
-    import polars as pl
-
-    on_pairs = _on_pairs(records, coding, lazy)
-    return on_pairs.group_by("pair").agg(count=pl.len().cast(pl.Int64))
+def pairs_of_persons(table: Records, pairs: Pairs) -> Things:
+    """Return the public pairs of persons, with the number of records on each."""
+    return Things(partial(_of_each, table, pairs))
 
 
-def _of_each(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
+def _of_each(table: Records, pairs: Pairs, lazy: pl.LazyFrame) -> pl.LazyFrame:
     """Return the person and the public pair of every record, which counts once."""
-    import polars as pl
-
-    on_pairs = _on_pairs(records, coding, records.with_persons(lazy))
-    return on_pairs.select("person", "pair", count=pl.lit(1, pl.Int64))
+    rows = on_pairs(table, pairs, table.with_persons(lazy))
+    return rows.select("person", thing="pair", count=pl.lit(1, pl.Int64))
 
 
-def _on_pairs(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
+def _counts(table: Records, pairs: Pairs, lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of records on every public pair."""
+    return on_pairs(table, pairs, lazy).group_by("pair").agg(count=pl.len().cast(pl.Int64))
+
+
+def _summed(max_per_pair: int, kept: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the number of records on every pair, of each person at most ``max_per_pair``."""
+    count = pl.col("count").clip(upper_bound=max_per_pair).sum()
+    return kept.group_by(pair="thing").agg(count)
+
+
+def on_pairs(table: Records, pairs: Pairs, lazy: pl.LazyFrame) -> pl.LazyFrame:
     """Return the records on public pairs, with the key of each."""
-    import polars as pl
-
     for role in ("origin", "destination"):
-        lazy = records.number(lazy, role, coding)
+        lazy = table.number(lazy, role, pairs)
     a, b = (pl.col(name).cast(pl.Int64) for name in ("origin node", "destination node"))
-    pair = pl.min_horizontal(a, b) * coding.n_nodes + pl.max_horizontal(a, b)
+    pair = pl.min_horizontal(a, b) * pairs.n_nodes + pl.max_horizontal(a, b)
     lazy = lazy.filter(a != b).with_columns(pair=pair)
-    if coding.listed is not None:
-        lazy = lazy.join(pl.LazyFrame({"pair": coding.listed}), on="pair", how="semi")
+    if pairs.listed is not None:
+        lazy = lazy.join(pl.LazyFrame({"pair": pairs.listed}), on="pair", how="semi")
     return lazy
-
-
-def _summed(by: list[str], rows: pl.LazyFrame, most: int | None = None) -> pl.LazyFrame:
-    import polars as pl
-
-    count = pl.col("count") if most is None else pl.col("count").clip(upper_bound=most)
-    return rows.group_by(by).agg(count.sum())
-
-
-def _weights(found: pl.DataFrame, pairs: Pairs) -> Floats:
-    return pairs.weights(found["pair"].to_numpy(), found["count"].to_numpy())

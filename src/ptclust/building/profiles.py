@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import polars as pl
 
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Array, Ints
-from ptclust.building._build import Build
-from ptclust.building._pairs import PRIVATE
+from ptclust._types import Array, Floats, Ints
+from ptclust.building._build import Build, at_least
+from ptclust.building._pairs import Pairs, is_private
+from ptclust.building._records import Records
 from ptclust.engines.spark import is_frame
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
@@ -21,12 +23,6 @@ from ptclust.graph.readers.csv import with_points
 from ptclust.privacy._numbers import float_up
 from ptclust.privacy.provenance import Neighbours
 from ptclust.privacy.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ptclust.building._pairs import Pairs
-    from ptclust.building._records import Records
 
 Dissimilarity = Literal["absolute", "squared"]
 
@@ -109,9 +105,7 @@ def graph_from_profiles(
     >>> graph.weights.tolist(), round(graph.sensitivity.linf, 9)
     ([0.25, 1.0, 0.75], 0.5)
     """
-    from ptclust.building._records import Records, at_least
-
-    if isinstance(edges, str) and edges == PRIVATE:
+    if is_private(edges):
         raise UsageError("edges='private' is for counts; give a public list of nodes or pairs")
     build = Build.of(
         "graph_from_profiles", records, {"nodes": nodes, "edges": edges}, neighbours=neighbours
@@ -137,8 +131,11 @@ def graph_from_profiles(
     if share * _STEPS > _LARGEST_EXACT:
         raise UsageError(f"n_persons must be at most {_LARGEST_EXACT // _STEPS:,}, not {share:,}")
     factor = _factor(bounds, dissimilarity, share)
-    sums = _sums(steps, build.pairs, dissimilarity)
-    weights = np.minimum(sums, share * _STEPS).astype(np.float64) * factor
+
+    def weights() -> Floats:
+        sums = _sums(steps, build.pairs, dissimilarity)
+        return np.minimum(sums, share * _STEPS).astype(np.float64) * factor
+
     unit = "one row" if person is None else "one person"
     return build.graph(
         weights,
@@ -186,8 +183,6 @@ def _steps(
     table: Records, roles: list[str], bounds: tuple[float, float], *, of_persons: bool
 ) -> Ints:
     """Return the values of every person as whole numbers from 0 to 2^20, -1 where there is none."""
-    import polars as pl
-
     for role in roles:
         table.check_numbers(role)
     lazy = table.with_persons(table.lazy) if of_persons else table.lazy
@@ -202,8 +197,6 @@ def _steps(
 
 
 def _step(role: str, bounds: tuple[float, float]) -> pl.Expr:
-    import polars as pl
-
     low, high = bounds
     value = pl.col(role).cast(pl.Float64, strict=False).fill_nan(None).clip(low, high)
     return ((value - low) / (high - low) * _STEPS + 0.5).floor().cast(pl.Int64)
@@ -211,20 +204,14 @@ def _step(role: str, bounds: tuple[float, float]) -> pl.Expr:
 
 def _sums(steps: Ints, pairs: Pairs, dissimilarity: Dissimilarity) -> Ints:
     """Return the sum over persons, for every pair, of a number between 0 and 2^20."""
-    sums = np.zeros(len(pairs.keys), dtype=np.int64)
-    for rows, some in _chunks(len(steps), len(sums)):
-        a = steps[rows][:, pairs.sources[some]].astype(np.int64)
-        b = steps[rows][:, pairs.targets[some]].astype(np.int64)
+    keys = pairs.keys()
+    sums = np.zeros(len(keys), dtype=np.int64)
+    width = max(1, _CHUNK // max(1, len(steps)))
+    for start in range(0, len(keys), width):
+        some = slice(start, start + width)
+        a = steps[:, keys[some] // pairs.n_nodes].astype(np.int64)
+        b = steps[:, keys[some] % pairs.n_nodes].astype(np.int64)
         apart: Array = np.abs(a - b) if dissimilarity == "absolute" else (a - b) ** 2 >> _BITS
         apart[(a == _MISSING) | (b == _MISSING)] = _STEPS // 2
-        sums[some] += apart.sum(axis=0)
+        sums[some] = apart.sum(axis=0)
     return sums
-
-
-def _chunks(n_rows: int, n_pairs: int) -> Iterator[tuple[slice, slice]]:
-    """Yield parts of a table of persons and pairs that fit in memory."""
-    width = max(1, min(n_pairs, _CHUNK))
-    height = max(1, _CHUNK // width)
-    for row in range(0, n_rows, height):
-        for pair in range(0, n_pairs, width):
-            yield slice(row, row + height), slice(pair, pair + width)

@@ -9,18 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import polars as pl
 
 from ptclust._traces import leaves_no_trace
-from ptclust.building._build import Build
-from ptclust.building.caps import sensitivity_of
+from ptclust._types import Floats
+from ptclust.building._build import Build, plural
+from ptclust.building._contributions import Key, Things, sensitivity_of
+from ptclust.building._pairs import Pairs
+from ptclust.building._records import Records
 from ptclust.graph.graph import Graph
 from ptclust.privacy.provenance import Neighbours
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ptclust.building._pairs import Coding
-    from ptclust.building._records import Key, Records
     from ptclust.ledger import Ledger
 
 
@@ -70,14 +70,13 @@ def graph_from_visits(
 
     Notes
     -----
-    *Privacy.* The weights are the sum over
-    persons of a vector that depends on the items of that person and a secret key alone: which
-    k = ``max_items`` items are kept is decided by a keyed hash of person and item
-    (`ptclust.building._records.keep_some`), and the vector is 1 on all pairs of them. So a person
-    more or less changes at most k (k - 1) / 2 weights by 1 each: linf = 1, l1 = k (k - 1) / 2,
-    l2 its root, and no more than if all public pairs changed: a cap above the number of items is
-    taken as that. With ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
-    (`ptclust.building._neighbours.sensitivity_of_sum`).
+    *Privacy.* The weights are the sum over persons of a vector that depends on the items of that
+    person and a secret key alone: which k = ``max_items`` items are kept is decided by a keyed hash
+    of person and item (`ptclust.building._contributions.keep_some`), and the vector is 1 on all
+    pairs of them. So a person more or less changes at most k (k - 1) / 2 weights by 1 each:
+    linf = 1, l1 = k (k - 1) / 2, l2 its root, and no more than if all public pairs changed: a cap
+    above the number of items is taken as that. With ``neighbours="replace"`` linf holds, l1 doubles
+    and l2 grows by sqrt(2) (`ptclust.building._contributions.sensitivity_of_sum`).
 
     Records of items that are not public, or whose person or item is missing, are dropped in
     silence, and before the bound, so that a person's items are all spent on items that count.
@@ -90,10 +89,6 @@ def graph_from_visits(
     >>> graph.sensitivity.l1, graph.unit
     (3.0, 'one person, at most 3 items')
     """
-    import polars as pl
-
-    from ptclust.building._records import Records, Things, counted
-
     build = Build.of(
         "graph_from_visits",
         records,
@@ -109,40 +104,44 @@ def graph_from_visits(
         key=_key,
     )
     pairs, table = build.pairs, Records(records, {"person": person, "item": item})
-    items_of = Things(partial(_items, table, pairs.coding), lambda rows: rows.unique())
-    caps, known = build.choose(
-        {"max_items": table.histogram(items_of, pl.len())}, {"max_items": pairs.n_nodes}
-    )
-    most = caps["max_items"]
-    found = table.summed_over_persons(
-        items_of.kept("item node", most, build.key),
-        lambda kept: kept.group_by("person").agg(pl.col("item node")),
-        partial(_in_common, pairs.n_nodes),
-        by="pair",
-    )
-    weights = pairs.weights(found["pair"].to_numpy(), found["count"].to_numpy())
-    sensitivity = sensitivity_of(caps, len(pairs.keys), build.neighbours)
-    unit = f"one person, at most {counted(most, 'item')}"
+    things = items_of_persons(table, pairs)
+    numbers, most = {"max_items": pl.len()}, {"max_items": pairs.n_nodes}
+    caps, known = build.choose(table, things, numbers, most)
+    kept = things.bounded(caps["max_items"], build.key)
+
+    def weights() -> Floats:
+        in_common = partial(_in_common, pairs.n_nodes)
+        return pairs.weights(table.summed_over_persons(kept, _listed, in_common, by="pair"))
+
+    sensitivity = sensitivity_of(caps, pairs.n_pairs, build.neighbours)
+    unit = f"one person, at most {plural(caps['max_items'], 'item')}"
     return build.graph(weights, sensitivity, unit, details=known)
 
 
-def _items(records: Records, coding: Coding, lazy: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the public items of persons, as often as they are recorded."""
-    return records.number(records.with_persons(lazy), "item", coding)
+def items_of_persons(table: Records, pairs: Pairs) -> Things:
+    """Return the public items of persons."""
+    return Things(partial(_of_each, table, pairs))
+
+
+def _of_each(table: Records, pairs: Pairs, lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the person and the public item of every record."""
+    rows = table.number(table.with_persons(lazy), "item", pairs)
+    return rows.select("person", thing="item node")
+
+
+def _listed(kept: pl.LazyFrame) -> pl.LazyFrame:
+    return kept.group_by("person").agg("thing")
 
 
 def _in_common(n_items: int, of_persons: pl.DataFrame) -> pl.DataFrame:
     """Return the keys of the pairs of items that somebody has both of, and how many have."""
-    import polars as pl
     from scipy.sparse import csr_array, triu
 
-    items = of_persons["item node"]
+    items = of_persons["thing"]
     starts = np.concatenate([[0], np.cumsum(items.list.len().to_numpy(), dtype=np.int64)])
     column = items.explode().drop_nulls().to_numpy()
-    has = csr_array(
-        (np.ones(len(column), dtype=np.int64), column, starts), shape=(len(items), n_items)
-    )
+    entries = np.ones(len(column), dtype=np.int64), column, starts
+    has = csr_array(entries, shape=(len(items), n_items))
     both = triu(has.T @ has, k=1).tocoo()
-    return pl.DataFrame(
-        {"pair": both.row.astype(np.int64) * n_items + both.col, "count": both.data}
-    )
+    pair = both.row.astype(np.int64) * n_items + both.col
+    return pl.DataFrame({"pair": pair, "count": both.data})
