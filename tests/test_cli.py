@@ -563,7 +563,7 @@ class TestAnnouncement:
         assert said.startswith("edges.csv was read as a graph of the columns 'From', 'to' and 'Co")
         assert "of kind distance (small means close)" in said
         assert "merged by min" in said
-        assert "3 names of nodes and which 2 pairs of them are joined" in said
+        assert "3 node names and 2 edges" in said
         assert "30717" not in err
 
     def test_of_a_matrix(self, run, edges):
@@ -591,7 +591,7 @@ class TestAnnouncement:
 class TestWeakPromises:
     CASES: ClassVar = {
         # options: the warning
-        ("--epsilon", "10.5"): "epsilon = 10.5 promises next to nothing",
+        ("--epsilon", "10.5"): "epsilon = 10.5 guarantees almost nothing",
         ("--epsilon", "1", "--delta", "1.1e-4"): "delta = 0.00011 is large",
         ("--epsilon", "1", "--delta", "0.03"): "delta = 0.03 is large",
     }
@@ -724,9 +724,7 @@ class TestSimilarities:
         code, _, err = run("cluster", *self.FLOW, *options, "-o", "release.json")
         assert code == 0, err
         said = err.splitlines()[0]
-        assert (
-            "similarity (large means close); rows of the same two nodes are merged by sum" in said
-        )
+        assert "(large means close); rows that join the same two nodes are merged by sum" in said
         assert pl.read_csv("labels.csv").select("node", "cluster").write_csv() == TOWNS
         release = Release.load("release.json")
         assert release.kind == release.statement.kind == "similarity"

@@ -193,7 +193,7 @@ class TestWarnings:
         [
             ({"delta": 2e-4, "mechanism": "gaussian"}, "delta = 0.0002 is large"),
             ({"delta": 0.04, "mechanism": "gaussian"}, "delta = 0.04 is large"),
-            ({"epsilon": 11}, "epsilon = 11 promises next to nothing"),
+            ({"epsilon": 11}, "epsilon = 11 guarantees almost nothing"),
             ({"privacy_unit": None}, "say what one privacy unit is"),
         ],
     )

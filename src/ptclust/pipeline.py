@@ -216,12 +216,12 @@ def disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:
     close = "small" if graph.kind == "distance" else "large"
     merged = ""
     if graph.merge is not None:
-        merged = f"; rows of the same two nodes are merged by {graph.merge}, and it is the merged "
-        merged += "weights that the sensitivity must bound"
+        merged = f"; rows that join the same two nodes are merged by {graph.merge}, and the "
+        merged += "sensitivity must be that of the merged weights"
     return (
         f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
-        f"means close){although}{merged}. Published as they are: {graph.n_nodes:,} names "
-        f"of nodes and which {graph.n_edges:,} pairs of them are joined. Private: the weights."
+        f"means close){although}{merged}. Published without noise: {graph.n_nodes:,} node names "
+        f"and {graph.n_edges:,} edges. Private: the weights."
         f"{_origin(graph)}"
     )
 
@@ -231,8 +231,8 @@ def _origin(graph: Graph | SparkEdges) -> str:
     if (built := graph.provenance) is None:
         return ""
     return (
-        f" It was built from records: what one unit ({built.unit}) can change is bounded, "
-        f"{built.sensitivity}."
+        f" It was built from records, with the sensitivity {built.sensitivity} for one unit "
+        f"({built.unit})."
     )
 
 

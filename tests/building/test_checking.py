@@ -141,7 +141,7 @@ def test_it_goes_to_no_file(run, here, option):
 def test_without_it_an_output_is_needed(run, here):
     code, _, err = run(*COMMAND, "--max-items", "2")
     assert code == 2
-    assert "say where to write the graph: --output graph.parquet" in err
+    assert "name the file to write the graph to: --output graph.parquet" in err
 
 
 def test_profiles_have_none(run, here):

@@ -62,7 +62,7 @@ def test_three_commands_from_events_to_labels(run, here):
         "cluster", "graph.parquet", "--epsilon", "5", "-o", "release.json", "--labels", "labels.csv"
     )
     assert code == 0
-    assert "built from records: what one unit (one record) can change" in err
+    assert "built from records, with the sensitivity" in err
     labels = dict(zip(*pl.read_csv("labels.csv", columns=[0, 1]).get_columns(), strict=True))
     assert {labels[node] for node in "abcdef"} == {0}
     assert {labels[node] for node in "uvwxyz"} == {1}
@@ -235,13 +235,13 @@ def test_a_cap_above_what_there_is_counts_as_that(run, here):
         "-o", "graph.parquet",
     )  # fmt: skip
     assert code == 0
-    assert "--max-items 100,000 is more than there is: it leaves nothing out, as 12 does.\n" in err
+    assert "--max-items 100,000 is more than there can be, and counts as 12.\n" in err
     assert "Protected: one person, at most 12 items." in err
     assert "l1 <= 66, l2 <= 8.12404, linf <= 1" in err
     flows = (*FLOWS[:3], "--edges", "roads.csv", "--person", "who", "--max-per-pair", "2")
     code, _, err = run(*flows, "--max-pairs", "4", "-o", "roads.parquet")
     assert code == 0
-    assert "--max-pairs 4 is more than there is: it leaves nothing out, as 3 does.\n" in err
+    assert "--max-pairs 4 is more than there can be, and counts as 3.\n" in err
     assert "l1 <= 6, l2 <= 3.4641" in err
     code, _, err = run(*flows, "--max-pairs", "3", "-o", "all.parquet")
     assert code == 0

@@ -93,7 +93,7 @@ class TestConfirming:
         self, ledger, monkeypatch, pay, trouble
     ):
         words = trouble(ledger, monkeypatch)
-        expected = rf"charged and is handed over, but the note of that failed: .*{words}"
+        expected = rf"charged and is handed over, but confirming that failed: .*{words}"
         with pytest.warns(PrivacyWarning, match=expected) as caught:
             tree = pay(ledger, "kruskal")
         assert tree.n_edges == 11

@@ -349,7 +349,7 @@ class TestBeforeItIsDrawn:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"epsilon": 11.0}, "epsilon = 11 promises next to nothing"),
+            ({"epsilon": 11.0}, "epsilon = 11 guarantees almost nothing"),
             ({"delta": 0.01}, "delta = 0.01 is large"),
         ],
     )

@@ -444,7 +444,7 @@ def test_warnings_are_about_what_is_truly_spent():
         calibration="published",
     )
     assert published.chosen.spent.epsilon > 10
-    assert "promises next to nothing" in published.warnings[0]
+    assert "guarantees almost nothing" in published.warnings[0]
     pure = plan(path, epsilon=1, delta=0.5, sensitivity=Sensitivity(l1=0.001), mechanism="laplace")
     assert pure.chosen.spent.delta == 0
     assert pure.warnings == ()

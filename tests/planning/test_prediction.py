@@ -507,7 +507,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("options", "code", "words"),
         [
-            (["--plot", "curve.png"], 2, "--plot is about the prediction: say --predict"),
+            (["--plot", "curve.png"], 2, "--plot is about the prediction: give --predict"),
             (["--clusters", "9"], 2, "--clusters is about the prediction"),
             (["--predict", "--records", "9"], 2, "say --kind similarity, or leave it out"),
             (["--predict", "--clusters", "19"], 2, "from 2 to 18"),

@@ -119,7 +119,7 @@ class TestMeaning:
         made = released(4.0, 0.1)
         assert made.n_clusters == 1
         assert not made.probabilities.any()
-        assert "nothing to be sure of" in made.summary.certainty_words
+        assert "there are no probabilities" in made.summary.certainty_words
 
     def test_clusters_of_the_topology_alone_are_not_certain_by_themselves(self):
         random = np.random.default_rng(3)
@@ -309,7 +309,7 @@ class TestCommand:
         assert Release.load("r.json").certainty is not None
         code, out, _ = run("show", "r.json")
         assert code == 0
-        assert "clusters are sure" in " ".join(out.split())
+        assert "clusters are certain" in " ".join(out.split())
         code, _, _ = run(*options, "-o", "s.json", "--no-certainty", "--overwrite", "l.csv")
         assert code == 0
         assert (tmp_path / "l.csv").read_text().startswith("node,cluster,evidence")

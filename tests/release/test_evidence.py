@@ -126,12 +126,12 @@ class TestFiles:
 WORDS = {
     "weights": "Supported by weights: clusters that are found without a part of the released "
     "weights predict that part.",
-    "topology": "From the public topology alone: the released weights support no clusters, and no "
-    "record has a part in these.",
+    "topology": "From the public topology alone: the released weights support no clusters, and "
+    "these do not depend on any record.",
     "both": "Supported by weights and by the public topology: clusters that are found without a "
     "part of the edges predict that part.",
-    "none": "Nothing supports clusters: neither released weights nor the public topology say more "
-    "than chance would.",
+    "none": "Nothing supports clusters: neither the released weights nor the public topology show "
+    "more than chance would.",
 }
 MARKS = {"topology": "(from the public topology alone)", "none": "(nothing supports clusters)"}
 

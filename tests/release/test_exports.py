@@ -192,7 +192,7 @@ class TestGeoJson:
         [
             ("x.geojson", (), "GeoJSON needs places: --coordinates stations.csv"),
             ("x.csv", ("--coordinates", "p.csv"), "--coordinates are for GeoJSON"),
-            ("x.shp", (), "x.shp ends in none of .csv, .parquet, .graphml, .gexf, .geojson"),
+            ("x.shp", (), "x.shp must end in one of .csv, .parquet, .graphml, .gexf, .geojson"),
         ],
     )
     def test_what_does_not_fit(self, run, release, output, more, message):

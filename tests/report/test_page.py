@@ -416,7 +416,7 @@ class TestWords:
         Path("e.csv").write_text("source,target,distance\na,b,1\n")
         code, _, err = run("cluster", "e.csv", "--epsilon", "1", "-o", "r.json", "--period", "May")
         assert code == 2
-        assert "--period is written on the page: say --report report.html, too" in err
+        assert "--period is written on the page: give --report report.html, too" in err
 
 
 class TestBars:

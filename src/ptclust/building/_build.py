@@ -265,10 +265,9 @@ def description(graph: Graph) -> str:
         lines[0] += f" ({built.details.get('topology', 'it was not said which')})"
         lines += [
             f"Protected: {built.unit}",
-            f"What that can change at most: {built.sensitivity} (neighbours: "
+            f"It can change at most: {built.sensitivity} (neighbours: "
             f"{_RELATIONS[built.neighbours]})",
-            "Records without a person, where one is protected, or on nodes outside the public list "
-            "are ignored",
+            "Records on nodes outside the public list, or without the person to protect, are ignored",
         ]
         lines += [f"Spent on {each.words}" for each in built.spent]
         if "caps" in built.details:

@@ -80,10 +80,10 @@ Master = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 MinProbability = Annotated[
     float,
-    typer.Option(help="Nodes that are less probably where they are shown get label -1.", max=1.0),
+    typer.Option(help="Nodes less likely to belong to their cluster get label -1.", max=1.0),
 ]
 Certainty = Annotated[
-    bool, typer.Option(help="Say how probable nodes and clusters are; takes 8 clusterings.")
+    bool, typer.Option(help="Compute how probable nodes and clusters are; takes 8 clusterings.")
 ]
 MinClusterSize = Annotated[
     int, typer.Option(help="Drop smaller clusters: their nodes get label -1.", min=1)
@@ -91,7 +91,7 @@ MinClusterSize = Annotated[
 Overwrite = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Replace this output if the file exists; once for every such file.", metavar="FILE"
+        help="Replace this output file if it exists; give it for every such file.", metavar="FILE"
     ),
 ]
 EscapeFormulas = Annotated[
@@ -99,11 +99,10 @@ EscapeFormulas = Annotated[
     more(help="Write ' before names that spreadsheets would take for formulas (CSV)."),
 ]
 LedgerFile = Annotated[
-    Path | None, typer.Option(help="Charge this ledger first; it refuses what it does not cover.")
+    Path | None,
+    typer.Option(help="Charge this ledger first; it refuses what its total does not cover."),
 ]
-Dataset = Annotated[
-    str | None, typer.Option(help="The dataset of the ledger whose weights these are.")
-]
+Dataset = Annotated[str | None, typer.Option(help="The dataset of the ledger to charge.")]
 LabelsFile = Annotated[
     Path | None, typer.Option(help="Write node,cluster to this CSV or Parquet file too.")
 ]
@@ -112,8 +111,8 @@ Plot = Annotated[
 ]
 Report = Annotated[Path | None, typer.Option(help="Write an HTML report to this file, too.")]
 _CLUSTERER = "Clusterer of what is released, by name; dbmstclu is the paper's."
-_DELTA = "0 for a pure guarantee; a tiny positive value for far less noise."
-_MECHANISM = "Mechanism by name (`plan` lists all); auto takes what shows most."
+_DELTA = "0 for a pure guarantee; a tiny positive value allows Gaussian noise."
+_MECHANISM = "Mechanism by name (`plan` lists all); auto picks the smallest visible gap."
 _SPLIT = "Share of the budget for the tree; by default tree and weights get equal noise."
 Clusterer = Annotated[
     str, typer.Option(help=_CLUSTERER, metavar="NAME", autocompletion=_clusterers)
@@ -180,7 +179,7 @@ class GraphOptions(TextOptions):
         from ptclust.pipeline import GraphFile
 
         if self.master is not None and self.engine is EngineName.local:
-            raise UsageError("--master says where Spark runs: say --engine spark, too")
+            raise UsageError("--master says where Spark runs: give --engine spark, too")
         given = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
         file = GraphFile(given.pop("edges"), **given)
         file.check_is_graph(weighted=weighted)
@@ -227,7 +226,7 @@ class PlanOptions(SensitivityOptions):
         tuple[float, float] | None,
         typer.Option(help="Public bounds; weights outside are moved to the nearer: LOW HIGH."),
     ] = None
-    sampler: Annotated[Sampler, more(help="What draws the noise; the statement names it.")] = (
+    sampler: Annotated[Sampler, more(help="Sampler of the noise; the statement names it.")] = (
         Sampler.auto
     )
 
@@ -269,7 +268,9 @@ class ReleaseOptions(PlanOptions):
     ] = None
     topology: Annotated[
         Topology | None,
-        typer.Option(help="public: the edges may be published, though not all pairs are joined."),
+        typer.Option(
+            help="public: the list of edges is public knowledge, though not all pairs are edges."
+        ),
     ] = None
     random_state: Annotated[
         int | None, more(help="Seed for experiments: the release is NOT private.", min=0)
@@ -286,8 +287,8 @@ class ReleaseOptions(PlanOptions):
         unit_known = file.provenance is not None or (self.privacy_unit or "").strip()
         if not unit_known and self.random_state is None:
             raise UsageError(
-                "say whom the release protects, for its statement: --privacy-unit 'one patient', "
-                "or whatever moves the weights by no more than --l1, --l2, --linf"
+                "name the privacy unit, for the statement: --privacy-unit 'one patient', or "
+                "whatever moves the weights by no more than --l1, --l2, --linf"
             )
         return ReleaseRequest(
             plan=self.request(file),
@@ -310,7 +311,7 @@ Releases = Annotated[
 ]
 Shares = Annotated[
     str | None,
-    typer.Option(help="Of a series: a relative share for each release.", metavar="X,X,..."),
+    typer.Option(help="Relative shares of the releases of a series.", metavar="X,X,..."),
 ]
 PerOption = Annotated[
     PerName,
@@ -336,14 +337,14 @@ class PlaceOptions:
 
     coordinates: Annotated[
         Path | None,
-        typer.Option(help="Draw nodes at the places in this CSV file: public knowledge you add."),
+        typer.Option(help="CSV file of public coordinates at which nodes are drawn."),
     ] = None
     node: Annotated[str, more(help="Its column of nodes.")] = "node"
     x: Annotated[str, more("--x", help="Its column of x, or longitudes.")] = "x"
     y: Annotated[str, more("--y", help="Its column of y, or latitudes.")] = "y"
     name: Annotated[str | None, more("--name", help="Its column of display names of nodes.")] = None
     degrees: Annotated[
-        bool, more("--degrees", help="Places are degrees of longitude and latitude.")
+        bool, more("--degrees", help="Coordinates are degrees of longitude and latitude.")
     ] = False
 
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from ptclust.graph import Graph
 
-_HELP = "Make a graph of records of people, with what one of them can change; see docs/building.md."
+_HELP = "Make a graph, with its sensitivity, from records of people; see docs/building.md."
 build = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
 
 Neighbours = StrEnum("Neighbours", {"add_remove": "add-remove", "replace": "replace"})
 Unit = StrEnum("Unit", ["person", "record"])
 Dissimilarity = StrEnum("Dissimilarity", ["absolute", "squared"])
 
-_NODES = "Public list of all nodes: a text file of lines, or a table; all pairs get a weight."
+_NODES = "Public list of all nodes: a text file, one per line, or a table; all pairs get a weight."
 NodeColumn = Annotated[
     str | None, typer.Option(help="Column of the list, if it is a table of several.")
 ]
@@ -49,7 +49,9 @@ def _cap(text: str) -> int | str:
 
 
 def _cap_option(text: str) -> Any:
-    return typer.Option(help=f"{text} auto: what shows most.", parser=_cap, metavar="N|auto")
+    return typer.Option(
+        help=f"{text} auto: chosen privately with --caps-epsilon.", parser=_cap, metavar="N|auto"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,7 @@ class BuildOptions(o.TextOptions):
         bool,
         typer.Option(
             "--check",
-            help="Write nothing; show what the records are, for your eyes only: it is private.",
+            help="Write nothing; show exact counts of the records, for the curator only: private.",
         ),
     ] = False
     edges: Annotated[
@@ -144,7 +146,7 @@ class BuildOptions(o.TextOptions):
             self._check(options)
             return
         if self.output is None:
-            raise UsageError("say where to write the graph: --output graph.parquet")
+            raise UsageError("name the file to write the graph to: --output graph.parquet")
         from ptclust.building import description, summary
         from ptclust.cli._results import held_outputs, ledger_files
         from ptclust.cli._terminal import progress_display, say
@@ -168,7 +170,7 @@ class BuildOptions(o.TextOptions):
             most = counted.get(name, cap)
             if isinstance(cap, int) and isinstance(most, int) and most < cap:
                 option = f"--{name.replace('_', '-')} {cap:,}"
-                say(f"{option} is more than there is: it leaves nothing out, as {most:,} does.")
+                say(f"{option} is more than there can be, and counts as {most:,}.")
         say(f"{description(graph)} It is in {self.output}, which holds private weights.")
         say("How many records count is private; the same command with --check shows it to you.")
         say(f"Next: ptclust plan {shlex.quote(str(self.output))} --epsilon 1")
@@ -216,21 +218,21 @@ def flows(
     person: Person = None,
     unit: Annotated[
         Unit | None,
-        typer.Option(help="record: protect single records, also where a column of persons is."),
+        typer.Option(help="record: protect single records, even with a column of persons."),
     ] = None,
     called: Annotated[
         str, typer.Option(help="What one record is called in the statement: trip.")
     ] = "record",
     max_pairs: Annotated[
-        str | None, _cap_option("At most so many pairs of nodes count for a person.")
+        str | None, _cap_option("At most this many pairs of nodes count per person.")
     ] = None,
     max_per_pair: Annotated[
-        str | None, _cap_option("At most so many records on each of them.")
+        str | None, _cap_option("At most this many records on each pair.")
     ] = None,
 ) -> None:
     """Records between two nodes: rides, trips, payments. A weight is their number.
 
-    With a column of persons, by name or called so, a person is protected, otherwise a record.
+    With a column of persons, named or recognised, a person is protected, otherwise a record.
     """
     from ptclust.building import graph_from_flows
     from ptclust.building._records import person_column
@@ -258,14 +260,14 @@ def visits(
     common: BuildOptions,
     looks: LookOptions,
     max_items: Annotated[
-        str | None, _cap_option("At most so many items count for a person.")
+        str | None, _cap_option("At most this many items count per person.")
     ] = None,
     person: Person = None,
     item: Annotated[str | None, typer.Option(help="Column of the item.")] = None,
     items: Annotated[Path | None, typer.Option(help=_NODES)] = None,
     node_column: NodeColumn = None,
 ) -> None:
-    """Records that join a person and an item: visits, purchases. A weight is who has both."""
+    """Records that join a person and an item: visits, purchases. Weights count who has both."""
     from ptclust.building import graph_from_visits
 
     common.run(
@@ -290,7 +292,7 @@ def profiles(
     person: Person = None,
     n_persons: Annotated[
         int | None,
-        typer.Option(help="Divide sums by this public number, about that of the persons.", min=1),
+        typer.Option(help="Divide sums by this public number, about the number of persons.", min=1),
     ] = None,
     dissimilarity: Annotated[
         Dissimilarity, typer.Option(help="|x - y|, or its square.")

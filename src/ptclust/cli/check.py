@@ -22,9 +22,7 @@ def check(
             readable=False,
         ),
     ],
-    epsilon: Annotated[
-        float | None, typer.Option(help="Say what the bounds promise at this budget.")
-    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Show the bounds at this budget.")] = None,
     delta: o.Delta = 0.0,
     mechanism: o.Mechanism = "auto",
     split: o.Split = None,

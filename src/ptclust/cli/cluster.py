@@ -47,8 +47,8 @@ def cluster(
 ) -> None:
     """Publish the clusters of a graph; its weights stay differentially private.
 
-    Say at least one of --l1, --l2, --linf: by how much one privacy unit can move the weights; a
-    graph of `ptclust build` says it itself. Every run spends its budget anew, so an existing
+    Give at least one of --l1, --l2, --linf, by how much one privacy unit can move the weights;
+    graphs of `ptclust build` carry it. Every run spends its budget again, so an existing
     release is kept unless --overwrite names it.
     """
     import json
@@ -69,12 +69,12 @@ def cluster(
         show_dry_run(file, options.release_request(file, noisy), as_json=as_json)
         return
     if places.coordinates is not None and plot is None and report is None:
-        raise UsageError("--coordinates are for pictures: say --report report.html, or --plot")
+        raise UsageError("--coordinates are for pictures: give --report report.html, or --plot")
     if publisher.given and report is None:
         option = next(iter(publisher.given))
-        raise UsageError(f"--{option} is written on the page: say --report report.html, too")
+        raise UsageError(f"--{option} is written on the page: give --report report.html, too")
     if output is None:
-        raise UsageError("say where to write the release: --output release.json")
+        raise UsageError("name the file to write the release to: --output release.json")
     files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
     reads = {"the graph": graph.edges, "--coordinates": places.coordinates}
     reads |= results.ledger_files(options.ledger) | {"--follows": follows}

@@ -59,6 +59,6 @@ def export(
             ".geojson": lambda: made.to_geojson(output, at(made.names), **kept),
         }
         if suffix not in write:
-            raise UsageError(f"{output} ends in none of {', '.join(write)}, which say the format")
+            raise UsageError(f"{output} must end in one of {', '.join(write)}")
         write[suffix]()
     say(f"{results.found(made)} in {output}. Nothing was spent.")

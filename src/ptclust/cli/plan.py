@@ -19,23 +19,25 @@ def plan(
         bool,
         typer.Option(
             "--predict",
-            help="Publish graphs like real ones, and say how well clusters are found.",
+            help="Predict how well clusters would be found, on graphs planted like real ones.",
         ),
     ] = False,
     records: Annotated[
         float | None,
-        typer.Option(help="About how many records there are, as you know it without a look."),
+        typer.Option(help="About how many records there are, as known without looking."),
     ] = None,
     persons: Annotated[
         float | None,
-        typer.Option(help="The same of persons, where they are protected; also compares caps."),
+        typer.Option(help="About how many persons, where they are protected; compares caps, too."),
     ] = None,
     clusters: Annotated[
-        int | None, typer.Option(help="How many clusters you expect; by default all is tried.")
+        int | None, typer.Option(help="How many clusters you expect; by default a range is tried.")
     ] = None,
     contrast: Annotated[
         float | None,
-        typer.Option(help="How many times heavier a pair within them is; by default all is tried."),
+        typer.Option(
+            help="How many times heavier pairs within them are; by default a range is tried."
+        ),
     ] = None,
     releases: o.Releases = None,
     shares: o.Shares = None,
@@ -68,7 +70,7 @@ def plan(
         raise UsageError("--predict is about one release: leave --releases and --shares out")
     for name, value in {**details, "plot": plot}.items():
         if value is not None and not predict:
-            raise UsageError(f"--{name} is about the prediction: say --predict, too")
+            raise UsageError(f"--{name} is about the prediction: give --predict, too")
     file = graph.file(weighted=False)
     if predict and file.engine == "spark":
         raise UsageError("--predict plants clusters on this machine: leave --engine spark out")

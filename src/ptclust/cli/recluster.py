@@ -23,7 +23,7 @@ def recluster(
         int | None, typer.Option(help="Which level of the hierarchy; 0 is the coarsest.", min=0)
     ] = None,
     n_clusters: Annotated[
-        int | None, typer.Option(help="The level with so many clusters.", min=1)
+        int | None, typer.Option(help="The level with this number of clusters.", min=1)
     ] = None,
     min_cluster_size: o.MinClusterSize = 1,
     min_probability: o.MinProbability = 0.0,

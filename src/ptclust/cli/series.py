@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def series(
     options: o.ReleaseOptions,
     folder: Annotated[
-        Path, typer.Option(help="Where the releases are kept; the ledger, too, unless --ledger.")
+        Path, typer.Option(help="Folder of the releases, and of the ledger unless --ledger.")
     ],
     releases: o.Releases = None,
     shares: o.Shares = None,
@@ -59,7 +59,7 @@ def series(
     request = plain.release_request(file)
     budget = o.series_budget(request.plan, releases, shares, per)
     if budget is None:
-        raise UsageError("say how many releases there will be: --releases 12, or --shares 1,1,2")
+        raise UsageError("give the number of releases: --releases 12, or --shares 1,1,2")
     made = Series(
         folder,
         epsilon=budget.epsilon,

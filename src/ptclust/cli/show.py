@@ -30,7 +30,7 @@ def show(
     compare: Annotated[
         Path | None,
         typer.Option(
-            help="Show what became of the clusters of this earlier release.", metavar="FILE"
+            help="Compare the clusters with those of this earlier release.", metavar="FILE"
         ),
     ] = None,
 ) -> None:
@@ -43,7 +43,7 @@ def show(
     from ptclust.release import Release
 
     if labels + registry + (compare is not None) > 1 or (as_json and (labels or registry)):
-        raise UsageError("say one of --json, --labels, --registry and --compare at a time")
+        raise UsageError("give only one of --json, --labels, --registry and --compare")
     made = Release.load(release)
     if labels:
         write_labels(

@@ -169,7 +169,7 @@ def opened(path: Path, engine: str, master: str | None) -> Any:
     """Return a table as an engine takes it: the path itself, or a DataFrame of Spark."""
     if engine == "local":
         if master is not None:
-            raise UsageError("--master says where Spark runs: say --engine spark, too")
+            raise UsageError("--master says where Spark runs: give --engine spark, too")
         return path
     return read_parquet(path, master)
 

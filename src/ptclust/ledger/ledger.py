@@ -304,7 +304,7 @@ class Payment:
             self.ledger.confirm(statement_id)
         except PtclustError as error:
             warn_of_privacy(
-                f"the release was charged and is handed over, but the note of that failed: {error}"
+                f"the release was charged and is handed over, but confirming that failed: {error}"
             )
 
     def preview(self, spent: Budget) -> Account | None:

@@ -251,12 +251,12 @@ class Plan:
             )
         lines += [
             "",
-            "Noise is in units of the weights (standard deviation). Clusters are seen, about, if",
-            "weights within and across them are the visible gap apart. '>' is chosen.",
+            "Noise is a standard deviation, in units of the weights. Clusters are found, about, if",
+            "weights within and across them differ by the visible gap. '>' is chosen.",
         ]
         if self.chosen.tree is not None:
             bound = f"{self.chosen.tree.largest_weight:.3g}"
-            lines.append(f"To the tree, weights beyond {bound} in size look like that bound.")
+            lines.append(f"The draw of the tree clips weights at {bound} in size.")
         if self.request.engine == "spark":
             all_there = self.mechanism.publishes == "graph" and not self._tree_alone
             what = "from all weights" if all_there else "from its tree"
@@ -301,13 +301,13 @@ def weak_promises(spent: Budget, n_nodes: int) -> Iterator[str]:
     epsilon, delta = float(spent.epsilon), float(spent.delta)
     if epsilon > LARGE_EPSILON:
         yield (
-            f"epsilon = {epsilon:g} promises next to nothing: e^{epsilon:g} is the factor by "
+            f"epsilon = {epsilon:g} guarantees almost nothing: e^{epsilon:g} is the factor by "
             f"which one unit may change any probability; stay below {LARGE_EPSILON:g}, better 1"
         )
     if delta > LARGE_DELTA or delta * n_nodes > 1:
         yield (
-            f"delta = {delta:g} is large: with that probability all may be given away of "
-            "somebody; take far less than one over the number of people, such as 1e-6 or less"
+            f"delta = {delta:g} is large: with that probability somebody's whole contribution may "
+            "be revealed; take far less than one over the number of people, such as 1e-6 or less"
         )
 
 

@@ -118,7 +118,7 @@ class Prediction:
         """Return the prediction as a page to read."""
         words = (
             f"Prediction: {self.repetitions} graphs like real ones, planted on this topology and "
-            f"published. Nothing is spent. {self._said} Each draws the rest anew."
+            f"published. Nothing is spent. {self._said} All else is drawn for each."
         )
         rows = right_aligned(self._rows())
         marked = [" "] + [">" if p.epsilon == self.planned else " " for p in self.points]
@@ -133,7 +133,7 @@ class Prediction:
             taken = "" if said.clip else ", as they are taken to (clip=)"
             known.append(f"Distances lie in {low:g} to {high:g}{taken}.")
         elif said.total is None:
-            known.append("Counts add up to anything: say how many records there are.")
+            known.append("The total of the counts is unknown: give the number of records.")
         else:
             least, most = (f"{each:,.0f}" for each in said.total)
             known.append(f"Counts add up to {least if least == most else f'{least} to {most}'}.")
@@ -147,14 +147,14 @@ class Prediction:
     def _legend(self) -> str:
         more = "closer" if self.planting.kind == "distance" else "heavier"
         lines = (
-            "ARI: adjusted Rand index; 1 is all, 0 is chance. Nine of ten graphs like these lie in "
+            "ARI: adjusted Rand index; 1 is the same, 0 is chance. Nine of ten such graphs lie in "
             "the interval, and three of four reach the number after it. Contrast: how many times "
-            f"{more} a pair within clusters is, from which on three of four reach {GOAL:g}."
+            f"{more} pairs within clusters have to be for three of four to reach {GOAL:g}."
         )
         if self.topology_clusters > 1:
             lines += (
                 f" The topology alone shows {self.topology_clusters:,} clusters, whatever the "
-                f"weights (mean ARI {_two_digits(self.topology_alone)}): so much is public anyway."
+                f"weights (mean ARI {_two_digits(self.topology_alone)}), which are public."
             )
         return lines + (f" Left out: {self.left_out}." if self.left_out else "")
 

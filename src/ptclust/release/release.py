@@ -167,7 +167,7 @@ class Release:
         *Privacy.* Post-processing: nothing but this release is read.
         """
         if self.clustering is None:
-            raise UsageError("there are no clusters yet, and nothing to be sure of: recluster()")
+            raise UsageError("there are no clusters yet: recluster() first")
         if self.clustering.certainty is None:
             found = Certainty.of(self.labels, self._found_again(progress))
             object.__setattr__(self, "clustering", replace(self.clustering, certainty=found))

@@ -32,8 +32,8 @@ _CLUSTERS_SHOWN, _MEMBERS_SHOWN, _ELSEWHERE_SHOWN = 20, 6, 10
 _MULTIPLES = (0.25, 0.5, 2.0, 4.0)  # of the epsilon of the release
 
 OPTIMISTIC = (
-    "The clusters were chosen by these noisy weights, so the difference flatters them; what is "
-    "needed is a rule of thumb."
+    "The clusters were chosen by these noisy weights, so the difference is biased upwards; the "
+    "one that is needed is a rule of thumb."
 )
 
 _EVIDENCE: dict[Support, str] = {
@@ -42,16 +42,16 @@ _EVIDENCE: dict[Support, str] = {
         "predict that part."
     ),
     "topology": (
-        "From the public topology alone: the released weights support no clusters, and no record "
-        "has a part in these."
+        "From the public topology alone: the released weights support no clusters, and these do "
+        "not depend on any record."
     ),
     "both": (
         "Supported by weights and by the public topology: clusters that are found without a part "
         "of the edges predict that part."
     ),
     "none": (
-        "Nothing supports clusters: neither released weights nor the public topology say more than "
-        "chance would."
+        "Nothing supports clusters: neither the released weights nor the public topology show more "
+        "than chance would."
     ),
 }
 _MARKS = {"topology": " (from the public topology alone)", "none": " (nothing supports clusters)"}
@@ -136,7 +136,7 @@ class Separation:
         if self.evidence is not None:
             return f"{self.evidence_words} {differ.capitalize()}."
         needed = self.at_epsilon.visible_gap
-        numbers = f"{differ}, and about {number(needed)} is needed to be seen"
+        numbers = f"{differ}, and about {number(needed)} is needed to find clusters"
         if self.gap >= needed:
             return f"More than noise: {numbers}."
         return f"Possibly noise: {numbers}."
@@ -194,17 +194,17 @@ class Summary:
         if found is None or not release.n_nodes:
             return ""
         if not found.nodes.any():
-            return "One cluster tells no nodes apart, so there is nothing to be sure of."
+            return "With one cluster there are no probabilities of nodes."
         sure, shown = int((found.clusters >= SURE).sum()), release.labels >= 0
         clusters = f"{sure:,} of {counted(release.n_clusters, 'cluster')}"
         unsure, nodes = int((found.nodes[shown] < SURE).sum()), int(shown.sum())
         words = (
-            f"{clusters} {'is' if sure == 1 else 'are'} sure (another release shows them with a "
-            f"probability of at least {SURE:g}); {unsure:,} of {counted(nodes, 'node')} "
+            f"{clusters} {'is' if sure == 1 else 'are'} certain (probability of at least {SURE:g} "
+            f"that another release shows them, too); {unsure:,} of {counted(nodes, 'node')} "
             f"{'is' if unsure == 1 else 'are'} not."
         )
         if self.elsewhere:
-            words += f" {counted(len(self.elsewhere), 'node')} may as well belong elsewhere."
+            words += f" {counted(len(self.elsewhere), 'node')} may equally well belong elsewhere."
         return words
 
     @cached_property
@@ -372,7 +372,7 @@ class Summary:
             return ""
         return (
             f"Clusters of the public topology alone, all weights equal, agree with these to "
-            f"{found:.2f} (adjusted Rand index; 1 is all, 0 is chance): so much is public anyway."
+            f"{found:.2f} (adjusted Rand index; 1 is the same, 0 is chance), which is public."
         )
 
     @property
@@ -446,7 +446,7 @@ class Summary:
     def _elsewhere_lines(self) -> list[str]:
         if not self.elsewhere:
             return []
-        lines = ["Nodes that may as well belong elsewhere:"]
+        lines = ["Nodes that may equally well belong elsewhere:"]
         lines += [
             f"  {shortened(name)}: in {cluster}, or {other}"
             for name, cluster, other in self.elsewhere[:_ELSEWHERE_SHOWN]
@@ -481,7 +481,7 @@ class Summary:
             for each in separation.visibilities
         ]
         head = "epsilon", "noise", "separation needed"
-        return [*lines, "", "What other epsilons would have shown:", *right_aligned([head, *rows])]
+        return [*lines, "", "At other epsilons:", *right_aligned([head, *rows])]
 
     def to_html(self) -> str:
         """Return guarantee, clusters and how sure they are for a notebook."""

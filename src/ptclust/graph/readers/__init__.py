@@ -274,4 +274,4 @@ def _format_of(path: str, given: str | None) -> str:
     for form in FORMATS:
         if name.endswith(f".{form}") or (form in _WITH_GZIP and name.endswith(f".{form}.gz")):
             return form
-    raise FileError(f"{path} ends in none of {', '.join(FORMATS)}; rename it or give format=")
+    raise FileError(f"{path} must end in one of {', '.join(FORMATS)}; rename it or give format=")
