@@ -1,4 +1,4 @@
-"""Writing files so that a reader never finds half of one, and none is replaced by accident."""
+"""Atomic writing of files, none of which is replaced by accident."""
 
 from __future__ import annotations
 

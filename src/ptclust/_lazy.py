@@ -1,4 +1,4 @@
-"""Imports that wait: names of packages until they are used, optional packages until needed."""
+"""Lazy imports: public names when first used, optional packages when needed."""
 
 from __future__ import annotations
 

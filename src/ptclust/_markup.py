@@ -1,4 +1,4 @@
-"""Names of nodes as short text, and the templates of text and HTML: what comes in is data."""
+"""Node names as short text, and the templates of text and HTML; all input is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of arrays that come and go."""
+"""Reuse of freed memory."""
 
 from __future__ import annotations
 

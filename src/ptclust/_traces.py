@@ -1,4 +1,4 @@
-"""Tracebacks without values: what an exception leaves behind shows lines, and no variables.
+"""Tracebacks without values: they show lines, and no variables.
 
 A traceback keeps the variables of every function that an exception went through. Tools for logs and
 debugging (sentry, rich, cgitb, pytest, ``traceback.TracebackException(capture_locals=True)``) show

@@ -11,7 +11,7 @@
     ├── BudgetError               the budget left in a ledger does not cover a charge  (exit code 4)
     └── MissingDependencyError    an optional package is needed for the request        (exit code 2)
 
-    PrivacyWarning                a release says less, or promises less, than it may seem
+    PrivacyWarning                a release shows or guarantees less than it may seem
 
 The text of an error says what is wrong, where, and what to do about it. It never contains a weight:
 a message ends up in logs, and a log is not a mechanism. Nor does it contain a password that is in
@@ -101,7 +101,7 @@ class MissingDependencyError(PtclustError, ImportError):
 
 
 class PrivacyWarning(UserWarning):
-    """A release says less, or promises less, than it may seem."""
+    """A release shows or guarantees less than it may seem."""
 
 
 def warn_of_privacy(text: str) -> None:

@@ -156,8 +156,8 @@ class PTClust(_Estimator):
         any other graph it must be given. One smaller than what the graph carries is refused.
     mechanism : str, default "auto"
         "kruskal", "pamst", "gaussian", "laplace", "cube" or another that is registered; ``auto``
-        takes the one under which the least clear clusters can be seen, from public numbers alone.
-        ``pamst`` with delta = 0 is the paper's pipeline, with the least noise on the weights.
+        picks the one with the smallest visible gap, from public numbers alone. ``pamst`` with delta
+        = 0 is the paper's pipeline, with the least noise on the weights.
     clusterer : str, default "auto"
         "dbmstclu", "levels", "communities" or another that is registered; ``auto`` is
         ``communities`` of a released graph, ``dbmstclu`` on the paper's tree, PAMST, and ``levels``
@@ -168,16 +168,16 @@ class PTClust(_Estimator):
     calibration : {"sound", "published"}
         ``published`` uses the paper's printed scales, warns, and states what they truly spend.
     clip : (low, high), optional
-        Public bounds; weights outside are moved to the nearer one, and nothing is said of it.
+        Public bounds; weights outside are moved to the nearer one, silently.
     sampler : {"auto", "opendp"}
-        What draws the noise. ``auto`` is ptclust's own exact sampler, ``opendp`` needs the extra
-        ``ptclust[opendp]``; the statement names it.
+        The sampler of the noise. ``auto`` is ptclust's own exact sampler, ``opendp`` needs the
+        extra ``ptclust[opendp]``; the statement names it.
     shift, scale : float, optional
         tau and p of the paper, for DBMSTClu; by default they follow from the released weights.
     min_cluster_size : int, default 1
         Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
     min_probability : float, default 0
-        Nodes that belong where they are shown with a smaller probability are unclustered, label -1.
+        Nodes less likely to belong to their cluster are unclustered, label -1.
     certainty : bool, default False
         Whether ``fit`` computes how probable nodes and clusters are, so that files and pictures of
         ``release_`` show it; ``probabilities_`` computes it when first asked for.
@@ -185,15 +185,15 @@ class PTClust(_Estimator):
         What one unit is, in words, for the statement: "one patient", "one visitor and day"; by
         default the unit that the graph carries, if it was built from records.
     topology : "public", optional
-        Says that a topology computed from the data, as by ``Graph.from_points(n_neighbors=...)``,
-        may be known: it is published as it is.
+        Declares that a topology computed from the data, as by
+        ``Graph.from_points(n_neighbors=...)``, may be published.
     random_state : int, optional
         For experiments that can be repeated. Such a release is **not private**, and says so.
     ledger : Ledger or path, optional
         A ledger that every ``fit`` is charged to before anything is drawn; BudgetError if it does
         not cover it.
     dataset : str, optional
-        The dataset of that ledger whose weights these are.
+        The dataset of that ledger to charge.
     noisy : str or path, optional
         Of edges in Spark: a new folder, to which the noisy weights of all of them are written, for
         beyond 50 million edges the release has those of their spanning tree alone.
@@ -207,7 +207,7 @@ class PTClust(_Estimator):
     dbcvi_ : float
         DBCVI on the released tree.
     probabilities_ : array of float
-        For every node, the probability that it belongs where it is shown, in the order of
+        For every node, the probability that it belongs to its cluster, in the order of
         ``labels_``; computed when first asked for.
     release_ : Release
         What is published; set as soon as it is paid for and drawn.
@@ -316,7 +316,7 @@ class PTClust(_Estimator):
 
     @property
     def probabilities_(self) -> Floats:
-        """For every node, the probability that it belongs where it is shown."""
+        """For every node, the probability that it belongs to its cluster."""
         return self.release_.probabilities[self._node_of]
 
     def _request(self, graph: Graph | SparkEdges) -> ReleaseRequest:

@@ -1,4 +1,4 @@
-"""From whatever holds a graph to its clusters: the packages in a row (the paper's Algorithm 3)."""
+"""From a graph to published clusters: the paper's Algorithm 3."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def publish_file(
     """Read a graph from a file and publish its clusters; see `publish`.
 
     ``announce`` is called, before anything is spent, with what was taken from the file and what of
-    it will be published as it is; ``check``, with the topology, may refuse it.
+    it will be published without noise; ``check``, with the topology, may refuse it.
     """
     progress(f"Reading {file.name}")
     graph = file.read()
@@ -282,7 +282,7 @@ def settled_sensitivity(
 
 
 def _warnings(plan: Plan, request: ReleaseRequest, unit: str | None) -> Iterator[str]:
-    """Yield what to think about before spending."""
+    """Yield warnings, before anything is spent."""
     secure = request.random_state is None  # otherwise nothing is promised
     yield from plan.warnings if secure else plan.noise_warnings
     if secure and not str(unit or "").strip():
@@ -330,16 +330,16 @@ def private_spanning_tree(
         was built from records.
     calibration : {"sound", "published"}
         ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
-        keeps the promise and wastes half of the budget or more.
+        is sound, and spends at most half of the budget.
     clip : pair of float, optional
         Public bounds; weights outside are moved to the nearer one.
     topology : {"public"}, optional
-        Says that a topology computed from the data may be known; otherwise it is refused.
+        Declares that a topology computed from the data may be published; otherwise refused.
     random_state : int, optional
-        For experiments. Such a tree is **not private**: who knows the seed knows the noise.
+        For experiments. Such a tree is **not private**: anyone who knows the seed knows the noise.
     ledger, dataset : Ledger or path, and str, optional
         The ledger that the tree is charged to before anything is drawn (BudgetError if it does not
-        cover it), and its dataset whose weights these are.
+        cover it), and the dataset to charge.
 
     Notes
     -----

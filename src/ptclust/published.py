@@ -1,4 +1,4 @@
-"""The border between private and public, as a type: what a mechanism gave out."""
+"""The border between private and public, as a type: what a mechanism published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ptclust.trees.tree import Tree
 @leaves_no_trace
 @dataclass(frozen=True, eq=False)
 class Published:
-    """Noisy values that a mechanism published; nothing that follows sees anything else.
+    """Noisy values that a mechanism published; all that follows sees only these.
 
     Parameters
     ----------

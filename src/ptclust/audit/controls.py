@@ -1,4 +1,4 @@
-"""Mechanisms that break their promise on purpose: an audit has to catch each of them.
+"""Mechanisms that violate their claim on purpose: an audit has to catch each of them.
 
 Nothing outside the audit imports this module, and nothing here is reachable from a release.
 """

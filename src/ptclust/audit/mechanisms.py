@@ -1,4 +1,4 @@
-"""What is audited: what sees private weights, drawn many times, and what an attacker sees of it."""
+"""What is audited: code that reads private weights, and what an attacker sees of its draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that were brought to the wrong command: a release, or records in place of edges."""
+"""Files given to the wrong command: a release, or records in place of edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public half: which pairs of nodes have a weight, said by the caller and never by records."""
+"""Public input: which pairs of nodes have a weight, given by the caller, never by the records."""
 
 from __future__ import annotations
 

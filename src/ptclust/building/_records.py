@@ -1,8 +1,8 @@
-"""The private half: tables of records, read lazily, decided by their schema and never by values.
+"""Private input: tables of records, read lazily; decisions follow from the schema, never values.
 
 A record that cannot be counted, because an id is missing, not a number or not in the public list,
-is dropped, one by one and in silence: an error, or a number of dropped records, would tell of it.
-Only a file that is not text as it was said to be is refused, as a whole.
+is dropped, one by one and silently: an error, or a number of dropped records, would reveal it. Only
+a file whose text is not encoded as declared is refused, as a whole.
 """
 
 from __future__ import annotations

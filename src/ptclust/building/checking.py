@@ -1,4 +1,4 @@
-"""A look at records before anything is paid for: for the curator's eyes, never to be published."""
+"""Exact counts of records before anything is spent: for the curator, never to be published."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_records(
     origin: str | None = None,
     destination: str | None = None,
 ) -> RecordsCheck:
-    """Count what a graph of these records would be made of, before anything is spent on it.
+    """Count the records that a graph would be built from, before anything is spent.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Records where they live: a query to a database, streamed batch by batch.
+"""Records in a database: a query, streamed batch by batch.
 
-A query is sent as a subquery, so that it can only read, and asks for the columns that matter. Its
-rows are never in memory all at once, and what a database says of them is not repeated.
+A query is sent as a subquery, so that it can only read, and selects the columns that are needed.
+Its rows are never in memory all at once, and what a database says of them is not repeated.
 """
 
 from __future__ import annotations

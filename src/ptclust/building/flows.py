@@ -76,15 +76,15 @@ def graph_from_flows(
         The column that says whose record it is. The unit that is protected is then a person;
         without it, a record.
     max_pairs, max_per_pair : int
-        With ``person``: at most so many pairs of nodes count for a person, and at most so many
-        records on each. More keep more of the data and need more noise. "auto" chooses the
-        bounds with the largest signal beside noise (`ptclust.building.caps`), from a differentially
+        With ``person``: at most this many pairs of nodes count per person, and at most this many
+        records on each. Larger caps keep more records and need more noise. "auto" chooses the caps
+        with the largest signal-to-noise ratio (`ptclust.building.caps`), from a differentially
         private histogram of persons.
     neighbours : {"add-remove", "replace"}
-        Who is protected from whom: tables are neighbours if one has one unit more, or if they
-        differ in what one unit is, their number being known. The second needs more noise.
+        Tables are neighbours if one has one unit more, or if one unit is replaced, their number
+        being public. The second needs more noise.
     called : str
-        What one record is called in the words about the unit: "trip".
+        What one record is called in the description of the unit: "trip".
     caps_epsilon, edges_epsilon : float
         What is spent on bounds that are "auto", all together, and on pairs that are "private".
         Both are in addition to what releases of the graph spend, and part of their statements.
@@ -110,9 +110,9 @@ def graph_from_flows(
     ``neighbours="replace"`` linf holds, l1 doubles and l2 grows by sqrt(2)
     (`ptclust.building._contributions.sensitivity_of_sum` has the proof).
 
-    Records on pairs that are not public, or whose person or node is missing, are dropped in
-    silence, and before the bounds: to drop is a question to one record, so it changes no bound
-    either way, and a person's pairs are then all spent on pairs that count.
+    Records on pairs that are not public, or whose person or node is missing, are dropped silently,
+    and before caps are applied: dropping depends on one record alone, so the bounds hold either
+    way, and a person's caps are spent on pairs that count.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def graph_from_profiles(
         The column that says whose row it is; several rows of a person count as their mean. Without
         it, every row is a person.
     n_persons : int
-        What sums are divided by: a public number, about that of the persons. It may be left out
+        What sums are divided by: a public number, about the number of persons. It may be left out
         with ``neighbours="replace"``, for then the number of persons is public.
     dissimilarity : {"absolute", "squared"}
         |x - y|, or (x - y)^2.
@@ -113,7 +113,7 @@ def graph_from_profiles(
     bounds = _as_bounds(low, high)
     if dissimilarity not in get_args(Dissimilarity):
         raise UsageError(f"dissimilarity must be 'absolute' or 'squared', not {dissimilarity!r}")
-    why = "it is a public number, about that of the persons, that sums are divided by"
+    why = "it is a public number, about the number of persons, that sums are divided by"
     if n_persons is not None or neighbours == "add-remove":
         n_persons = at_least(
             "n_persons", n_persons, 1, f"{why}; with neighbours='replace' it may be left out"

@@ -59,7 +59,7 @@ def graph_from_visits(
         In place of ``items``: the public list of pairs that get a weight; see
         `ptclust.graph_from_flows`. **Never** take either list from the records.
     max_items : int
-        At most so many different items count for a person, 2 or more, or "auto".
+        At most this many different items count per person, 2 or more, or "auto".
     neighbours, caps_epsilon, edges_epsilon, ledger, dataset
         As in `ptclust.graph_from_flows`.
 

@@ -1,4 +1,4 @@
-"""The command line: one file a command, no logic. Results to files or stdout, else stderr."""
+"""The command line: one file per command, no logic. Results to files or stdout, else stderr."""
 
 from __future__ import annotations
 

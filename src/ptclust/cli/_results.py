@@ -1,4 +1,4 @@
-"""How a clustering leaves the command line."""
+"""Outputs of the commands: files, standard output, messages."""
 
 from __future__ import annotations
 

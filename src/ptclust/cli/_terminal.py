@@ -1,4 +1,4 @@
-"""What the person at the terminal sees while a command works."""
+"""Progress, messages and warnings on the terminal."""
 
 from __future__ import annotations
 

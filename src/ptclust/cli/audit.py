@@ -1,4 +1,4 @@
-"""``ptclust audit``: look for a contradiction to what a release promises."""
+"""``ptclust audit``: try to refute the privacy claims."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class BuildOptions(o.TextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LookOptions:
-    """Looks at the records that are released at once, and who pays for them."""
+    """Queries of the records whose answers are released, and who pays for them."""
 
     caps_epsilon: Annotated[
         float | None,

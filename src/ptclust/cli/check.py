@@ -1,4 +1,4 @@
-"""``ptclust check``: the paper's conditions on given clusters, and what its theorems promise."""
+"""``ptclust check``: the paper's conditions on given clusters, and its bounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(
     split: o.Split = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Say which of the paper's conditions clusters fulfil, which break which, what is promised.
+    """Show which of the paper's conditions clusters fulfil, and the bounds that follow.
 
     For the curator only: the answers are computed from the private weights and must
     not be published.

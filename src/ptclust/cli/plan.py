@@ -1,4 +1,4 @@
-"""``ptclust plan``: what a release would cost, and what it would show, before anything is spent."""
+"""``ptclust plan``: noise and predicted clusters of a release, before anything is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ptclust report``: a release as one page to look at."""
+"""``ptclust report``: a release as one HTML page."""
 
 from __future__ import annotations
 

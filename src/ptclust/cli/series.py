@@ -1,4 +1,4 @@
-"""``ptclust series``: publish again and again, with one budget and lasting numbers."""
+"""``ptclust series``: many releases with one budget and lasting cluster numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def series(
 
     --epsilon and --delta are the total of all releases, which add up by the tightest rule known. A
     period that was published is not published again and costs nothing, so a run that was killed is
-    simply repeated. Clusters keep their numbers; what moved beyond noise is said. With all releases
+    simply repeated. Clusters keep their numbers; moves beyond noise are reported. With all releases
     made, the next is refused (exit code 4).
     """
     import json

@@ -1,4 +1,4 @@
-"""How sure clusters are: noise is added once more, clusters are found again and compared.
+"""How probable clusters are: noise is added again, and the clusters found are compared.
 
 The noise of a release is known. Its weights with fresh noise of the same distribution are what
 another release might have shown, with twice the variance; they share the noise that was there
@@ -44,21 +44,21 @@ _SAME = 0.5
 @shown_half_built
 @dataclass(frozen=True)
 class Certainty:
-    """How probable it is that nodes and clusters are as shown."""
+    """The probabilities of nodes and clusters."""
 
     nodes: Floats
-    """For every node, the probability that it belongs where it is shown; 0 if unclustered."""
+    """For every node, the probability that it belongs to its cluster; 0 if unclustered."""
     clusters: Floats
     """For every cluster, the probability that another release shows it, too."""
     elsewhere: Ints
-    """The cluster to which a node may as well belong; -1 if there is none."""
+    """The other cluster to which a node may equally well belong; -1 if there is none."""
 
     @classmethod
     def of(cls, labels: Ints, again: Sequence[Ints]) -> Certainty:
         """Compare clusters with those that were found again.
 
-        A node's probability is the mean overlap of its clusters, 2 |A and B| / (|A| + |B|). That
-        of a cluster is how often it comes again. A node may as well belong to another cluster if
+        A node's probability is the mean overlap of its clusters, 2 |A and B| / (|A| + |B|). That of
+        a cluster is how often it comes again. A node may equally well belong to another cluster if
         it is found there at least as often.
 
         >>> shown, first, second = np.array([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]])

@@ -1,4 +1,4 @@
-"""What a clusterer is, and the registry of all. Clustering published values costs no privacy."""
+"""Clusterers and their registry. Clustering published values costs no privacy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Level:
     labels: Ints
     """The cluster of every node, the largest first; a clusterer numbers by first appearance."""
     support: float
-    """By how many nats weights that did not make it support it over the next coarser level."""
+    """By how many nats held-out weights support it over the next coarser level."""
 
     @property
     def n_clusters(self) -> int:
@@ -60,9 +60,9 @@ Support = Literal["weights", "topology", "both", "none"]
 @shown_half_built
 @dataclass(frozen=True)
 class Evidence:
-    """What supports clusters: released weights that they have not seen, or the public topology.
+    """What supports clusters: released weights held out from them, or the public topology.
 
-    Clusters of the topology alone cost nobody's privacy: they are there whatever the weights are.
+    Clusters of the topology alone do not depend on the weights.
     """
 
     partition: Support
@@ -92,7 +92,7 @@ class Evidence:
 @shown_half_built
 @dataclass(frozen=True)
 class Clustering:
-    """A partition of the nodes, and how it came about."""
+    """A partition of the nodes, and how it was found."""
 
     labels: Ints
     """The cluster of every node, the largest first, -1 for unclustered nodes; a clusterer numbers
@@ -111,7 +111,7 @@ class Clustering:
     topology_labels: Ints | None = None
     """What the public topology gives alone: clusters of the same graph with equal weights."""
     evidence: Evidence | None = None
-    """What supports the clusters; None if the clusterer does not tell."""
+    """What supports the clusters; None if the clusterer gives no evidence."""
     certainty: Certainty | None = None
     """How probable nodes and clusters are; None if that was not computed."""
     description: tuple[str, ...] = ()
@@ -218,11 +218,11 @@ class Clusterer(ABC):
         n_edges: int,  # noqa: ARG002 - for clusterers that average over edges
         n_tree_edges: int | None = None,  # noqa: ARG002
     ) -> float:
-        """Return by how many deviations of the noise clusters must be separated to be seen.
+        """Return how far apart weights within and across must be, in deviations of the noise.
 
-        That is, weights within and across. What trusts single edges fails once the largest of n
-        noises bridges the gap from either side: 2 sqrt(2 log n). Without ``n_tree_edges`` the graph
-        is taken to be connected.
+        Clusterers that decide by single edges fail once the largest of n noises bridges the gap
+        from either side: 2 sqrt(2 log n). Without ``n_tree_edges`` the graph is taken to be
+        connected.
         """
         return 2.0 * math.sqrt(2.0 * math.log(max(n_nodes, 2)))
 
@@ -300,7 +300,7 @@ class ClusteringRequest:
     level: int | None = None
     """Which level of the hierarchy, from 0, the coarsest, for clusterers that find several."""
     n_clusters: int | None = None
-    """The level with so many clusters."""
+    """The level with this number of clusters."""
     min_probability: float = 0.0
     """Nodes of a smaller probability are unclustered, label -1."""
 

@@ -1,13 +1,13 @@
-"""Cuts of a noisy tree: those edges that are heavy beyond doubt, given how large the noise is.
+"""Cuts of a noisy tree: edges that are significantly heavy, given the size of the noise.
 
-DBMSTClu looks for single edges that stand out, and noise makes edges stand out. Here the size of
-the noise is known. Where many edges are heavy they form a level of their own: two levels are fitted
-(``levels``), and an edge is cut if its weight supports the heavy one by more than heavy edges are
-rare. Where few are, each has to stand out by itself: an edge is cut if one level with a tail, seen
-through the noise, hardly ever has such a weight. Even cuts are few and most edges are leaf edges,
-so that chance makes heavy leaf edges far more often; both rules ask less of an even cut. What
-single edges do not show, a tree does not: of a graph that was released whole, prefer
-``communities``.
+DBMSTClu cuts outliers among single edges, and noise makes outliers. Here the size of the noise is
+known. Where many edges are heavy they form a level of their own: two levels are fitted
+(``levels``), and an edge is cut if its log-likelihood ratio for the heavy level exceeds the log of
+how rare heavy edges are. Where few are, each has to be an outlier by itself: an edge is cut if one
+level with a tail, plus noise, has such a weight with small probability. Even cuts are few and most
+edges are leaf edges, so heavy leaf edges are far more often due to chance; both rules require less
+of an even cut. For a graph that was released whole, prefer ``communities``, which averages over
+edges.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class LevelsClusterer(Clusterer):
 def cut_levels(tree: WeightedTree, noise: Noise) -> Clustering:
     """Cluster the nodes of a tree whose weights were released with noise.
 
-    The whole tree is cut by its two levels, or, if it shows none, at the edges that stand out. The
-    pieces that cuts leave are searched again for edges that stand out in them. If nothing shows in
-    the whole tree, it stays whole where noise may have hidden it, and is cut by DBMSTClu where
-    noise is negligible. DBMSTClu also cuts where there is next to no noise at all.
+    The whole tree is cut by its two levels, or, if they do not fit, at outlying edges. The pieces
+    that cuts leave are searched again for outliers. If there are none in the whole tree, it stays
+    whole unless noise is negligible; then DBMSTClu cuts it. DBMSTClu also cuts where there is next
+    to no noise at all.
 
     Parameters
     ----------
@@ -144,9 +144,9 @@ def _price(sides: Ints, levels: Levels) -> Floats:
 
 
 def _levels_of(weights: NoisyWeights) -> Levels | None:
-    """Return two levels if the weights show them.
+    """Return two levels if the weights support them.
 
-    Two humps, or one with a tail? Two levels fit any tail better than one level does; so they must
+    Two modes, or one with a tail? Two levels fit any tail better than one level does; so they must
     fit better than one level with an exponential tail. At most half of the edges are on the upper
     level: clusters have two nodes and more on average.
     """
@@ -164,7 +164,7 @@ def _levels_of(weights: NoisyWeights) -> Levels | None:
 
 
 def _stands_out(weights: NoisyWeights, sides: Ints, n_nodes: int) -> Bools:
-    """Return which edges of a piece are heavier than chance makes them.
+    """Return which edges of a piece are heavier than expected by chance.
 
     Every edge may be cut by chance with a probability of its own, in proportion to 1 / r if r edges
     part at least as many nodes; those of a piece sum to its part of ``_FALSE``.

@@ -1,8 +1,8 @@
-"""Two levels of weights, light and heavy, seen through noise of a known size.
+"""Two levels of weights, light and heavy, plus noise of a known size.
 
 A released weight is a true one plus noise. Where clusters exist, edges within are light and edges
-across heavy, and the weights are a mixture of two humps which the noise may have run into one. Its
-scale and shape are public, so many weights together still show the two levels.
+across heavy: a mixture of two modes, which the noise may have merged into one. Its scale and shape
+are public, so the two levels can still be estimated from many weights.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def normalisation(
     """Return shift and scale that bring released weights into (0, 1], or those given.
 
     By default the shift is the least that leaves the smallest weight at one standard deviation of
-    the noise: below that a weight is no different from zero, and DBMSTClu looks at ratios, which
-    such a weight would blow up at random. A shift by many deviations draws all ratios towards 1 and
-    hides the clusters; from a tenth of one to two, no difference could be measured
+    the noise: below that a weight is indistinguishable from zero, and DBMSTClu uses ratios, which
+    such a weight would make arbitrarily large. A shift by many deviations draws all ratios towards
+    1 and hides the clusters; between 0.1 and 2 deviations no difference was measured
     (docs/decisions/0006-shift.md). The scale is the largest weight; it changes no cluster.
 
     Parameters

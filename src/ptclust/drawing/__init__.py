@@ -1,1 +1,1 @@
-"""Pictures of plain numbers: knows no graph, no release and no weight; matplotlib comes late."""
+"""Pictures of plain numbers, without graphs, releases or weights; matplotlib is imported late."""

@@ -1,6 +1,6 @@
 """Plots into matplotlib's axes: clusters, levels of clusters, plans, predictions.
 
-Everything comes as plain numbers: this package knows no graph, no release and no weight.
+All input is plain numbers: this package imports no graph, release or weight.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How clusters look: a colour and a marker each, in every picture the same."""
+"""The look of clusters: a colour and a marker each, the same in every picture."""
 
 from __future__ import annotations
 

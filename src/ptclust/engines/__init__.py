@@ -1,1 +1,1 @@
-"""Where one machine ends: the same work on a cluster that runs Spark."""
+"""Spark: the same work on many machines."""

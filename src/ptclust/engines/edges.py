@@ -1,4 +1,4 @@
-"""Graphs whose edges stay where they are: a table of Spark, of which this machine sees numbers.
+"""Graphs whose edges stay in Spark; this machine sees only their number.
 
 Names of nodes fit on this machine, edges need not. Noise and clocks are drawn where the edges are,
 and once: as a function of a key and the edge (``mechanisms.keyed_noise``, ``keyed_trees``).

@@ -4,11 +4,11 @@ All that is part of a task, its pickled function included, travels through Spark
 lie on the disks of driver and executors. So a task carries a ticket instead: an address of the
 driver and a token. With it a worker asks the driver for the key, once, and keeps it in memory.
 
-Each answer is masked by a pad that depends on the token and on fresh numbers of both sides. Who
-hears the network but has no token learns nothing; nor does who finds the token on a disk later:
-the driver answers only while the job runs, and the pad hides the key from who has not heard it.
-Who has the token while the job runs can ask as a worker does: the same holds for the weights
-themselves, which Spark's tasks hold then.
+Each answer is masked by a pad that depends on the token and on fresh numbers of both sides. An
+eavesdropper without the token learns nothing; nor does anyone who finds the token on a disk later:
+the driver answers only while the job runs, and the pad hides the key. Anyone who has the token
+while the job runs can ask as a worker does, and could read the weights themselves, which Spark's
+tasks hold then.
 """
 
 from __future__ import annotations

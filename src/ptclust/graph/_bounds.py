@@ -1,7 +1,7 @@
-"""What a file may ask for: memory in proportion to its size, never on its word alone.
+"""Bounds on files: memory in proportion to their size, never to what they declare.
 
 Nodes without an edge, runs of equal values and compressed zeros take next to no space in a file and
-any amount of memory. Nothing small is refused, and nothing that a file of edges comes near to.
+any amount of memory. Small files, and ordinary files of edges, are never refused.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Graph(WeightedGraph):
         One finite weight per edge.
     merge : {"min", "max", "sum"}, optional
         How to merge the weights of parallel edges, which are an error otherwise. A declared
-        sensitivity is that of the merged weights: who may be in k of the rows that are summed moves
+        sensitivity is that of the merged weights: a person in k of the rows that are summed moves
         the sum by k times what one row can. Sums are exact, and rounded once.
     kind : {"distance", "similarity"}
         What the weights are: a small distance means close, a large similarity. Spanning trees of
@@ -96,12 +96,12 @@ class Graph(WeightedGraph):
     topology_of_data : bool
         Whether which nodes are joined was computed from the data: nearest neighbours.
     provenance : Provenance, optional
-        Of a graph that ptclust built from records: how, and what one unit can do to its weights.
+        Of a graph that ptclust built from records: how, and by how much one unit can change it.
         `clipped` keeps it, as it moves no two weights further apart; every other change drops it.
 
     Notes
     -----
-    *Privacy.* The weights are in the clear inside this object and nowhere else: ``repr`` shows
+    *Privacy.* Only this object holds the weights in the clear: ``repr`` shows
     counts only, pickling is refused, and errors name edges, never values. The topology and the
     names are public.
 
@@ -326,7 +326,7 @@ class Graph(WeightedGraph):
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the graph to a Parquet file; `ptclust.read_graph` gives back the same.
 
-        One row an edge in canonical order, zeros included, in the columns source, target and
+        One row per edge in canonical order, zeros included, in the columns source, target and
         weight; kind, provenance and the names of nodes without an edge are in the metadata of the
         file. FileError if it cannot be written, or exists and ``overwrite`` is not set.
 

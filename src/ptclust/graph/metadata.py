@@ -1,4 +1,4 @@
-"""What a Parquet file that ptclust wrote says of its graph, and how a stale word is noticed.
+"""The metadata of a graph in a Parquet file that ptclust wrote, and how stale metadata is noticed.
 
 A file of edges has one entry ``ptclust`` among its key-value metadata, a JSON object::
 

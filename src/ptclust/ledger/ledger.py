@@ -1,4 +1,4 @@
-"""How much privacy was spent on each dataset, how nothing is spent twice, and what is left.
+"""The ledger: what was spent on each dataset, and what is left.
 
 Every release of the same private weights adds to what can be learnt about them. A ledger, one file,
 adds up what they cost, and refuses what the total does not cover before any noise is drawn.
@@ -233,12 +233,11 @@ class Ledger:
 @shown_half_built
 @dataclass(frozen=True)
 class Payment:
-    """Who pays for releases: a dataset of a ledger, or nobody.
+    """How releases are paid for: from a dataset of a ledger, or not at all.
 
     There is one rule for the command line, the estimator and ``private_spanning_tree``. A release
     is charged before anything is drawn; a charge that fails stops it. After the charge nothing that
-    was drawn is withheld: if the note that it was handed over cannot be written, that is a warning,
-    and the charge stands.
+    was drawn is withheld: if it cannot be confirmed, that is a warning, and the charge stands.
 
     >>> Payment.by(None, None).charge(None, statement_id="", description="")
     """
@@ -297,7 +296,7 @@ class Payment:
         return tuple(each for each in listed if each.id not in charged)
 
     def confirm(self, statement_id: str) -> None:
-        """Note that a release was handed over; it is charged whether the note succeeds or not."""
+        """Confirm that a release was handed over; a failure is a warning, and the charge stands."""
         if self.ledger is None:
             return
         try:
@@ -370,7 +369,7 @@ def _account(log: file.Log, dataset: str) -> Account:
 
 
 def checked_account(dataset: object, total: object) -> tuple[str, Amount]:
-    """Return the name of a dataset and its total, as they are kept; UsageError if they cannot."""
+    """Return the name of a dataset and its total as stored; UsageError if they are not valid."""
     name, amount = _dataset_name(dataset), Amount.of(_as_budget("total", total))
     amount.written()
     return name, amount

@@ -1,4 +1,4 @@
-"""What a mechanism is: an object that calibrates, draws, says what it spends, can be audited."""
+"""A mechanism: an object that calibrates, draws, states what it spends, and can be audited."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Calibration:
 class Mechanism(ABC):
     """A way to publish noisy weights of a tree or of a whole graph.
 
-    Plan, statement, audit, command line and documentation know a mechanism by what stands here, and
-    by nothing else. CONTRIBUTING.md has an example of adding one.
+    Plan, statement, audit, command line and documentation use these attributes and methods only.
+    CONTRIBUTING.md has an example of adding one.
     """
 
     name: str  # what options, plans and files call it
@@ -137,7 +137,7 @@ class Mechanism(ABC):
         *,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
-        """Publish noisy weights: the only function that sees private ones and gives anything out.
+        """Publish noisy weights: the only function that reads private weights and publishes.
 
         Notes
         -----
@@ -184,7 +184,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:
-        """Return what looked at private weights and what each spends, for the statement."""
+        """Return the parts that read private weights, and what each spends, for the statement."""
 
 
 # Of two mechanisms that promise the same, ``auto`` takes the first.

@@ -1,4 +1,4 @@
-"""What would be spent on what, and what it would show: public numbers and made-up weights only."""
+"""Plans and predictions, from public numbers and simulated weights only."""
 
 from __future__ import annotations
 

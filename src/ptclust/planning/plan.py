@@ -1,4 +1,4 @@
-"""What would be spent on what: every mechanism's noise, known before any weight is looked at."""
+"""Plans: the noise of every mechanism, from public numbers alone."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class PlanRequest:
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanisms that come into question."""
+        """The mechanisms that are considered."""
         there = tuple(each for each in MECHANISMS if each.keyed or self.engine == "local")
         if self.mechanism != AUTO:
             chosen = MECHANISMS[self.mechanism]
@@ -162,12 +162,12 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to think about before spending."""
+        """Warnings about the plan."""
         return (*weak_promises(self.chosen.spent, self.n_nodes), *self.noise_warnings)
 
     @property
     def noise_warnings(self) -> tuple[str, ...]:
-        """Whether the noise drowns the weights."""
+        """Whether the noise exceeds the range of the weights."""
         if self.request.clip is None:
             return ()
         width = self.request.clip[1] - self.request.clip[0]
@@ -297,7 +297,7 @@ class Plan:
 
 
 def weak_promises(spent: Budget, n_nodes: int) -> Iterator[str]:
-    """Yield what is weak about what a release truly spends."""
+    """Yield warnings about a weak guarantee."""
     epsilon, delta = float(spent.epsilon), float(spent.delta)
     if epsilon > LARGE_EPSILON:
         yield (
@@ -338,22 +338,22 @@ def plan(
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     mechanism : str
-        A name in ``MECHANISMS.names``, or "auto" for the mechanism under which the least clear
-        clusters can be seen.
+        A name in ``MECHANISMS.names``, or "auto" for the mechanism with the smallest
+        visible gap.
     split : float, optional
         Share of the budget for the tree, where tree and weights are released apart. By default
         the noise of both is the same.
     clusterer : str
-        A name in ``CLUSTERERS.names``, or "auto"; one that averages over edges bears more noise.
+        A name in ``CLUSTERERS.names``, or "auto"; averaging over edges tolerates more noise.
     calibration : {"sound", "published"}
         The paper's printed scales spend more than the paper claims; the plan says how much.
     clip : pair of float, optional
         Public bounds; weights outside are moved to the nearer one. They also serve to warn of noise
-        that drowns the weights, and to keep all of them apart in the tree where the sensitivity is
+        that exceeds the weights, and to keep all of them apart in the tree where the sensitivity is
         tiny. Without them, weights are moved within the largest floats that are close enough
         together for the sensitivity.
     sampler : {"auto", "opendp"}
-        What draws the noise: ptclust's own exact sampler, or OpenDP's, an extra, which is a few
+        The sampler of the noise: ptclust's own exact sampler, or OpenDP's, an extra, which is a few
         hundred times slower.
 
     Examples

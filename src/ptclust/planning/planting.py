@@ -88,7 +88,7 @@ class Planting:
         return Planted(truth, weights, float(np.exp(given)))
 
     def without_clusters(self, random: Random) -> Floats:
-        """Return weights that know of no cluster."""
+        """Return weights that are independent of clusters."""
         return self._weights(np.zeros(self.topology.n_edges), random)
 
     def _clusters(self, communities: Ints, random: Random) -> Ints:

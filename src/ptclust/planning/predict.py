@@ -1,4 +1,4 @@
-"""Predicting what a budget will show: the real pipeline, on graphs like real ones."""
+"""Predict which clusters a budget would show: the real pipeline on graphs like real ones."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def predict(
     kind : {"distance", "similarity"}, default "distance"
         What the weights are. Similarities are taken for counts.
     total : float or pair of float, optional
-        Of counts: the sum of all weights, as far as you know it without a look at them, or between
-        which two numbers it lies: `ptclust.planning.caps.counted` makes it of the number of
-        persons and records. If None it is drawn, as different as those of real graphs.
+        Of counts: the sum of all weights, as far as it is known without looking, or an interval for
+        it: `ptclust.planning.caps.counted` makes it of the number of persons and records. If None
+        it is drawn, too.
     n_clusters : int, optional
         How many clusters you expect.
     contrast : float, optional
-        How many times more a pair within a cluster has than one across that is alike otherwise,
-        above 1; of distances, how many times closer it is.
+        How many times heavier pairs within clusters are than comparable pairs across, above 1;
+        for distances, how many times closer.
     clip : pair of float, optional
         Public bounds of the weights. Without them distances are taken to lie in 0 to 1.
     repetitions : int, optional

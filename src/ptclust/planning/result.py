@@ -70,7 +70,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What graphs like real ones, planted on a topology, say about a budget.
+    """How well clusters of graphs like real ones, planted on a topology, are found at a budget.
 
     It holds nothing private: the topology is public, the weights were made up.
     """

@@ -1,6 +1,6 @@
-"""What a series of releases spends together, and what that leaves for each of them.
+"""What a series of releases spends together, and what each of them may spend.
 
-Three sound rules are known, and the one that lets clusters show most is taken:
+Three rules are sound; the one with the smallest visible gap is used:
 
 ``gaussian``
     All releases add Gaussian noise and nothing else. Their mu add up as squares, and the total is

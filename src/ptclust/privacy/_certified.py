@@ -1,4 +1,4 @@
-"""Bounds on exponentials and logarithms, as close as wanted.
+"""Certified bounds on exponentials and logarithms, of any precision.
 
 Python's decimal arithmetic has ``exp`` and ``ln`` correctly rounded, at any precision: the true
 value lies between the two neighbours of what they return. The argument is rounded outwards first.

@@ -1,4 +1,4 @@
-"""How much privacy may be spent, in exact arithmetic: three thirds of a budget are the budget."""
+"""Privacy budgets, in exact arithmetic: three thirds of a budget are the budget."""
 
 from __future__ import annotations
 

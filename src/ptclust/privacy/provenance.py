@@ -1,4 +1,4 @@
-"""Where private weights come from: how they were built from records, and what follows from that."""
+"""Provenance: how weights were built from records, and the sensitivity that follows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Neighbours = Literal["add-remove", "replace"]
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What one look at the records spent, before any weight was released.
+    """What one query of the records spent, before any weight was released.
 
     A ledger is charged for it once, by its ``id``, whatever is made of the graph afterwards.
     """
@@ -65,7 +65,7 @@ class Spending:
 @shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How a graph was built from records, and what one unit can do to its weights.
+    """How a graph was built from records, and by how much one unit can change its weights.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ class Provenance:
     unit : str
         What one unit is, in words: "one person, at most 5 pairs with at most 2 trips each".
     neighbours : {"add-remove", "replace"}
-        Whether neighbouring tables differ by one unit more or less, or by what one unit is.
+        Whether neighbouring tables differ by one unit more or less, or by one unit replaced.
     details : mapping
         How it was built, in public numbers and words: the builder, bounds, the topology.
     spent : sequence of Spending
-        What looks at the records cost that were released already, such as a private bound.
+        The cost of answers that building released, such as private caps.
 
     Notes
     -----

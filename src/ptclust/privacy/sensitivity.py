@@ -1,4 +1,4 @@
-"""How far one person can move the private weights: the neighbouring relation, as numbers."""
+"""By how much one person can change the private weights: the neighbouring relation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Sensitivity:
     """A bound on the difference x = w - w' between the weights of neighbouring graphs.
 
     Two graphs on the same topology are neighbours if one person could have made the difference
-    between them. What is protected is exactly what is declared here, so there is no default. The
-    paper's relation (its Definition 2.1) is ``linf=mu``; Sealfon's (2016) is ``l1=mu``.
+    between them. Exactly this is protected, so there is no default. The paper's relation (its
+    Definition 2.1) is ``linf=mu``; Sealfon's (2016) is ``l1=mu``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Sensitivity:
     Notes
     -----
     *Privacy.* These numbers are public. They are about the weights of the graph as it is published,
-    after parallel rows were merged: who may be in k rows that are summed moves the sum k times as
+    after parallel rows were merged: a person in k rows that are summed moves the sum k times as
     far as one row. They must hold for every possible pair of neighbours, so
     they come from how the weights are made (clipping, averaging), never from a look at the
     weights. Bounds derived from them are rounded up: none is below the true bound.

@@ -1,4 +1,4 @@
-"""What to try when the clusters of a release say little; from the release alone."""
+"""What to try when a release has one cluster, or single nodes only; from the release alone."""
 
 from __future__ import annotations
 

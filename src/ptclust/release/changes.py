@@ -1,12 +1,12 @@
-"""Which nodes moved between two releases, and which only seem to have; post-processing.
+"""Which nodes moved between two releases beyond noise; post-processing.
 
-A node has moved if its label changed and its weights say so beyond the noise of both releases. The
-mean weight of its edges to the cluster it came to has risen over that to the cluster it left (of
-distances: fallen). Edges are compared with themselves, so what a model of weights misses is the
-same in both and drops out. The noise of both releases is known. What weights change beside it from
-one period to the next is estimated from all nodes: the median of their scores, each towards the
-cluster it has most other edges to. Nodes are named by the rule of Benjamini and Hochberg (1995): if
-none moved, one release in twenty names any; of the nodes named, one in twenty did not move.
+A node has moved if its label changed and its weights did by more than the noise of both releases.
+The mean weight of its edges to the cluster it came to has risen over that to the cluster it left
+(of distances: fallen). Each edge is compared with itself, so whatever a model of weights misses
+cancels. The noise of both releases is known. How much weights usually change from one period to the
+next is estimated from all nodes: the median of their scores, each towards the cluster it has most
+other edges to. Nodes are named by the rule of Benjamini and Hochberg (1995): if none moved, one
+release in twenty names any; of the nodes named, one in twenty did not move.
 """
 
 from __future__ import annotations

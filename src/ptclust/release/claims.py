@@ -1,4 +1,4 @@
-"""Whether a release spends what its statement claims, as far as its values show."""
+"""Check that a release spends what its statement claims, as far as its values show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptclust.trees.mst import minimum_spanning_edges
 
 
 def check_claim(release: Release) -> None:
-    """Compute anew what a release spends; InputError says where its statement claims less.
+    """Recompute what a release spends; InputError says where its statement claims less.
 
     What no file can show is listed in ``statement.taken_on_trust``. Where a mechanism cannot tell
     what it spent, a PrivacyWarning says so.

@@ -1,4 +1,4 @@
-"""Two releases side by side: which cluster became which, and what both cost together."""
+"""Compare two releases: which clusters match, and what both cost together."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Match:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What became of the clusters of an earlier release.
+    """How the clusters of a release match those of an earlier one.
 
     Nodes are the same if their names are. Clusters are matched one to one so that matched clusters
     share as many nodes as possible (an assignment problem). Nodes that only one of the releases has

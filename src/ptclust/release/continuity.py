@@ -1,4 +1,4 @@
-"""Clusters that keep their numbers from one release to the next; post-processing."""
+"""Cluster numbers that persist from one release to the next; post-processing."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ class Release:
     def evidence(self) -> Evidence | None:
         """What supports the clusters: released weights, the public topology, both or none.
 
-        ``evidence.partition`` says it of all, ``evidence.clusters`` of each by number. None if the
-        clusterer does not tell.
+        ``evidence.partition`` is about all clusters, ``evidence.clusters`` about each by number.
+        None if the clusterer gives none.
         """
         return None if self.clustering is None else self.clustering.evidence
 
@@ -181,9 +181,9 @@ class Release:
 
     @property
     def probabilities(self) -> Floats:
-        """For every node, the probability that it belongs where it is shown.
+        """For every node, the probability that it belongs to its cluster.
 
-        0 if all nodes are in one cluster: nothing is told apart. It is computed when first asked
+        0 if all nodes are in one cluster. It is computed when first asked
         for, at the cost of eight clusterings (of one beyond 100,000 edges).
 
         Examples
@@ -247,7 +247,7 @@ class Release:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to try if the clusters say little: all nodes in one, or most of them alone.
+        """What to try if all nodes are in one cluster, or most of them alone.
 
         Empty otherwise, and without a clustering.
 
@@ -349,7 +349,7 @@ class Release:
         level : int, optional
             Which of ``levels``, from 0, the coarsest.
         n_clusters : int, optional
-            In place of ``level``: the one with so many clusters.
+            In place of ``level``: the one with this number of clusters.
         min_cluster_size : int, default 1
             Clusters of fewer nodes are dropped: their nodes are unclustered, label -1.
         min_probability : float, default 0

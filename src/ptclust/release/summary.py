@@ -1,4 +1,4 @@
-"""What a release shows, in numbers and words: its clusters, and how sure they are."""
+"""A summary of a release: its clusters, how probable they are, and the noise."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True)
 class Visibility:
-    """Under one epsilon: the noise on a weight, and how far apart clusters must be to be seen."""
+    """At one epsilon: the noise on a weight, and the separation needed to find clusters."""
 
     epsilon: float
     noise: float
@@ -87,7 +87,7 @@ class Visibility:
 
 @dataclass(frozen=True)
 class Separation:
-    """What separates the clusters in the released weights, beside the noise on them."""
+    """How far clusters are separated in the released weights, compared with the noise."""
 
     within: float | None
     """Mean released weight within clusters; None without such an edge."""
@@ -144,7 +144,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class Summary:
-    """The clusters of a release, and how sure they are; post-processing."""
+    """The clusters of a release, and how probable they are; post-processing."""
 
     release: Release
     of_level: Ints | None = None
@@ -174,7 +174,7 @@ class Summary:
 
     @cached_property
     def elsewhere(self) -> tuple[tuple[Any, int, int], ...]:
-        """Nodes that may as well belong elsewhere: name, cluster and the other cluster.
+        """Nodes that may equally well belong elsewhere: name, cluster and the other cluster.
 
         The least probable come first; empty if that was not computed.
         """
@@ -309,7 +309,7 @@ class Summary:
     def topology_agreement(self) -> float | None:
         """Adjusted Rand index of the clusters and those of the topology alone, if these are known.
 
-        At 1 the clusters say nothing about the weights.
+        At 1 the clusters reveal nothing about the weights.
         """
         found = self.release.clustering
         if found is None or found.topology_labels is None:

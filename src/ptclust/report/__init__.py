@@ -1,4 +1,4 @@
-"""What a person looks at: pictures and the page of a release. Reads published values alone."""
+"""Pictures and the HTML page of a release. Reads published values alone."""
 
 from __future__ import annotations
 

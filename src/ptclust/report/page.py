@@ -209,7 +209,7 @@ class _Page:
 
     @property
     def _elsewhere_nodes(self) -> list[tuple[str, int, int]]:
-        """Nodes that may as well belong elsewhere, with where."""
+        """Nodes that may equally well belong elsewhere, with where."""
         called: dict[Any, Any] = {}
         if self.names is not None:
             called = dict(zip(self.release.names.tolist(), self.names, strict=True))

@@ -1,4 +1,4 @@
-"""Releases of the same people again and again: one budget, lasting numbers, what changed."""
+"""Repeated releases about the same people: one budget, lasting cluster numbers, changes."""
 
 from ptclust.planning.series import SeriesBudget, SeriesPlan, plan_series
 from ptclust.series.series import Series

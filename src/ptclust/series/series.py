@@ -1,4 +1,4 @@
-"""A series in a folder: every release paid for once, kept whatever happens, and followed up."""
+"""A series in a folder: every release is charged once, kept, and compared with the one before."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FILE = re.compile(r"(\d{3,5})-(.+)\.json")
 
 @dataclass(frozen=True)
 class Terms:
-    """What a series promised when it began; the ledger keeps it, and it never changes."""
+    """The terms of a series, fixed when it began and stored in the ledger."""
 
     budget: SeriesBudget
     rule: Rule
@@ -247,7 +247,7 @@ class Series:
 
     @property
     def terms(self) -> Terms:
-        """What the series promised when it began."""
+        """The terms of the series, fixed when it began."""
         return Terms.read(self.account.terms)
 
     @property

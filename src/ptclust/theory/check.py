@@ -1,4 +1,4 @@
-"""``ptclust check``: the paper's conditions on given clusters, and what its theorems promise."""
+"""``ptclust check``: the paper's conditions on given clusters, and its bounds."""
 
 from __future__ import annotations
 

@@ -99,11 +99,11 @@ def dbmstclu(
     min_cluster_size : int, default 1
         Nodes of smaller clusters are unclustered, label -1; with 1, as in the paper, none are.
     progress : callable, optional
-        Called now and then with the number of cuts made so far.
+        Called from time to time with the number of cuts made so far.
 
     Notes
     -----
-    All cuts of a component are evaluated in time proportional to its size, and a cut asks for a new
+    All cuts of a component are evaluated in time proportional to its size, and a cut requires a new
     evaluation of the two pieces it makes. That is a few sweeps over the tree where cuts are
     balanced. Where they are not, as at a hub that loses its leaves one by one or on a path of
     sorted weights, a search tree finds the next cut without a sweep.

@@ -1,4 +1,4 @@
-"""Reading a graph from a file: one module a format, and what they share."""
+"""Reading a graph from a file: one module per format, and what they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a noise distribution is, and the noise of one that a budget affords.
+"""Noise distributions, and the noise that a budget affords.
 
 Noise lives on the lattice of multiples of 2^k (``mechanisms.lattice`` adds it there). The rounding
 of the input to the lattice may add up to 2^k to the change of every value, so the scale grows by
@@ -43,11 +43,11 @@ WIDEST = 2**56
 
 
 class Distribution(ABC):
-    """A distribution of noise: everything that is known of it, in one class.
+    """A distribution of noise: all of its properties, in one class.
 
     Plan, mechanisms, samplers, statement, files, theory and audit ask the class of the noise; none
-    of them knows a distribution by its name. Sizes are in units of the scale. CONTRIBUTING.md has
-    an example of adding one.
+    of them compares names of distributions. Sizes are in units of the scale. CONTRIBUTING.md has an
+    example of adding one.
     """
 
     name: str  # what files and options call it

@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismUse:
-    """One mechanism that looked at the private weights, and what it spent.
+    """One mechanism that read the private weights, and what it spent.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class PrivacyStatement:
     sensitivity : mapping
         The declared bounds ``l1``, ``l2``, ``linf`` on what one privacy unit does to the weights.
     mechanisms : sequence of MechanismUse
-        Everything that looked at the private weights.
+        Every mechanism that read the private weights.
     randomness : {"secure", "reproducible"}
         Where the noise came from. A seed is never part of a statement.
     calibration, requested_epsilon
@@ -278,7 +278,7 @@ class PrivacyStatement:
 
     @property
     def taken_on_trust(self) -> tuple[str, ...]:
-        """What nobody can check by looking at the release."""
+        """What cannot be checked from the release."""
         return words.TAKEN_ON_TRUST
 
     @property

@@ -79,7 +79,7 @@ _LABEL = 16
 
 
 def defaults(statement: PrivacyStatement) -> dict[str, str]:
-    """Return what the fields of words say when the maker of the statement is silent."""
+    """Return the default texts of the statement."""
     rule, composition = _COMPOSITION[statement.variant]
     if statement.variant == "approximate" and len(statement.mechanisms) == 1:
         rule, composition = _ALONE
@@ -98,7 +98,7 @@ def defaults(statement: PrivacyStatement) -> dict[str, str]:
 
 
 def altered(statement: PrivacyStatement) -> list[str]:
-    """Return the fields of words, but for the curator's own, that do not say what ptclust says."""
+    """Return the text fields, but for the curator's own, that differ from ptclust's texts."""
     usual: dict[str, object] = {
         **defaults(statement),
         "protected": PROTECTED,
