@@ -529,7 +529,7 @@ class TestQuestions:
     def test_the_privacy_unit(self, run, edges, unspent, unit, dry):
         code, out, err = run("cluster", "edges.parquet", *PAID, *unit, *dry)
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "whom the release protects" in err
+        assert "name the privacy unit" in err
         assert "--privacy-unit 'one patient'" in err
         unspent()
 
@@ -575,7 +575,7 @@ class TestAnnouncement:
 
     def test_comes_before_the_charge(self, run, edges, unspent, monkeypatch):
         def closed(text: str) -> None:
-            assert "780 pairs" in text
+            assert "780 edges" in text
             raise FileError("nobody listens")
 
         with monkeypatch.context() as patch:
@@ -584,7 +584,7 @@ class TestAnnouncement:
         unspent()
         code, _, err = run("cluster", "edges.parquet", *PAID, *UNIT)
         assert code == 0
-        assert "780 pairs" in err.splitlines()[0]
+        assert "780 edges" in err.splitlines()[0]
         assert "Dataset 'survey' has epsilon = 8" in err
 
 

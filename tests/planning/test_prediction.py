@@ -395,7 +395,7 @@ class TestResult:
         assert "The contrast is 50." in text
         assert any(line.startswith(">") and " 2 " in line for line in clear.to_text().splitlines())
         unsaid = predict(all_pairs(8), epsilons=[1], repetitions=1, **ONE, **QUICK)
-        assert "say how many records there are" in unsaid.to_text()
+        assert "give the number of records" in unsaid.to_text()
 
     def test_json(self, clear):
         document = json.loads(json.dumps(clear.to_dict()))
