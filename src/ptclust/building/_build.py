@@ -267,7 +267,7 @@ def description(graph: Graph) -> str:
             f"Protected: {built.unit}",
             f"It can change at most: {built.sensitivity} (neighbours: "
             f"{_RELATIONS[built.neighbours]})",
-            "Records on nodes outside the public list, or without the person to protect, are ignored",
+            "Records on nodes outside the list, or without the person to protect, are ignored",
         ]
         lines += [f"Spent on {each.words}" for each in built.spent]
         if "caps" in built.details:
