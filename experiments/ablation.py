@@ -77,7 +77,7 @@ def _cases() -> Iterator[_Case]:
                 delta=1e-6,
                 sensitivity=known.sensitivity,
             )
-            request = ReleaseRequest(plan=made.request, random_state=77)
+            request = ReleaseRequest.of(made.request, random_state=77)
             release = publish(known.graph, request, plan=made)
             yield _Case(group, f"{name} at {epsilon:g}", release.published, known.truth)
 

@@ -79,7 +79,7 @@ def right_nodes(truth: Ints, labels: Ints) -> Bools:
 
 def _released(known: KnownGraph, epsilon: float, seed: int) -> Release:
     made = plan(known.graph.topology, epsilon=epsilon, delta=DELTA, sensitivity=known.sensitivity)
-    return publish(known.graph, ReleaseRequest(plan=made.request, random_state=seed), plan=made)
+    return publish(known.graph, ReleaseRequest.of(made.request, random_state=seed), plan=made)
 
 
 def _compared(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from experiments.settings import Setting
+    from ptclust._options import CalibrationRule
     from ptclust.graph import Graph
-    from ptclust.planning.plan import CalibrationRule
     from ptclust.release import Release
 
 __all__ = ["METHODS", "PAPER_METHODS", "WHOLE", "Method", "Plans", "release_of"]
@@ -101,4 +101,4 @@ def release_of(
 ) -> Release:
     """Carry out a plan with noise from a seed; ``clusterer`` takes the place of the plan's own."""
     wanted = plan.request if clusterer is None else replace(plan.request, clusterer=clusterer)
-    return publish(graph, ReleaseRequest(plan=wanted, random_state=random_state), plan=plan)
+    return publish(graph, ReleaseRequest.of(wanted, random_state=random_state), plan=plan)

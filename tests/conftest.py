@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from ptclust import cli
+from ptclust import PTClust, cli
+from ptclust.mechanisms import MECHANISMS
 
 settings.register_profile("ptclust", deadline=None)  # timing never decides a test
 settings.load_profile("ptclust")
@@ -26,3 +28,19 @@ def run(monkeypatch, capsys, tmp_path):
         return stop.value.code or 0, out.out, out.err
 
     return call
+
+
+@pytest.fixture
+def spending(monkeypatch):
+    """What was released so far: nothing else looks at private weights."""
+    found: list[str] = []
+    # With doctests, pytest may import a module twice: the registry that the estimator sees counts.
+    plan_of = PTClust.fit.__globals__["make_plan"].__globals__["MECHANISMS"]
+    for mechanism in {*plan_of, *MECHANISMS}:
+
+        def counted(*arguments: Any, drawn: Any = mechanism.draw, **options: Any) -> Any:
+            found.append("spent")
+            return drawn(*arguments, **options)
+
+        monkeypatch.setattr(mechanism, "draw", counted)
+    return found

@@ -1,25 +1,31 @@
+"""The estimators: what they take, what they keep."""
+
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections import Counter
+from dataclasses import fields
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 import ptclust
+from ptclust import DBMSTClu, PTClust, Sensitivity, minimum_spanning_tree
+from ptclust._options import ReleaseOptions
 from ptclust._statistics import agreement
 from ptclust.datasets import circles, moons
-from ptclust.errors import InputError, WeightError
+from ptclust.errors import InputError, UsageError, WeightError
 from tests.clustering import paper
 from tests.lazy import lazy
+from tests.published import MU, NAMES, PATH, TINY, choices, path_graph, planted
 
 igraph = lazy("igraph")
 nx = lazy("networkx")
 pd = lazy("pandas")
 
-#: Three weights of one cluster, a bridge, three of the other.
-PATH = [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1]
 EXPECTED = [0, 0, 0, 0, 1, 1, 1, 1]
 
 
@@ -153,3 +159,145 @@ def test_a_table_is_answered_with_what_makes_a_graph_of_it():
         ptclust.PTClust(epsilon=1).fit(visits)
     with pytest.raises(InputError, match=r"name the right one, source=;.*graph_from_visits"):
         ptclust.Graph.from_dataframe(visits)
+
+
+class TestPTClust:
+    def test_parameters_are_keywords_and_what_must_be_known_has_no_default(self):
+        parameters = inspect.signature(PTClust).parameters
+        assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+        without = {name for name, p in parameters.items() if p.default is p.empty}
+        assert without == {"epsilon"}  # a graph may carry the sensitivity
+        with pytest.raises(TypeError):
+            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[call-arg]
+        with pytest.raises(TypeError):
+            PTClust(sensitivity=Sensitivity(linf=1))  # type: ignore[call-arg]
+        with pytest.raises(UsageError, match="carries no sensitivity"):
+            PTClust(epsilon=1).fit(path_graph())
+
+    def test_options_are_those_that_are_declared(self):
+        """With the same defaults; the sensitivity may follow from the graph."""
+        parameters = inspect.signature(PTClust).parameters
+        given = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+        declared = {each.name: each.default for each in fields(ReleaseOptions)}
+        del declared["epsilon"]
+        assert given == declared | {"sensitivity": None}
+
+    def test_follows_scikit_learn(self):
+        from sklearn.base import clone
+
+        model = PTClust(**TINY, delta=1e-6, mechanism="kruskal", split=0.25, min_cluster_size=2)
+        copy = clone(model.fit(path_graph()))
+        assert copy.get_params() == model.get_params()
+        assert set(model.get_params()) == set(inspect.signature(PTClust).parameters)
+        assert not hasattr(copy, "labels_")
+        assert copy.set_params(epsilon=3.0).epsilon == 3.0
+        assert PTClust(**TINY).fit_predict(path_graph()).tolist() == EXPECTED
+        assert "Sensitivity(l1=None, l2=None, linf=1e-07)" in repr(model)
+
+    def test_the_constructor_only_stores(self):
+        model = PTClust(epsilon=-1, sensitivity="wrong", mechanism="wrong", split=9)
+        assert (model.epsilon, model.split) == (-1, 9)
+
+    def test_every_kind_of_graph(self):
+        matrix = np.zeros((8, 8))
+        matrix[range(7), range(1, 8)] = PATH
+        kinds = [
+            path_graph(),
+            csr_array(matrix + matrix.T),
+            csr_array(matrix).tocoo(),
+            nx.from_scipy_sparse_array(csr_array(matrix + matrix.T)),
+            igraph.Graph(8, [(i, i + 1) for i in range(7)], edge_attrs={"weight": PATH}),
+        ]
+        for kind in kinds:
+            model = PTClust(**TINY).fit(kind)
+            assert model.labels_.tolist() == EXPECTED, type(kind)
+            assert model.n_clusters_ == 2
+            assert model.release_.n_nodes == 8
+
+    THINGS: ClassVar = {
+        "array": lambda: np.zeros((5, 2)),
+        "list": lambda: [[0.0, 1.0], [2.0, 3.0]],
+        "table": lambda: pd.DataFrame({"x": [1.0]}),
+        "text": lambda: "edges.csv",
+        "nothing": lambda: None,
+        "tree": lambda: minimum_spanning_tree(path_graph()),
+    }
+
+    @pytest.mark.parametrize("what", THINGS)
+    def test_points_and_other_things_are_refused_with_a_remedy(self, what, spending):
+        with pytest.raises(InputError, match=r"Graph\.from_points"):
+            PTClust(**TINY).fit(self.THINGS[what]())
+        assert spending == []
+
+    @pytest.mark.parametrize("mechanism", NAMES)
+    @pytest.mark.parametrize("seed", range(3))
+    def test_without_noise_it_is_dbmstclu_on_the_exact_tree(self, mechanism, seed):
+        graph = planted(30, seed)
+        reference = DBMSTClu().fit(graph)
+        model = PTClust(**TINY, **choices(mechanism)).fit(graph)
+        assert model.release_.tree.edge_ids.tolist() == reference.tree_.edge_ids.tolist()
+        assert model.release_.tree.weights == pytest.approx(reference.tree_.weights, abs=1e-3)
+        assert model.release_.clustering.shift == 0
+        assert model.labels_.tolist() == reference.labels_.tolist()
+        assert model.dbcvi_ == pytest.approx(reference.dbcvi_, abs=1e-3)
+        assert model.n_clusters_ == reference.n_clusters_ == model.release_.n_clusters
+
+    def test_clusters_are_numbered_by_first_appearance(self):
+        for seed in range(5):
+            labels = PTClust(**TINY, random_state=seed).fit_predict(planted(30, seed)).tolist()
+            assert list(dict.fromkeys(labels)) == list(range(max(labels) + 1))
+            assert max(labels) > 0
+
+    def test_a_seed_repeats_the_release_and_takes_its_privacy(self):
+        for mechanism in NAMES:
+            options = {"epsilon": 1, "sensitivity": Sensitivity(linf=MU), **choices(mechanism)}
+            one, two, other = (
+                PTClust(**options, random_state=seed).fit(planted()).release_ for seed in (5, 5, 6)
+            )
+            assert one.tree.edge_ids.tolist() == two.tree.edge_ids.tolist()
+            assert one.tree.weights.tolist() == two.tree.weights.tolist()
+            assert one.labels.tolist() == two.labels.tolist()
+            assert one.tree.weights.tolist() != other.tree.weights.tolist()
+            assert not one.statement.private
+            assert one.statement.randomness == "reproducible"
+            assert "NOT PRIVATE" in repr(one)
+
+    def test_secure_runs_differ(self):
+        model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=MU))
+        one, two = model.fit(planted()).release_, model.fit(planted()).release_
+        assert one.statement.private
+        assert one.statement.randomness == "secure"
+        assert not set(one.tree.weights.tolist()) & set(two.tree.weights.tolist())
+        assert one.statement.id != two.statement.id
+
+    def test_a_fitted_model_is_pickled_whole(self):
+        model = PTClust(**TINY, delta=1e-6, privacy_unit="one visitor").fit(planted())
+        copy = pickle.loads(pickle.dumps(model))
+        assert copy.labels_.tolist() == model.labels_.tolist()
+        assert copy.get_params() == model.get_params()
+        assert copy.plan_ == model.plan_
+        assert copy.release_.statement == model.release_.statement
+        assert copy.release_.tree.weights.tolist() == model.release_.tree.weights.tolist()
+
+    def test_small_clusters_are_unclustered(self):
+        graph = path_graph([0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
+        assert PTClust(**TINY).fit_predict(graph).tolist() == [0] * 4 + [2] * 3 + [1] * 4
+        model = PTClust(**TINY, min_cluster_size=4).fit(graph)
+        assert model.labels_.tolist() == [0] * 4 + [-1] * 3 + [1] * 4
+        assert (model.n_clusters_, model.release_.n_unclustered) == (2, 3)
+        assert model.release_.clustering.min_cluster_size == 4
+
+    def test_names_stay_with_their_nodes(self):
+        model = PTClust(**TINY).fit(path_graph(names="abcdefgh"))
+        assert model.release_.names.tolist() == list("abcdefgh")
+
+    @pytest.mark.parametrize(
+        "wrong", [{"epsilon": -1}, {"clip": (0.3, 0.2)}, {"mechanism": "gaussian"}]
+    )
+    def test_a_fit_that_was_refused_leaves_the_last_one_whole(self, wrong):
+        model = PTClust(**TINY).fit(path_graph())
+        before = model.plan_, model.release_, model.labels_
+        with pytest.raises((UsageError, WeightError)):
+            model.set_params(**wrong).fit(planted())
+        assert (model.plan_, model.release_) == before[:2]
+        assert model.labels_ is before[2]

@@ -93,7 +93,7 @@ def fit(graph: Any = None, **options: Any) -> Any:
 
 
 def carry_out(made: Plan, **options: Any) -> Release:
-    request = ReleaseRequest(plan=made.request, **UNIT)
+    request = ReleaseRequest.of(made.request, **UNIT)
     return publish(private_graph(), request, plan=made, **options)
 
 
@@ -427,11 +427,11 @@ def calls_of_everything(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]
     for name in ("kruskal", "pamst", "laplace"):
         yield f"tree by {name}", partial(private_spanning_tree, graph, **NOISY, mechanism=name)
     made = plan(graph.topology, **NOISY, mechanism="kruskal")
-    request = ReleaseRequest(plan=made.request, **UNIT, topology="public")
+    request = ReleaseRequest.of(made.request, **UNIT, topology="public")
     yield "publish", lambda: publish(graph, request)
     (folder / "edges.csv").write_bytes(path.read_bytes())
     file = GraphFile(folder / "edges.csv", **NAMED, **DISTANCES)
-    yield "publish file", lambda: pipeline.publish_file(file, request, keep=lambda _: None)
+    yield "publish file", lambda: pipeline.prepare(file.read(), request).draw()
     yield "cluster file", lambda: pipeline.cluster_file(file)
     cut = DBMSTClu()
     yield "DBMSTClu", lambda: cut.fit(graph)

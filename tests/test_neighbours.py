@@ -133,7 +133,7 @@ def before_the_charge(make: Any, case: dict[str, Any]) -> list[str]:
                 mechanism=case["mechanism"],
                 clip=case["clip"],
             )
-            publish(graph, ReleaseRequest(plan=plan, payment=Till(None, "")), progress=said.append)
+            publish(graph, ReleaseRequest.of(plan, payment=Till(None, "")), progress=said.append)
         except (PtclustError, PaidError) as error:
             said.append(f"{type(error).__name__}: {error}")
     return [*said, *(str(warning.message) for warning in warned)]

@@ -14,8 +14,6 @@ from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Cuts, dbmstclu
-from ptclust.engines.edges import SparkEdges
-from ptclust.ledger import Payment
 from ptclust.pipeline import (
     ReleaseRequest,
     as_graph,
@@ -27,18 +25,18 @@ from ptclust.pipeline import (
     sensitivity_of,
     tree_of_points,
 )
-from ptclust.planning.plan import Plan, PlanRequest, make_plan
+from ptclust.planning.plan import Plan, engine_of, make_plan
 from ptclust.trees import Tree
 
 if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Self
 
+    from ptclust._options import CalibrationRule, Sampler
+    from ptclust.engines.edges import SparkEdges
     from ptclust.graph import Graph
     from ptclust.ledger import Ledger
-    from ptclust.planning.plan import CalibrationRule
     from ptclust.privacy import Sensitivity
-    from ptclust.privacy.noise import Sampler
     from ptclust.release import Release
 
 __all__ = ["DBMSTClu", "PTClust"]
@@ -295,7 +293,7 @@ class PTClust(_Estimator):
         """
         graph = as_private_graph(X)
         request = self._request(graph)
-        plan = make_plan(graph.topology, request.plan)
+        plan = make_plan(graph.topology, request)
         # At once: it is paid for, whatever becomes of the clustering.
         keep = partial(self._keep, plan, nodes_of(X, graph))
         try:
@@ -320,30 +318,11 @@ class PTClust(_Estimator):
         return self.release_.probabilities[self._node_of]
 
     def _request(self, graph: Graph | SparkEdges) -> ReleaseRequest:
-        return ReleaseRequest(
-            plan=PlanRequest(
-                epsilon=self.epsilon,
-                delta=self.delta,
-                sensitivity=sensitivity_of(graph, self.sensitivity),
-                mechanism=self.mechanism,
-                split=self.split,
-                clusterer=self.clusterer,
-                calibration=self.calibration,
-                clip=self.clip,
-                sampler=self.sampler,
-                engine="spark" if isinstance(graph, SparkEdges) else "local",
-            ),
-            min_cluster_size=self.min_cluster_size,
-            min_probability=self.min_probability,
-            certainty=self.certainty,
-            shift=self.shift,
-            scale=self.scale,
-            privacy_unit=self.privacy_unit,
-            topology=self.topology,
-            random_state=self.random_state,
-            payment=Payment.by(self.ledger, self.dataset, self.random_state),
-            noisy=None if self.noisy is None else os.fspath(self.noisy),
-        )
+        of_graph = {
+            "sensitivity": sensitivity_of(graph, self.sensitivity),
+            "engine": engine_of(graph.topology),
+        }
+        return ReleaseRequest(**self.get_params(deep=False) | of_graph)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,38 +9,38 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from ptclust._options import (
+    Bounds,
+    CalibrationRule,
+    GraphOptions,
+    Kind,
+    ReleaseOptions,
+)
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.building._doors import refuse_records, refuse_release
 from ptclust.clustering import Clustering, ClusteringRequest, dbmstclu
-from ptclust.engines.edges import SparkEdges, spark_edges
-from ptclust.engines.spark import is_frame
 from ptclust.errors import InputError, UsageError, warn_of_privacy
-from ptclust.graph import Graph, Kind, Merge, Topology, read_graph, read_topology
+from ptclust.graph import Graph, Topology, read_graph, read_topology
 from ptclust.graph.readers import read_kind, read_provenance
 from ptclust.graph.readers.columns import Columns, kind_of
 from ptclust.graph.readers.file import File
 from ptclust.ledger import Ledger, Payment
-from ptclust.mechanisms import MECHANISMS, Calibration
+from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.exponential import ALONE
-from ptclust.planning.plan import (
-    CalibrationRule,
-    Engine,
-    Plan,
-    PlanRequest,
-    make_plan,
-    weak_promises,
-)
-from ptclust.privacy import Provenance, RandomStream, Sensitivity
+from ptclust.planning.plan import Plan, PlanRequest, engine_of, make_plan, weak_promises
+from ptclust.privacy import PrivacyStatement, Provenance, RandomStream, Sensitivity
 from ptclust.privacy.sensitivity import check_sensitivity
 from ptclust.published import Published
 from ptclust.release import Release
 from ptclust.release.format import largest_size
 from ptclust.trees import Tree, euclidean_spanning_tree, minimum_spanning_tree
+
+if TYPE_CHECKING:
+    from ptclust.engines.edges import SparkEdges
 
 Progress = Callable[[str], None]
 
@@ -53,24 +53,25 @@ _NOBODY = Payment(None, "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRequest:
-    """All that is requested of a release; the fields are parameters of `ptclust.PTClust`."""
+class ReleaseRequest(PlanRequest, ReleaseOptions):
+    """All that is requested of a release, checked once: the parameters of `ptclust.PTClust`.
 
-    plan: PlanRequest
-    min_cluster_size: int = 1
-    min_probability: float = 0.0
-    certainty: bool = False  # whether to compute how probable nodes and clusters are
-    shift: float | None = None
-    scale: float | None = None
-    privacy_unit: str | None = None
-    topology: Literal["public"] | None = None
-    random_state: int | None = None
+    ``payment`` follows from ledger and dataset, unless something else pays, as for a series.
+    """
+
     payment: Payment = _NOBODY
-    noisy: str | None = None  # where Spark writes the noisy weights
 
     def __post_init__(self) -> None:
-        self.clustering  # noqa: B018 - refuses what no clusterer takes
-        by_spark = self.plan.engine == "spark"
+        super().__post_init__()
+        clustering = ClusteringRequest(
+            clusterer=self.clusterer,
+            min_cluster_size=self.min_cluster_size,
+            min_probability=self.min_probability,
+            shift=self.shift,
+            scale=self.scale,
+        )
+        object.__setattr__(self, "clustering", clustering)
+        by_spark = self.engine == "spark"
         if by_spark and self.random_state is not None:
             raise UsageError("random_state= is for experiments on one machine, not for Spark")
         if self.noisy is not None and not by_spark:
@@ -80,56 +81,140 @@ class ReleaseRequest:
             )
         if self.topology not in (None, "public"):
             raise UsageError(f"topology must be 'public' or left out, not {self.topology!r}")
+        if self.payment is _NOBODY:
+            payment = Payment.by(self.ledger, self.dataset, self.random_state)
+            object.__setattr__(self, "payment", payment)
 
-    @cached_property
-    def clustering(self) -> ClusteringRequest:
-        """How what was published is to be clustered."""
-        return ClusteringRequest(
-            clusterer=self.plan.clusterer,
-            min_cluster_size=self.min_cluster_size,
-            min_probability=self.min_probability,
-            shift=self.shift,
-            scale=self.scale,
-        )
+    @classmethod
+    def of(cls, plan: PlanRequest, **options: Any) -> ReleaseRequest:
+        """Return the request for a release by what was planned."""
+        known = {each.name: getattr(plan, each.name) for each in fields(PlanRequest) if each.init}
+        return cls(**known | options)
+
+
+class Edges(Protocol):
+    """Where the edges of a graph are, and what draws from their weights: one machine, or Spark."""
+
+    def publish(
+        self,
+        mechanism: Mechanism,
+        calibration: Calibration,
+        bounds: Bounds,
+        place: str | None = None,
+        *,
+        whole: bool = False,
+        progress: Progress = ...,
+    ) -> Published:
+        """Draw what a mechanism publishes."""
+
+    def draw_tree(self, mechanism: Mechanism, calibration: Calibration, bounds: Bounds) -> Tree:
+        """Draw the topology of a spanning tree alone."""
 
 
 @leaves_no_trace
-def publish(
-    graph: Graph | SparkEdges,
-    request: ReleaseRequest,
-    *,
-    plan: Plan | None = None,
-    reserve: Callable[[int], None] | None = None,
-    keep: Callable[[Release], None] = lambda _: None,
-    confirm: bool = True,
-    progress: Progress = _silent,
-) -> Release:
-    """Draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
+@dataclass(frozen=True)
+class _EdgesHere:
+    """The edges of a graph on this machine."""
 
-    ``plan`` is that of ``request.plan``, if it was made before. ``reserve`` is called, before
-    anything is spent, with the bytes that the file of the release may have. ``keep`` is called with
-    the release as soon as it is drawn, not clustered yet: it is paid for, so it is kept before
-    anything else can fail. When it returns, the payment is confirmed; without ``confirm`` that is
-    left to the caller, who hands the release over later.
+    graph: Graph
+    random_state: int | None
 
-    Notes
-    -----
-    *Privacy.* Only the mechanism sees private weights; all that follows works on what it published.
+    def publish(
+        self,
+        mechanism: Mechanism,
+        calibration: Calibration,
+        bounds: Bounds,
+        place: str | None = None,  # noqa: ARG002 - of Spark
+        *,
+        whole: bool = False,  # noqa: ARG002
+        progress: Progress = _silent,
+    ) -> Published:
+        """Draw noise on weights moved within public bounds, which moves no two further apart."""
+        with RandomStream.of(self.random_state) as stream:
+            return mechanism.draw(
+                self.graph.clipped(*bounds), calibration, stream, progress=progress
+            )
+
+    def draw_tree(self, mechanism: Mechanism, calibration: Calibration, bounds: Bounds) -> Tree:
+        """Draw the topology of a spanning tree alone, from weights moved within public bounds."""
+        with RandomStream.of(self.random_state) as stream:
+            return mechanism.draw_tree(self.graph.clipped(*bounds), calibration, stream)
+
+
+@leaves_no_trace
+def checked_edges(graph: Graph | SparkEdges, request: ReleaseRequest) -> Edges:
+    """Return the edges of a graph, after all checks of it that need no plan."""
+    sensitivity_of(graph, request.sensitivity)
+    if graph.topology_of_data:
+        _check_topology(graph.topology, request, "the topology was computed from the data")
+    if isinstance(graph, Graph):
+        return _EdgesHere(graph, request.random_state)
+    graph.check_driver()
+    return graph
+
+
+@leaves_no_trace
+@dataclass(frozen=True)
+class Prepared:
+    """A release that is not paid for yet: what can be refused was refused.
+
+    What it costs is spent by `draw`; `finish` only works on what was published. Between the two
+    the release is kept, and its payment confirmed: nothing that is paid for may be lost.
     """
-    plan = make_plan(graph.topology, request.plan) if plan is None else plan
-    # All that can be wrong with what was requested is found before anything is spent.
+
+    graph: Graph | SparkEdges
+    edges: Edges
+    request: ReleaseRequest
+    plan: Plan
+    statement: PrivacyStatement
+
+    @property
+    def largest_size(self) -> int:
+        """How many bytes the file of the release may have."""
+        whole = self.plan.mechanism.publishes == "graph"
+        return largest_size(self.graph.topology, self.statement, whole=whole)
+
+    def draw(self, progress: Progress = _silent) -> Release:
+        """Charge the release, draw it, and return it, not clustered yet."""
+        progress("Charging the ledger")
+        request, plan = self.request, self.plan
+        _charge(request, plan.chosen, self.graph.provenance, self.statement.id)
+        published = self.edges.publish(
+            plan.mechanism,
+            plan.chosen,
+            request.bounds,
+            None if request.noisy is None else os.fspath(request.noisy),
+            whole=request.at_hand(plan.n_edges) is None,
+            progress=progress,
+        )
+        return Release(published=published, statement=self.statement)
+
+    def finish(self, drawn: Release, progress: Progress = _silent) -> Release:
+        """Cluster what was drawn."""
+        progress("Clustering what was released")
+        release = drawn.clustered(self.request.clustering, progress)
+        if self.request.certainty:
+            release.find_certainty(progress)
+        return release
+
+
+@leaves_no_trace
+def prepare(
+    graph: Graph | SparkEdges, request: ReleaseRequest, plan: Plan | None = None
+) -> Prepared:
+    """Check all that can be wrong with a release, and say what is weak about it; spend nothing.
+
+    ``plan`` is that of the request, if it was made before.
+    """
+    plan = make_plan(graph.topology, request) if plan is None else plan
     _check_plan(graph, plan)
     if request.noisy is not None and plan.mechanism.publishes == "tree":
         raise UsageError(
             f"{plan.mechanism.name!r} puts noise on the weights of a tree, and the release has all "
             "of them: leave noisy= out, or name a mechanism that puts it on all weights"
         )
-    if isinstance(graph, SparkEdges):
-        graph.check_driver()
-    sensitivity_of(graph, plan.request.sensitivity)
+    edges = checked_edges(graph, request)
     unit = graph.unit if request.privacy_unit is None else request.privacy_unit
-    if graph.topology_of_data:
-        _check_topology(graph.topology, request, "the topology was computed from the data")
     plan.choose_clusterer(request.clustering)
     for warning in _warnings(plan, request, unit):
         warn_of_privacy(warning)
@@ -140,68 +225,33 @@ def publish(
         merge=graph.merge,
         provenance=graph.provenance,
     )
-    statement = request.payment.stated(statement)
-    if reserve is not None:
-        whole = plan.mechanism.publishes == "graph"
-        reserve(largest_size(graph.topology, statement, whole=whole))
-    progress("Charging the ledger")
-    if graph.provenance is not None:
-        request.payment.settle(graph.provenance.spent)
-    _charge(request.payment, plan.chosen, request.plan, statement.id)
-    published = _drawn(graph, plan, request, progress)
-    release = Release(published=published, statement=statement)
-    keep(release)
-    if confirm:
-        request.payment.confirm(statement.id)
-    progress("Clustering what was released")
-    release = release.clustered(request.clustering, progress)
-    if request.certainty:
-        release.find_certainty(progress)
-    return release
-
-
-def _drawn(
-    graph: Graph | SparkEdges, plan: Plan, request: ReleaseRequest, progress: Progress
-) -> Published:
-    """Draw noise on weights moved within public bounds, which moves no two further apart."""
-    if isinstance(graph, SparkEdges):
-        return graph.publish(
-            plan.mechanism,
-            plan.chosen,
-            request.plan.bounds,
-            request.noisy,
-            whole=request.plan.at_hand(plan.n_edges) is None,
-            progress=progress,
-        )
-    with RandomStream.of(request.random_state) as stream:
-        clipped = graph.clipped(*request.plan.bounds)
-        return plan.mechanism.draw(clipped, plan.chosen, stream, progress=progress)
+    return Prepared(graph, edges, request, plan, request.payment.stated(statement))
 
 
 @leaves_no_trace
-def publish_file(
-    file: GraphFile,
+def publish(
+    graph: Graph | SparkEdges,
     request: ReleaseRequest,
     *,
-    reserve: Callable[[int], None] | None = None,
-    keep: Callable[[Release], None],
-    confirm: bool = True,
-    announce: Callable[[str], None] = _silent,
-    check: Callable[[Topology], None] = lambda _: None,
+    plan: Plan | None = None,
+    keep: Callable[[Release], None] = lambda _: None,
     progress: Progress = _silent,
 ) -> Release:
-    """Read a graph from a file and publish its clusters; see `publish`.
+    """Draw a tree, release its weights, cluster what was released (the paper's Algorithm 3).
 
-    ``announce`` is called, before anything is spent, with what was taken from the file and what of
-    it will be published without noise; ``check``, with the topology, may refuse it.
+    ``plan`` is that of ``request``, if it was made before. ``keep`` is called with the release as
+    soon as it is drawn, not clustered yet: it is paid for, so it is kept before anything else can
+    fail. When it returns, the payment is confirmed.
+
+    Notes
+    -----
+    *Privacy.* Only the mechanism sees private weights; all that follows works on what it published.
     """
-    progress(f"Reading {file.name}")
-    graph = file.read()
-    announce(disclosure(file, graph))
-    file.check_topology(graph.topology, request)
-    check(graph.topology)
-    how: dict[str, Any] = {"keep": keep, "confirm": confirm, "progress": progress}
-    return publish(graph, request, reserve=reserve, **how)
+    prepared = prepare(graph, request, plan)
+    drawn = prepared.draw(progress)
+    keep(drawn)
+    request.payment.confirm(drawn.statement.id)
+    return prepared.finish(drawn, progress)
 
 
 @leaves_no_trace
@@ -355,31 +405,22 @@ def private_spanning_tree(
     >>> private_spanning_tree(graph, epsilon=1, sensitivity=Sensitivity(linf=0.01))
     Tree(n_nodes=3, n_edges=2)
     """
-    if is_frame(graph):
-        graph = spark_edges(graph)
-    if isinstance(graph, SparkEdges):
-        graph.check_driver()
-    if not isinstance(graph, (Graph, SparkEdges)):
-        raise InputError(
-            f"an object of type {type(graph).__name__} is not a Graph; Graph.from_scipy, "
-            "from_networkx, from_igraph and from_dataframe make one"
-        )
-    chosen = MECHANISMS[mechanism]
-    sensitivity = sensitivity_of(graph, sensitivity)
-    request = PlanRequest(
+    graph = as_private_graph(graph)
+    request = ReleaseRequest(
         epsilon=epsilon,
         delta=delta,
-        sensitivity=sensitivity,
+        sensitivity=sensitivity_of(graph, sensitivity),
         mechanism=mechanism,
         calibration=calibration,
         clip=clip,
-        engine="spark" if isinstance(graph, SparkEdges) else "local",
+        engine=engine_of(graph.topology),
+        topology=topology,
+        random_state=random_state,
+        ledger=ledger,
+        dataset=dataset,
     )
-    payment = Payment.by(ledger, dataset, random_state)
-    whole = ReleaseRequest(plan=request, topology=topology, random_state=random_state)
-    if graph.topology_of_data:
-        _check_topology(graph.topology, whole, "the topology was computed from the data")
-    of_graph: Any = (graph.topology, sensitivity, request.budget)
+    chosen, edges = MECHANISMS[mechanism], checked_edges(graph, request)
+    of_graph: Any = (graph.topology, request.sensitivity, request.budget)
     if calibration == "sound":
         largest = max(map(abs, request.clip or (0.0,)))
         calibrated = chosen.calibrate(*of_graph, split=ALONE, largest_weight=largest)
@@ -389,24 +430,25 @@ def private_spanning_tree(
         for warning in weak_promises(calibrated.spent, graph.n_nodes):
             warn_of_privacy(warning)
     charge_id = str(uuid.uuid4())
-    if graph.provenance is not None:
-        payment.settle(graph.provenance.spent)
-    _charge(payment, calibrated, request, charge_id, "tree alone by ")
-    if isinstance(graph, SparkEdges):
-        tree = graph.draw_tree(chosen, calibrated, request.bounds)
-    else:
-        with RandomStream.of(random_state) as stream:
-            tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)
-    payment.confirm(charge_id)
+    _charge(request, calibrated, graph.provenance, charge_id, "tree alone by ")
+    tree = edges.draw_tree(chosen, calibrated, request.bounds)
+    request.payment.confirm(charge_id)
     return tree
 
 
 def _charge(
-    payment: Payment, chosen: Calibration, request: PlanRequest, statement_id: str, what: str = ""
+    request: ReleaseRequest,
+    chosen: Calibration,
+    provenance: Provenance | None,
+    charge_id: str,
+    what: str = "",
 ) -> None:
+    """Charge what building the graph spent, and what is about to be drawn."""
+    if provenance is not None:
+        request.payment.settle(provenance.spent)
     by = f"{what}{chosen.mechanism}, {request.calibration} calibration"
     description = f"{by}: {chosen.spent}; {request.sensitivity}"
-    payment.charge(chosen.spent, statement_id=statement_id, description=description)
+    request.payment.charge(chosen.spent, statement_id=charge_id, description=description)
 
 
 def _check_plan(graph: Graph | SparkEdges, plan: Plan) -> None:
@@ -421,22 +463,10 @@ def _check_plan(graph: Graph | SparkEdges, plan: Plan) -> None:
 
 
 @dataclass(frozen=True)
-class GraphFile:
+class GraphFile(GraphOptions):
     """A file with a graph, and how to read it."""
 
     path: Path
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
-    format: str | None = None
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    header: bool = True
-    merge: Merge | None = None
-    kind: Kind | None = None
-    engine: Engine = "local"
-    master: str | None = None  # of Spark
 
     @property
     def name(self) -> str:
@@ -445,6 +475,8 @@ class GraphFile:
 
     def check_is_graph(self, *, weighted: bool = True) -> None:
         """Refuse a release, or a table of records, with the command that is for it."""
+        from ptclust.building._doors import refuse_records, refuse_release
+
         if self.engine == "spark" or not (self.path == Path("-") or self.path.is_file()):
             return  # what is wrong with it is said where it is read
         refuse_release(self._opened)
@@ -469,6 +501,8 @@ class GraphFile:
 
     def _by_spark(self, *, ends_only: bool) -> SparkEdges:
         """Return the graph as Spark has it; it reads Parquet alone."""
+        from ptclust.engines.edges import SparkEdges
+
         of_text = self.format, self.separator, self.encoding, self.decimal
         if any(option is not None for option in of_text):
             raise UsageError(
@@ -587,6 +621,11 @@ def as_graph(data: Any) -> Graph:
 @leaves_no_trace
 def as_private_graph(data: Any) -> Graph | SparkEdges:
     """Return a graph of any kind as one that can be published; edges of Spark stay there."""
+    if isinstance(data, Graph):
+        return data
+    from ptclust.engines.edges import SparkEdges, spark_edges
+    from ptclust.engines.spark import is_frame
+
     if isinstance(data, SparkEdges):
         return data
     return spark_edges(data) if is_frame(data) else as_graph(data)

@@ -257,7 +257,7 @@ class TestCrossings:
     def test_a_run_goes_through_several_packages(self, trace):
         packages = {called.package for _, called in trace.calls}
         assert {"cli", "pipeline", "graph", "privacy", "clustering", "release"} <= packages
-        assert "cli/cluster.py" in trace.files
+        assert "cli/publish.py" in trace.files
         assert ("cli", "pipeline") in {(here, there.package) for here, there in trace.crossings}
 
     def test_what_is_counted(self, trace):

@@ -81,7 +81,7 @@ def _case(graph, sensitivity, epsilon, delta, mechanism, calibration):
     for clusterer in CLUSTERERS:
         try:
             asked = replace(planned.request, clusterer=clusterer)
-            request = ReleaseRequest(plan=asked, random_state=7)
+            request = ReleaseRequest.of(asked, random_state=7)
             release = publish(graph, request, plan=planned)
         except UsageError:
             numbers[clusterer] = "refused"

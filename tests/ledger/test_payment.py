@@ -13,7 +13,6 @@ from ptclust.errors import BudgetError, FileError, PrivacyWarning, UsageError
 from ptclust.ledger import Payment
 from ptclust.mechanisms import MECHANISMS
 from ptclust.pipeline import ReleaseRequest, publish
-from ptclust.planning import PlanRequest
 
 OPTIONS = {"epsilon": 1, "delta": 1e-6, "sensitivity": Sensitivity(linf=1e-5)}
 GRAPH = Graph(range(11), range(1, 12), np.random.default_rng(0).uniform(0.1, 1, 11))
@@ -43,7 +42,8 @@ def tree_alone(ledger, mechanism):
 
 def published(ledger, mechanism):
     request = ReleaseRequest(
-        plan=PlanRequest(**OPTIONS, mechanism=mechanism),
+        **OPTIONS,
+        mechanism=mechanism,
         privacy_unit="one",
         payment=Payment.by(ledger, "survey"),
     )

@@ -229,7 +229,7 @@ class TestPredict:
 
     def test_what_is_measured_is_the_pipeline(self, monkeypatch):
         """Every run follows the plan for its epsilon, with all that was asked, on its own seed."""
-        from ptclust.planning.predict import _Trial
+        from ptclust.planning.prediction import _Trial
 
         seeds, seen = [], []
         labels, seeded = _Trial.labels, RandomStream.seeded
@@ -246,7 +246,7 @@ class TestPredict:
             assert plan.request.clip == (-1.0, 3.0)
             seen.append((float(plan.budget.epsilon), seeds[-1]))
             real = Graph(topology.sources, topology.targets, weights)
-            request = ReleaseRequest(plan=plan.request, random_state=seeds[-1])
+            request = ReleaseRequest.of(plan.request, random_state=seeds[-1])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivacyWarning)
                 release = publish(real, request)
@@ -285,7 +285,7 @@ class TestPredict:
         json.dumps(prediction.to_dict())
 
     def test_work_is_bounded_and_what_is_left_out_is_said(self, monkeypatch):
-        monkeypatch.setattr(import_module("ptclust.planning.predict"), "_WORK", 1.0)
+        monkeypatch.setattr(import_module("ptclust.planning.prediction"), "_WORK", 1.0)
         prediction = predict(king_graph(6), planned=0.7, **LINF, **QUICK)
         assert (prediction.repetitions, len(prediction.points)) == (19, 1)
         assert "Left out: all epsilons but 0.7" in " ".join(prediction.to_text().split())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptclust import Graph, Sensitivity
-from ptclust.pipeline import ReleaseRequest, publish
+from ptclust.pipeline import ReleaseRequest, prepare
 from ptclust.planning.plan import PlanRequest
 from ptclust.release.format import _PIECE, _with_data
 
@@ -34,5 +34,7 @@ def test_the_largest_size_of_a_file_is_known_before_it_is_drawn(mechanism, names
         release.save(tmp_path / "release.json")
         sizes.append((tmp_path / "release.json").stat().st_size)
 
-    publish(graph, ReleaseRequest(plan=plan, privacy_unit="one"), reserve=sizes.append, keep=keep)
+    prepared = prepare(graph, ReleaseRequest.of(plan, privacy_unit="one"))
+    sizes.append(prepared.largest_size)
+    keep(prepared.draw())
     assert sizes[0] / 1.3 < sizes[1] <= sizes[0]

@@ -53,7 +53,7 @@ def release_of(mechanism, clusterer="auto", graph=None):
     """The release of the planted graph, or of another; frozen, so that tests may share it."""
     plan = plan_of(mechanism, clusterer, graph)
     graph = planted().graph if graph is None else graph
-    return publish(graph, ReleaseRequest(plan=plan.request, random_state=3), plan=plan)
+    return publish(graph, ReleaseRequest.of(plan.request, random_state=3), plan=plan)
 
 
 @pytest.mark.parametrize("mechanism", CLUSTERERS)

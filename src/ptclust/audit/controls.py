@@ -60,7 +60,7 @@ class UnsafePrivateShift(WholeRelease):
         """Return the features of ``count`` releases."""
         enough = 100.0 * self.plan.chosen.weights.standard_deviation
         plan = replace(self.plan.request, clusterer="dbmstclu")
-        request = ReleaseRequest(plan=plan, shift=enough - weights.min())
+        request = ReleaseRequest.of(plan, shift=enough - weights.min())
         return self.published(weights, count, request)
 
 

@@ -180,7 +180,7 @@ class WholeRelease(ValuesRelease):
 
     def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:  # noqa: ARG002
         """Return the features of ``count`` releases; they follow from no seed."""
-        return self.published(weights, count, ReleaseRequest(plan=self.plan.request))
+        return self.published(weights, count, ReleaseRequest.of(self.plan.request))
 
     def published(self, weights: Floats, count: int, request: ReleaseRequest) -> Outcomes:
         """Return what can be seen in releases, the digits of the first weight included."""

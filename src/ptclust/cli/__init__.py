@@ -1,4 +1,4 @@
-"""The command line: one file per command, no logic. Results to files or stdout, else stderr."""
+"""The command line: commands, and no logic. Results to files or stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -7,21 +7,7 @@ from typing import Annotated
 import typer
 
 from ptclust._version import __version__
-from ptclust.cli import (
-    audit,
-    build,
-    check,
-    cluster,
-    dbmstclu,
-    demo,
-    export,
-    ledger,
-    plan,
-    recluster,
-    report,
-    series,
-    show,
-)
+from ptclust.cli import audit, build, curator, ledger, publish, releases
 from ptclust.cli._options import Command
 from ptclust.cli._terminal import in_options, options_of, say, shown_warnings
 from ptclust.errors import PtclustError
@@ -34,21 +20,20 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (
-    demo,
-    plan,
-    cluster,
-    series,
-    show,
-    report,
-    recluster,
-    export,
-    check,
-    dbmstclu,
-    audit,
+for _command in (
+    audit.demo,
+    publish.plan,
+    publish.cluster,
+    publish.series,
+    releases.show,
+    releases.report,
+    releases.recluster,
+    releases.export,
+    curator.check,
+    curator.dbmstclu,
+    audit.audit,
 ):
-    _name = _module.__name__.rpartition(".")[2]
-    app.command(_name, cls=Command)(getattr(_module, _name))
+    app.command(_command.__name__, cls=Command)(_command)
 app.add_typer(build.build, name="build")
 app.add_typer(ledger.ledger, name="ledger")
 

@@ -1,4 +1,4 @@
-"""``ptclust audit``: try to refute the privacy claims."""
+"""``ptclust audit`` and ``demo``: on graphs and records that come with the package."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from ptclust._options import Option
 from ptclust.cli import _options as o
+from ptclust.cli._outputs import held_outputs
+from ptclust.cli._terminal import progress_display, say
 
 _VIOLATION = 5
 
 
+@o.command
 def audit(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Directory for page, CSV and JSON.")
@@ -19,7 +23,7 @@ def audit(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer graphs, starts and draws: a minute or two.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of searches and seeded draws.")] = 0,
+    seed: Annotated[int, Option("Seed of searches and seeded draws.", min=0)] = 0,
     overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -30,8 +34,6 @@ def audit(
     """
     from ptclust._files import make_directory
     from ptclust.audit import Effort, run_audit
-    from ptclust.cli._results import held_outputs
-    from ptclust.cli._terminal import progress_display, say
 
     name = "audit-quick" if quick else "audit"
     command = "ptclust audit" + " --quick" * quick + f" --seed {seed}" * (seed != 0)
@@ -50,3 +52,18 @@ def audit(
     say(f"ptclust audit: {report.summary}")
     if not report.passed:
         raise typer.Exit(_VIOLATION)
+
+
+@o.command
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory for records, release, map and report.")
+    ] = Path("ptclust-demo"),
+    epsilon: Annotated[float, Option("The privacy budget of a ride.")] = 1.0,
+) -> None:
+    """Publish clusters of bike stations: records, plan, clusters on a map, privacy statement."""
+    from ptclust.demo import run_demo
+
+    with progress_display() as progress:
+        text = run_demo(output, epsilon=epsilon, progress=progress)
+    typer.echo(text)

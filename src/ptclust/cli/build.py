@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ptclust._options import Dataset, EngineOptions, LedgerFile, Option, TextOptions
 from ptclust.cli import _options as o
 from ptclust.errors import UsageError
 
@@ -21,15 +22,9 @@ if TYPE_CHECKING:
 _HELP = "Make a graph, with its sensitivity, from records of people; see docs/building.md."
 build = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
 
-Neighbours = StrEnum("Neighbours", {"add_remove": "add-remove", "replace": "replace"})
-Unit = StrEnum("Unit", ["person", "record"])
-Dissimilarity = StrEnum("Dissimilarity", ["absolute", "squared"])
-
 _NODES = "Public list of all nodes: a text file, one per line, or a table; all pairs get a weight."
-NodeColumn = Annotated[
-    str | None, typer.Option(help="Column of the list, if it is a table of several.")
-]
-Person = Annotated[str | None, typer.Option(help="Column of the person.")]
+NodeColumn = Annotated[str | None, Option("Column of the list, if it is a table of several.")]
+Person = Annotated[str | None, Option("Column of the person.")]
 _LARGER = "Larger caps keep more of the data and need more noise: choose by what you know of such "
 _CAPS = f"""{_LARGER}data, not by a look at these records. Noise grows with
 
@@ -55,7 +50,7 @@ def _cap_option(text: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions(o.TextOptions):
+class BuildOptions(EngineOptions, TextOptions):
     """What all builders need."""
 
     records: Annotated[
@@ -68,7 +63,7 @@ class BuildOptions(o.TextOptions):
     ]
     query: Annotated[
         str | None,
-        typer.Option(help="Records of a database: 'select person, place from visits'."),
+        Option("Records of a database: 'select person, place from visits'."),
     ] = None
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
@@ -89,10 +84,9 @@ class BuildOptions(o.TextOptions):
         ),
     ] = None
     neighbours: Annotated[
-        Neighbours, typer.Option(help="Tables with one unit more or less, or with one replaced.")
-    ] = Neighbours.add_remove
-    engine: o.Engine = o.EngineName.local
-    master: o.Master = None
+        Literal["add-remove", "replace"],
+        Option("Tables with one unit more or less, or with one replaced."),
+    ] = "add-remove"
     overwrite: o.Overwrite = None
     as_json: o.AsJson = False
 
@@ -105,12 +99,12 @@ class BuildOptions(o.TextOptions):
 
         text = TextFile(self.records, self.separator, self.encoding, self.decimal)
         if self._file is None:
-            if self.engine is not o.EngineName.local:
+            if self.engine != "local":
                 raise UsageError("a database is read by this machine: leave --engine spark out")
             found = Query(self.records, self.query or "")
             text.check_unused(found)
             return found
-        table = spark.opened(self._file, self.engine.value, self.master)
+        table = spark.opened(self._file, self.engine, self.master)
         if table is self._file:
             return text
         text.check_unused(self._file)
@@ -159,7 +153,7 @@ class BuildOptions(o.TextOptions):
             progress_display() as progress,
         ):
             progress(f"Reading {self._name}")
-            words = {"edges": self.edges, "neighbours": self.neighbours.value}
+            words = {"edges": self.edges, "neighbours": self.neighbours}
             graph = make(self.table, **words, **options)
             progress(f"Writing {self.output.name}")
             graph.save(self.output, overwrite=True)
@@ -195,15 +189,11 @@ class LookOptions:
     """Queries of the records whose answers are released, and who pays for them."""
 
     caps_epsilon: Annotated[
-        float | None,
-        typer.Option(help="Spend this on caps that are auto.", parser=o.number, metavar="NUMBER"),
+        float | Fraction | None, Option("Spend this on caps that are auto.")
     ] = None
-    edges_epsilon: Annotated[
-        float | None,
-        typer.Option(help="Spend this on private edges.", parser=o.number, metavar="NUMBER"),
-    ] = None
-    ledger: o.LedgerFile = None
-    dataset: o.Dataset = None
+    edges_epsilon: Annotated[float | Fraction | None, Option("Spend this on private edges.")] = None
+    ledger: LedgerFile = None
+    dataset: Dataset = None
 
 
 @build.command("flows", cls=o.Command, epilog=_CAPS)
@@ -211,18 +201,16 @@ class LookOptions:
 def flows(
     common: BuildOptions,
     looks: LookOptions,
-    origin: Annotated[str | None, typer.Option(help="Column of the first node.")] = None,
-    destination: Annotated[str | None, typer.Option(help="Column of the second node.")] = None,
-    nodes: Annotated[Path | None, typer.Option(help=_NODES)] = None,
+    origin: Annotated[str | None, Option("Column of the first node.")] = None,
+    destination: Annotated[str | None, Option("Column of the second node.")] = None,
+    nodes: Annotated[Path | None, Option(_NODES)] = None,
     node_column: NodeColumn = None,
     person: Person = None,
     unit: Annotated[
-        Unit | None,
-        typer.Option(help="record: protect single records, even with a column of persons."),
+        Literal["person", "record"] | None,
+        Option("record: protect single records, even with a column of persons."),
     ] = None,
-    called: Annotated[
-        str, typer.Option(help="What one record is called in the statement: trip.")
-    ] = "record",
+    called: Annotated[str, Option("What one record is called in the statement: trip.")] = "record",
     max_pairs: Annotated[
         str | None, _cap_option("At most this many pairs of nodes count per person.")
     ] = None,
@@ -237,8 +225,8 @@ def flows(
     from ptclust.building import graph_from_flows
     from ptclust.building._records import person_column
 
-    if unit is not Unit.record:
-        needed, bounded = unit is Unit.person, max_pairs is not None or max_per_pair is not None
+    if unit != "record":
+        needed, bounded = unit == "person", max_pairs is not None or max_per_pair is not None
         person = person_column(common.table, person, needed=needed or bounded)
     common.run(
         graph_from_flows,
@@ -263,8 +251,8 @@ def visits(
         str | None, _cap_option("At most this many items count per person.")
     ] = None,
     person: Person = None,
-    item: Annotated[str | None, typer.Option(help="Column of the item.")] = None,
-    items: Annotated[Path | None, typer.Option(help=_NODES)] = None,
+    item: Annotated[str | None, Option("Column of the item.")] = None,
+    items: Annotated[Path | None, Option(_NODES)] = None,
     node_column: NodeColumn = None,
 ) -> None:
     """Records that join a person and an item: visits, purchases. Weights count who has both."""
@@ -285,18 +273,18 @@ def visits(
 @o.command
 def profiles(
     common: BuildOptions,
-    low: Annotated[float, typer.Option(help="Public bounds of the values: the lower,")],
-    high: Annotated[float, typer.Option(help="and the upper; values outside are moved there.")],
-    nodes: Annotated[Path | None, typer.Option(help=_NODES)] = None,
+    low: Annotated[float, Option("Public bounds of the values: the lower,")],
+    high: Annotated[float, Option("and the upper; values outside are moved there.")],
+    nodes: Annotated[Path | None, Option(_NODES)] = None,
     node_column: NodeColumn = None,
     person: Person = None,
     n_persons: Annotated[
         int | None,
-        typer.Option(help="Divide sums by this public number, about the number of persons.", min=1),
+        Option("Divide sums by this public number, about the number of persons.", min=1),
     ] = None,
     dissimilarity: Annotated[
-        Dissimilarity, typer.Option(help="|x - y|, or its square.")
-    ] = Dissimilarity.absolute,
+        Literal["absolute", "squared"], Option("|x - y|, or its square.")
+    ] = "absolute",
 ) -> None:
     """One row per person, one column per node. A weight is the mean distance of two columns.
 
@@ -314,5 +302,5 @@ def profiles(
         high=high,
         person=person,
         n_persons=n_persons,
-        dissimilarity=dissimilarity.value,
+        dissimilarity=dissimilarity,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ptclust.cli import _options as o
+from ptclust.cli._terminal import say
+from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from ptclust.ledger import Account, Payment
-    from ptclust.pipeline import GraphFile, ReleaseRequest
+    from ptclust.ledger import Account
 
 _HELP = "Keep account of privacy budgets; see docs/ledger.md."
 ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
@@ -32,8 +34,6 @@ def init(
     rho: Annotated[str | None, _exact("Instead of epsilon: a total in zCDP.")] = None,
 ) -> None:
     """Add a dataset with its total, to a new ledger or an existing one. A total never changes."""
-    from ptclust.cli._terminal import say
-    from ptclust.errors import UsageError
     from ptclust.ledger import Ledger
     from ptclust.ledger.ledger import checked_account
     from ptclust.privacy.budget import Budget
@@ -51,8 +51,6 @@ def init(
 @ledger.command("status")
 def status(file: File, as_json: o.AsJson = False) -> None:
     """Show total, spent and left of every dataset. Spent is rounded up and left is rounded down."""
-    import json
-
     from ptclust.ledger import Ledger
 
     accounts = Ledger.open(file).status()
@@ -69,8 +67,6 @@ def history(
     as_json: o.AsJson = False,
 ) -> None:
     """Show every charge with the id of its statement; LOST where no release was handed over."""
-    import json
-
     from ptclust.ledger import Ledger
 
     charges = Ledger.open(file).history(dataset)
@@ -93,49 +89,6 @@ def verify(file: File) -> None:
 
     count = Ledger(file.absolute()).verify()
     typer.echo(f"{file}: {count:,} entries, all in order")
-
-
-def show_account(payment: Payment) -> None:
-    """Say what is left, if a ledger paid."""
-    from ptclust.cli._terminal import say
-
-    account = payment.account
-    if account is not None:
-        say(f"Dataset {account.dataset!r} has {account.left} left of {account.total}.")
-
-
-def show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> None:
-    """Show a plan, and what it would leave in the ledger; BudgetError if that does not cover it."""
-    import json
-
-    from ptclust.cli._terminal import in_options
-    from ptclust.errors import BudgetError
-    from ptclust.pipeline import settled_sensitivity
-    from ptclust.planning.plan import make_plan
-
-    topology, payment = file.read_topology(), request.payment
-    file.check_topology(topology, request)
-    settled_sensitivity(file.provenance, topology.n_edges, request.plan.sensitivity)
-    plan = make_plan(topology, request.plan)
-    refusal, after = None, None
-    try:
-        after = payment.preview(plan.chosen.spent)
-    except BudgetError as error:
-        refusal = error
-    if as_json:
-        document = plan.to_dict()
-        if payment.ledger is not None:
-            document["account_after"] = None if after is None else after.to_dict()
-        typer.echo(json.dumps(document, indent=2))
-    else:
-        typer.echo(in_options(plan.to_text()))
-        for each in payment.unsettled(() if file.provenance is None else file.provenance.spent):
-            typer.echo(f"Charged before it, as it was not yet: {each.words}.")
-        if after is not None:
-            left = f"{after.left} of {after.total} to dataset {after.dataset!r}"
-            typer.echo(f"It would leave {left}.")
-    if refusal is not None:
-        raise refusal
 
 
 def _lines(account: Account) -> str:

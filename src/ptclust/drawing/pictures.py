@@ -19,7 +19,7 @@ from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from ptclust.clustering.dbcvi import WeightedTree
-    from ptclust.planning.result import Prediction
+    from ptclust.planning.prediction import Prediction
 
 _LIGHT_TO_HEAVY = "#c9c9c9", "#8f8f8f", "#b00020"
 _EDGES_AS_PATHS = 500  # an SVG with more edges in a panel holds them as an image, to be smaller

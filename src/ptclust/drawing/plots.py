@@ -17,7 +17,7 @@ from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Group, Groups
 
 if TYPE_CHECKING:
     from ptclust.planning.plan import Plan
-    from ptclust.planning.result import Prediction
+    from ptclust.planning.prediction import Prediction
 
 MOST_NODES = 2_000  # of which each is drawn where there are no coordinates
 _MOST_ON_MAP = 20_000

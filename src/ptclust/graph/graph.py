@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
 from ptclust._markup import facts, listed, quoted, quoted_list
+from ptclust._options import Merge as Merge
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ptclust.privacy.provenance import Provenance
     from ptclust.privacy.sensitivity import Sensitivity
 
-Merge = Literal["min", "max", "sum"]
 How = Merge | None  # to merge parallel edges; None refuses them
 
 _BYTES_PER_EDGE = 48  # of a complete graph: distances, endpoints, and a copy of each to check

@@ -12,18 +12,17 @@ from functools import cached_property
 from itertools import pairwise
 from math import isinf, isnan
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._components import label_components
 from ptclust._markup import quoted
+from ptclust._options import Kind as Kind
 from ptclust._traces import shown_half_built
 from ptclust._types import Array, Bools, Floats
 from ptclust.errors import GraphError, UsageError, WeightError
-
-Kind = Literal["distance", "similarity"]  # of weights: small, or large, means close
 
 # Turns edge numbers into words: [3] into "edge 3", or into "line 5 of edges.csv".
 Say = Callable[[Iterable[int]], str]

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 from ptclust._markup import facts
+from ptclust._options import (
+    Bounds,
+    CalibrationRule,
+    Engine,
+    Kind,
+    PlanOptions,
+    Sampler,
+    check_choice,
+)
 from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace, shown_half_built
 from ptclust.clustering.clusterer import CLUSTERERS, Clusterer, ClusteringRequest
 from ptclust.errors import InputError, UsageError
-from ptclust.graph.topology import Counts, Kind, Topology
+from ptclust.graph.topology import Counts, Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.lattice import sampler_of
 from ptclust.mechanisms.mechanism import Publishes
 from ptclust.privacy._numbers import exact, shown
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import Sampler
 from ptclust.privacy.provenance import Provenance
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
 
 LARGE_EPSILON = 10.0
 LARGE_DELTA = 1e-4
-
-Bounds = tuple[float, float]
-CalibrationRule = Literal["sound", "published"]  # noise scales of the proofs, or of the paper
-Engine = Literal["local", "spark"]  # what works on the edges: this machine, or many
 
 #: Of a graph with more edges that stay in Spark, this machine clusters the spanning tree alone.
 LARGEST_WHOLE = 5 * 10**7
@@ -43,34 +46,24 @@ _TREE_ALONE = "noise was drawn for the weights of all edges; those of their span
 
 @shown_half_built
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest:
+class PlanRequest(PlanOptions):
     """What is requested of a release, in public numbers: the parameters of `plan`, checked once."""
 
-    epsilon: float | Fraction
-    delta: float | Fraction = 0
     sensitivity: Sensitivity
-    mechanism: str = AUTO
-    split: float | Fraction | None = None
-    clusterer: str = AUTO
-    calibration: CalibrationRule = "sound"
-    clip: Bounds | None = None
-    sampler: Sampler = "auto"
     engine: Engine = "local"
+    budget: Budget = field(init=False, repr=False, compare=False)
+    clustering: ClusteringRequest = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.budget  # noqa: B018 - refuses what is not a budget
+        object.__setattr__(self, "budget", Budget.approximate(self.epsilon, self.delta))
         check_sensitivity(self.sensitivity)
         MECHANISMS.check(self.mechanism)
-        self.clustering  # noqa: B018 - refuses an unknown clusterer
-        if (rule := self.calibration) not in get_args(CalibrationRule):
-            raise UsageError(f"calibration must be 'sound' or 'published', not {rule!r}")
-        if self.sampler not in get_args(Sampler):
-            raise UsageError(f"sampler must be 'auto' or 'opendp', not {self.sampler!r}")
-        if self.engine not in get_args(Engine):
-            raise UsageError(f"engine must be 'local' or 'spark', not {self.engine!r}")
-        if self.engine == "spark" and self.sampler == "opendp":
-            raise UsageError("Spark draws noise by key, which OpenDP does not: leave sampler= out")
-        self.mechanisms  # noqa: B018 - refuses what Spark does not draw
+        clustering = ClusteringRequest(clusterer=self.clusterer)
+        object.__setattr__(self, "clustering", clustering)
+        check_choice("calibration", self.calibration, CalibrationRule)
+        check_choice("sampler", self.sampler, Sampler)
+        check_choice("engine", self.engine, Engine)
+        self._check_engine()
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
             raise UsageError(
@@ -79,11 +72,18 @@ class PlanRequest:
         object.__setattr__(self, "clip", check_range(self.clip))
         self._check_spacing()
 
-    @property
-    def bounds(self) -> Bounds:
-        """Public bounds that weights are moved into before a mechanism sees them."""
-        largest = self.sensitivity.largest_weight
-        return (-largest, largest) if self.clip is None else self.clip
+    def _check_engine(self) -> None:
+        """Refuse what Spark does not draw."""
+        if self.engine == "local":
+            return
+        if self.sampler == "opendp":
+            raise UsageError("Spark draws noise by key, which OpenDP does not: leave sampler= out")
+        if self.mechanism != AUTO and not MECHANISMS[self.mechanism].keyed:
+            keyed = " or ".join(each.name for each in MECHANISMS if each.keyed)
+            raise UsageError(
+                f"{self.mechanism!r} has no draw by key, which Spark needs; with engine='spark' "
+                f"use {keyed}"
+            )
 
     def _check_spacing(self) -> None:
         """Refuse weights so large that floats are too far apart for what is to be protected."""
@@ -95,28 +95,18 @@ class PlanRequest:
                 f"within {-largest:g} and {largest:g}, or count in larger units"
             )
 
-    @cached_property
-    def budget(self) -> Budget:
-        """Epsilon and delta."""
-        return Budget.approximate(self.epsilon, self.delta)
-
-    @cached_property
-    def clustering(self) -> ClusteringRequest:
-        """How what is released will be clustered, as far as the plan needs to know."""
-        return ClusteringRequest(clusterer=self.clusterer)
+    @property
+    def bounds(self) -> Bounds:
+        """Public bounds that weights are moved into before a mechanism sees them."""
+        largest = self.sensitivity.largest_weight
+        return (-largest, largest) if self.clip is None else self.clip
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanisms that are considered."""
-        there = tuple(each for each in MECHANISMS if each.keyed or self.engine == "local")
         if self.mechanism != AUTO:
-            chosen = MECHANISMS[self.mechanism]
-            if chosen not in there:
-                raise UsageError(
-                    f"{chosen.name!r} has no draw by key, which Spark needs; with engine='spark' "
-                    f"use {' or '.join(each.name for each in there)}"
-                )
-            return (chosen,)
+            return (MECHANISMS[self.mechanism],)
+        there = tuple(each for each in MECHANISMS if each.keyed or self.engine == "local")
         if self.clusterer == AUTO:
             return there
         needs = CLUSTERERS[self.clusterer].needs
@@ -379,9 +369,14 @@ def plan(
         calibration=calibration,
         clip=clip,
         sampler=sampler,
-        engine="spark" if isinstance(topology, Counts) else "local",
+        engine=engine_of(topology),
     )
     return make_plan(topology, request)
+
+
+def engine_of(topology: Topology | Counts) -> Engine:
+    """Return where the edges of a topology are: on this machine, or in Spark."""
+    return "spark" if isinstance(topology, Counts) else "local"
 
 
 @leaves_no_trace

@@ -18,8 +18,7 @@ from ptclust.graph import Graph
 from ptclust.ledger import Ledger, Payment
 from ptclust.ledger.amounts import Account
 from ptclust.ledger.ledger import Charge
-from ptclust.pipeline import ReleaseRequest, publish
-from ptclust.planning.plan import PlanRequest
+from ptclust.pipeline import ReleaseRequest, as_private_graph, publish, sensitivity_of
 from ptclust.planning.series import (
     FINEST_T,
     MOST_VALUES,
@@ -284,18 +283,11 @@ class Series:
         Other settings are those of `ptclust.PTClust`: ``mechanism``, ``clusterer``, ``clip``,
         ``privacy_unit`` and so on.
         """
-        from ptclust.pipeline import as_private_graph, sensitivity_of
-
         private = as_private_graph(graph)
-        names = ("mechanism", "split", "clusterer", "clip", "sampler")
-        planned = {name: settings.pop(name) for name in names if name in settings}
         request = ReleaseRequest(
-            plan=PlanRequest(
-                epsilon=self.budget.epsilon,
-                delta=self.budget.delta,
-                sensitivity=sensitivity_of(private, sensitivity),
-                **planned,
-            ),
+            epsilon=self.budget.epsilon,
+            delta=self.budget.delta,
+            sensitivity=sensitivity_of(private, sensitivity),
             **settings,
         )
         return self.release(lambda: private, request, period, progress=progress)
@@ -354,10 +346,11 @@ class Series:
             period=period,
             waiting=None if charge is None else charge[1].statement_id,
         )
-        plan = replace(request.plan, epsilon=terms.epsilons[number - 1], mechanism=terms.mechanism)
+        epsilon = terms.epsilons[number - 1]
+        asked = replace(request, epsilon=epsilon, mechanism=terms.mechanism, payment=payment)
         drawn = publish(
             graph,
-            replace(request, plan=plan, payment=payment),
+            asked,
             keep=lambda release: release.save(aside, overwrite=True),
             progress=progress,
         )
@@ -367,7 +360,7 @@ class Series:
         """Return the terms of the series, which begins with its first release."""
         unit = graph.unit if request.privacy_unit is None else request.privacy_unit
         if not self._known:
-            plan = plan_series(graph.topology, request.plan, self.budget)
+            plan = plan_series(graph.topology, request, self.budget)
             terms = Terms.of(plan, unit)
             if not self.ledger_path.exists():
                 Ledger.create(self.ledger_path)

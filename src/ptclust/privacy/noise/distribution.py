@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from ptclust._markup import quoted
+from ptclust._options import Sampler as Sampler
 from ptclust._registry import Registry
 from ptclust._traces import shown_half_built
 from ptclust._types import Floats
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ptclust.privacy.noise.exact import Sampler as ExactSampler
     from ptclust.privacy.noise.exact import WordSource
 
-Sampler = Literal["auto", "opendp"]  # of the noise: our own, or OpenDP's
 Norm = Literal["l1", "l2", "linf"]
 
 _ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21

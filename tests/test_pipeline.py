@@ -1,24 +1,21 @@
-"""PTClust from end to end: Algorithm 3, its noise, its statement, its refusals before spending."""
+"""Publishing from end to end: Algorithm 3, its noise, its statement, public bounds."""
 
 from __future__ import annotations
 
-import inspect
 import math
-import pickle
 import warnings
 from collections import Counter
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import ptclust
-from ptclust import DBMSTClu, Graph, PTClust, Sensitivity, Topology, minimum_spanning_tree
+from ptclust import Graph, PTClust, Sensitivity, Topology
 from ptclust.clustering.clusterer import by_size
-from ptclust.errors import InputError, PrivacyWarning, UsageError, WeightError
-from ptclust.mechanisms import MECHANISMS, Pamst
+from ptclust.errors import InputError, PrivacyWarning, UsageError
+from ptclust.mechanisms import Pamst
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
@@ -27,52 +24,21 @@ from ptclust.privacy.gaussian_curve import largest_mu
 from tests.clustering import paper
 from tests.lazy import lazy
 from tests.mechanisms.paper import pamst_distribution
+from tests.published import MU, NAMES, PATH, TINY, choices, path_graph, planted
 
-igraph = lazy("igraph")
-nx = lazy("networkx")
-pd = lazy("pandas")
 integrate = lazy("scipy.integrate")
+
+
 stats = lazy("scipy.stats")
 
+
 ALPHA = 1e-6
-NAMES = MECHANISMS.names
-MU = 0.01
-#: So little noise that nothing is hidden: what comes out is what DBMSTClu finds.
-TINY: dict[str, Any] = {
-    "epsilon": 1.0,
-    "sensitivity": Sensitivity(linf=1e-7),
-    "clusterer": "dbmstclu",
-}
-PATH = [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1]
-EXPECTED = [0, 0, 0, 0, 1, 1, 1, 1]
-
-
-def path_graph(weights=PATH, **more) -> Graph:
-    return Graph(range(len(weights)), range(1, len(weights) + 1), weights, **more)
-
-
-def planted(n_nodes=40, seed=0) -> Graph:
-    """Two clusters of light edges, and heavy edges between them, in a random order of nodes."""
-    random = np.random.default_rng(seed)
-    order, half = random.permutation(n_nodes), n_nodes // 2
-    pairs = {(i, i + 1): 0.1 for i in range(n_nodes - 1) if i != half - 1}
-    for i in range(half):
-        pairs[i, half + i] = 0.9
-        pairs.setdefault((i // 2, half - 1), 0.1)
-    pairs.pop((half - 1, half - 1), None)
-    ends = np.array(list(pairs))
-    weights = np.array(list(pairs.values())) + random.uniform(0, 0.1, len(pairs))
-    return Graph(order[ends[:, 0]], order[ends[:, 1]], weights)
 
 
 def quietly(model: PTClust, graph: Any) -> PTClust:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         return model.fit(graph)
-
-
-def choices(mechanism: str) -> dict[str, Any]:
-    return {"mechanism": mechanism, "delta": 1e-6 if mechanism == "gaussian" else 0}
 
 
 def clustered_weights(release: ptclust.Release) -> np.ndarray:
@@ -398,140 +364,6 @@ class TestStatement:
         assert "918273645" not in str(model.release_.statement.to_dict())
 
 
-class TestEstimator:
-    def test_parameters_are_keywords_and_what_must_be_known_has_no_default(self):
-        parameters = inspect.signature(PTClust).parameters
-        assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
-        without = {name for name, p in parameters.items() if p.default is p.empty}
-        assert without == {"epsilon"}  # a graph may carry the sensitivity
-        with pytest.raises(TypeError):
-            PTClust(1.0, Sensitivity(linf=1))  # type: ignore[call-arg]
-        with pytest.raises(TypeError):
-            PTClust(sensitivity=Sensitivity(linf=1))  # type: ignore[call-arg]
-        with pytest.raises(UsageError, match="carries no sensitivity"):
-            PTClust(epsilon=1).fit(path_graph())
-
-    def test_follows_scikit_learn(self):
-        from sklearn.base import clone
-
-        model = PTClust(**TINY, delta=1e-6, mechanism="kruskal", split=0.25, min_cluster_size=2)
-        copy = clone(model.fit(path_graph()))
-        assert copy.get_params() == model.get_params()
-        assert set(model.get_params()) == set(inspect.signature(PTClust).parameters)
-        assert not hasattr(copy, "labels_")
-        assert copy.set_params(epsilon=3.0).epsilon == 3.0
-        assert PTClust(**TINY).fit_predict(path_graph()).tolist() == EXPECTED
-        assert "Sensitivity(l1=None, l2=None, linf=1e-07)" in repr(model)
-
-    def test_the_constructor_only_stores(self):
-        model = PTClust(epsilon=-1, sensitivity="wrong", mechanism="wrong", split=9)
-        assert (model.epsilon, model.split) == (-1, 9)
-
-    def test_every_kind_of_graph(self):
-        matrix = np.zeros((8, 8))
-        matrix[range(7), range(1, 8)] = PATH
-        kinds = [
-            path_graph(),
-            csr_array(matrix + matrix.T),
-            csr_array(matrix).tocoo(),
-            nx.from_scipy_sparse_array(csr_array(matrix + matrix.T)),
-            igraph.Graph(8, [(i, i + 1) for i in range(7)], edge_attrs={"weight": PATH}),
-        ]
-        for kind in kinds:
-            model = PTClust(**TINY).fit(kind)
-            assert model.labels_.tolist() == EXPECTED, type(kind)
-            assert model.n_clusters_ == 2
-            assert model.release_.n_nodes == 8
-
-    THINGS: ClassVar = {
-        "array": lambda: np.zeros((5, 2)),
-        "list": lambda: [[0.0, 1.0], [2.0, 3.0]],
-        "table": lambda: pd.DataFrame({"x": [1.0]}),
-        "text": lambda: "edges.csv",
-        "nothing": lambda: None,
-        "tree": lambda: minimum_spanning_tree(path_graph()),
-    }
-
-    @pytest.mark.parametrize("what", THINGS)
-    def test_points_and_other_things_are_refused_with_a_remedy(self, what, spending):
-        with pytest.raises(InputError, match=r"Graph\.from_points"):
-            PTClust(**TINY).fit(self.THINGS[what]())
-        assert spending == []
-
-    @pytest.mark.parametrize("mechanism", NAMES)
-    @pytest.mark.parametrize("seed", range(3))
-    def test_without_noise_it_is_dbmstclu_on_the_exact_tree(self, mechanism, seed):
-        graph = planted(30, seed)
-        reference = DBMSTClu().fit(graph)
-        model = PTClust(**TINY, **choices(mechanism)).fit(graph)
-        assert model.release_.tree.edge_ids.tolist() == reference.tree_.edge_ids.tolist()
-        assert model.release_.tree.weights == pytest.approx(reference.tree_.weights, abs=1e-3)
-        assert model.release_.clustering.shift == 0
-        assert model.labels_.tolist() == reference.labels_.tolist()
-        assert model.dbcvi_ == pytest.approx(reference.dbcvi_, abs=1e-3)
-        assert model.n_clusters_ == reference.n_clusters_ == model.release_.n_clusters
-
-    def test_clusters_are_numbered_by_first_appearance(self):
-        for seed in range(5):
-            labels = PTClust(**TINY, random_state=seed).fit_predict(planted(30, seed)).tolist()
-            assert list(dict.fromkeys(labels)) == list(range(max(labels) + 1))
-            assert max(labels) > 0
-
-    def test_a_seed_repeats_the_release_and_takes_its_privacy(self):
-        for mechanism in NAMES:
-            options = {"epsilon": 1, "sensitivity": Sensitivity(linf=MU), **choices(mechanism)}
-            one, two, other = (
-                PTClust(**options, random_state=seed).fit(planted()).release_ for seed in (5, 5, 6)
-            )
-            assert one.tree.edge_ids.tolist() == two.tree.edge_ids.tolist()
-            assert one.tree.weights.tolist() == two.tree.weights.tolist()
-            assert one.labels.tolist() == two.labels.tolist()
-            assert one.tree.weights.tolist() != other.tree.weights.tolist()
-            assert not one.statement.private
-            assert one.statement.randomness == "reproducible"
-            assert "NOT PRIVATE" in repr(one)
-
-    def test_secure_runs_differ(self):
-        model = PTClust(epsilon=1, sensitivity=Sensitivity(linf=MU))
-        one, two = model.fit(planted()).release_, model.fit(planted()).release_
-        assert one.statement.private
-        assert one.statement.randomness == "secure"
-        assert not set(one.tree.weights.tolist()) & set(two.tree.weights.tolist())
-        assert one.statement.id != two.statement.id
-
-    def test_a_fitted_model_is_pickled_whole(self):
-        model = PTClust(**TINY, delta=1e-6, privacy_unit="one visitor").fit(planted())
-        copy = pickle.loads(pickle.dumps(model))
-        assert copy.labels_.tolist() == model.labels_.tolist()
-        assert copy.get_params() == model.get_params()
-        assert copy.plan_ == model.plan_
-        assert copy.release_.statement == model.release_.statement
-        assert copy.release_.tree.weights.tolist() == model.release_.tree.weights.tolist()
-
-    def test_small_clusters_are_unclustered(self):
-        graph = path_graph([0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
-        assert PTClust(**TINY).fit_predict(graph).tolist() == [0] * 4 + [2] * 3 + [1] * 4
-        model = PTClust(**TINY, min_cluster_size=4).fit(graph)
-        assert model.labels_.tolist() == [0] * 4 + [-1] * 3 + [1] * 4
-        assert (model.n_clusters_, model.release_.n_unclustered) == (2, 3)
-        assert model.release_.clustering.min_cluster_size == 4
-
-    def test_names_stay_with_their_nodes(self):
-        model = PTClust(**TINY).fit(path_graph(names="abcdefgh"))
-        assert model.release_.names.tolist() == list("abcdefgh")
-
-    @pytest.mark.parametrize(
-        "wrong", [{"epsilon": -1}, {"clip": (0.3, 0.2)}, {"mechanism": "gaussian"}]
-    )
-    def test_a_fit_that_was_refused_leaves_the_last_one_whole(self, wrong):
-        model = PTClust(**TINY).fit(path_graph())
-        before = model.plan_, model.release_, model.labels_
-        with pytest.raises((UsageError, WeightError)):
-            model.set_params(**wrong).fit(planted())
-        assert (model.plan_, model.release_) == before[:2]
-        assert model.labels_ is before[2]
-
-
 class TestSmallAndDisconnected:
     @pytest.mark.parametrize("delta", [0, 1e-6])
     @pytest.mark.parametrize("mechanism", ["auto", *NAMES])
@@ -661,24 +493,8 @@ class TestPublicBounds:
         ):
             made = plan(other, **TINY)
             with pytest.raises(InputError, match="plan again"):
-                publish(path_graph(), ReleaseRequest(plan=made.request), plan=made)
+                publish(path_graph(), ReleaseRequest.of(made.request), plan=made)
         assert spending == []
-
-
-@pytest.fixture
-def spending(monkeypatch):
-    """What was released so far: nothing else looks at private weights."""
-    found: list[str] = []
-    # With doctests, pytest may import a module twice: the registry that the estimator sees counts.
-    plan_of = PTClust.fit.__globals__["make_plan"].__globals__["MECHANISMS"]
-    for mechanism in {*plan_of, *MECHANISMS}:
-
-        def counted(*arguments: Any, drawn: Any = mechanism.draw, **options: Any) -> Any:
-            found.append("spent")
-            return drawn(*arguments, **options)
-
-        monkeypatch.setattr(mechanism, "draw", counted)
-    return found
 
 
 def test_spending_is_noticed(spending):

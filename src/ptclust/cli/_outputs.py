@@ -6,16 +6,19 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from ptclust.cli._terminal import in_options, say
+from ptclust.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ptclust._types import Array, Floats
+    from ptclust._types import Array
     from ptclust.cli._options import PlaceOptions
-    from ptclust.pipeline import TreeClustering
     from ptclust.release import Release
 
 
@@ -37,8 +40,6 @@ def held_outputs(
     cannot be written, or exists and is not to be overwritten. Names without a file go again.
     """
     from ptclust._files import check_writable, reserved, same_file
-    from ptclust.errors import UsageError
-    from ptclust.report import check_format
 
     given = {option: path for option, path in files.items() if path is not None}
     for option in (option for option, path in given.items() if path == STDOUT):
@@ -57,6 +58,8 @@ def held_outputs(
         if entry not in map(_entry, written.values()):
             raise UsageError(f"--overwrite {path} names no output of this command; leave it out")
     if (plot := given.get("--plot")) is not None:
+        from ptclust.drawing.pictures import check_format
+
         check_format(plot)
     with ExitStack() as names:
         for path in written.values():
@@ -69,7 +72,7 @@ def held_outputs(
         yield
 
 
-def ledger_files(book: Path | None) -> dict[str, Path | None]:
+def ledger_files(book: Any) -> dict[str, Path | None]:
     """Return the files of a ledger, which no output may replace."""
     journal = None if book is None else Path(f"{os.path.realpath(book)}-journal")
     return {"--ledger": book, "its journal": journal}
@@ -90,7 +93,6 @@ def _is_stdin(path: Path) -> bool:
 
 def write_release(release: Release, output: Path) -> None:
     """Write a release to its file, whose name is held, or to stdout."""
-    from ptclust.errors import FileError
     from ptclust.release.format import encode
 
     if output != STDOUT:
@@ -112,108 +114,52 @@ def write_views(
     *,
     escape_formulas: bool,
     report: Path | None = None,
-    places: Places | None = None,
+    places: Mapping[str, Any] = {},  # of `read_places`
     publisher: Mapping[str, str] | None = None,
 ) -> None:
     """Write the labels of a release, its picture and its page, where these are wanted."""
-    from functools import partial
-
-    from ptclust.drawing.pictures import save_plot
-    from ptclust.report import write_report
-
-    found = places or Places()
     if labels is not None and labels.suffix.lower() == ".parquet":
         release.to_parquet(labels, overwrite=True)
     elif labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
-        save_plot(partial(release.plot, found.coordinates), plot)
+        from ptclust.drawing.pictures import save_plot
+
+        save_plot(partial(release.plot, places.get("coordinates")), plot)
     if report is not None:
-        write_report(release, report, **found._asdict(), publisher=publisher, overwrite=True)
+        from ptclust.report import write_report
+
+        write_report(release, report, **places, publisher=publisher, overwrite=True)
 
 
-class Places(NamedTuple):
-    """Where the nodes are, and what they are called, as far as a file says it."""
-
-    coordinates: Floats | None = None
-    names: list[str] | None = None
-    degrees: bool = False
-
-
-def read_places(options: PlaceOptions, names: Array) -> Places:
-    """Return what the file of coordinates says."""
+def read_places(options: PlaceOptions, names: Array) -> dict[str, Any]:
+    """Return where the nodes are and what they are called, as far as a file says it."""
+    if (file := options.coordinates) is None:
+        return {}
     from ptclust.report import read_coordinates, read_names
 
-    if (file := options.coordinates) is None:
-        return Places()
     columns = {"node": options.node, "x": options.x, "y": options.y}
-    found = read_coordinates(file, names, **columns, degrees=options.degrees)
-    if options.name is None:
-        return Places(found, degrees=options.degrees)
-    called = read_names(file, names, node=options.node, name=options.name)
-    return Places(found, called, options.degrees)
+    known: dict[str, Any] = {
+        "coordinates": read_coordinates(file, names, **columns, degrees=options.degrees),
+        "degrees": options.degrees,
+    }
+    if options.name is not None:
+        known["names"] = read_names(file, names, node=options.node, name=options.name)
+    return known
 
 
 def show_certainty(release: Release) -> None:
     """Say how many clusters and nodes are sure, if that was computed."""
-    from ptclust.cli._terminal import say
-
     if words := release.summary.certainty_words:
         say(words)
 
 
 def show_advice(release: Release) -> None:
     """Say what to do if the clusters are of little use."""
-    from ptclust.cli._terminal import in_options, say
-
     for line in release.advice:
         say(in_options(line))
-
-
-def found(release: Release) -> str:
-    """Return how many clusters there are, in words."""
-    return release.summary.found
-
-
-def _clusters(number: int) -> str:
-    return "1 cluster" if number == 1 else f"{number:,} clusters"
 
 
 def place(output: Path) -> str:
     """Return where an output is, in words."""
     return "standard output" if output == STDOUT else str(output)
-
-
-def write_json(result: TreeClustering, *, with_labels: bool) -> None:
-    """Write counts, index and cuts to stdout, and the labels if they go nowhere else."""
-    import json
-
-    clustering, pairs = result.clustering, []
-    if (cuts := clustering.cuts) is not None and cuts.dbcvi is not None:
-        pairs = list(zip(cuts.edge_ids.tolist(), cuts.dbcvi.tolist(), strict=True))
-    document: dict[str, object] = {
-        "n_nodes": result.tree.n_nodes,
-        "n_edges": result.n_edges,
-        "n_components": result.tree.n_nodes - result.tree.n_edges,
-        "n_clusters": clustering.n_clusters,
-        "n_unclustered": clustering.n_unclustered,
-        "dbcvi": clustering.dbcvi,
-        "cuts": [{"edge": edge, "dbcvi": index} for edge, index in pairs],
-        "private": False,
-    }
-    if with_labels:
-        document["nodes"] = result.tree.names.tolist()
-        document["labels"] = clustering.labels.tolist()
-    json.dump(document, sys.stdout, default=str, ensure_ascii=False)
-    sys.stdout.write("\n")
-
-
-def summary(result: TreeClustering) -> str:
-    """Return one line for the person at the terminal."""
-    clustering = result.clustering
-    left = f", {clustering.n_unclustered:,} nodes unclustered" if clustering.n_unclustered else ""
-    return (
-        f"{_clusters(clustering.n_clusters)}{left} in {result.tree.n_nodes:,} nodes and "
-        f"{result.n_edges:,} edges; DBCVI {clustering.dbcvi:.4f}. Not private: labels and index "
-        "come from the raw weights."
-    )
