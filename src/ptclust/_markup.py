@@ -6,6 +6,7 @@ import base64
 import hashlib
 import math
 import os
+import textwrap
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import cache
@@ -82,6 +83,11 @@ def number(value: float | None) -> str:
     return f"{Decimal(short):,f}" if readable else short
 
 
+def wrapped(text: str) -> str:
+    """Return a text in lines for a terminal."""
+    return "\n".join(textwrap.wrap(text, 88))
+
+
 @cache
 def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -93,7 +99,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "counted": counted, "listed": listed, "short": shortened}
+    made.filters |= {"number": number, "counted": counted, "short": shortened, "wrap": wrapped}
     return made
 
 

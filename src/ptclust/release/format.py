@@ -36,7 +36,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,65 +58,31 @@ from ptclust.release.continuity import Follows
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
-FORMAT = "ptclust-release"
+FORMAT, VERSION = "ptclust-release", 3
 _OTHER_FIELDS = 4096  # bytes that are enough for all but statement, nodes and arrays
 _LONGEST_MESSAGE = 500
 _PIECE = 3 * 2**18  # bytes of an array that are encoded at once, a multiple of 3
-VERSION = 3
-
-_NUMBERS = ("dbcvi", "shift", "scale", "min_cluster_size", "clusterer")
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "nodes": ("count", "names", "names_written_as_text"),
-    "noise": ("distribution", "scale", "granularity", "n_values"),
-    "tree": ("sources", "targets", "edge_ids", "noisy_weights"),
-    "graph": ("sources", "targets", "noisy_weights"),
-    "clustering": (
-        "labels",
-        "cuts",
-        *_NUMBERS,
-        "levels",
-        "topology_labels",
-        "evidence",
-        "certainty",
-    ),
-}
-_MAY_BE_NULL = ("graph", "clustering")
-_INTEGERS, _FLOATS = ("int32", "int64"), ("float64",)
-_SECTIONS = ("format", "version", "statement", "kind", "mechanism", *_FIELDS, "follows", "digest")
-_LEVEL = ("labels", "support")
-_EVIDENCE = ("partition", "clusters")
-_CERTAINTY = ("nodes", "clusters", "elsewhere")
 _PLACE = re.compile(rb'"data": ?"(\d+)"')
 
 
-class BrokenError(Exception):
-    """Why a file is not a release, without the file's name; InputError says what is invalid."""
+# Writing
 
 
 def encode(release: Release) -> bytes:
     """Return the file of a release: one section a line, the statement spread out for people."""
-    return b"".join(_encoded(release))
+    return b"".join(_lines(_document(release)))
 
 
 def write(release: Release, path: Path) -> None:
     """Write the file of a release."""
     with path.open("r+b") as file:  # which may hold space for it: see `space_for`
-        file.writelines(_encoded(release))
+        file.writelines(_lines(_document(release)))
         file.truncate()
-
-
-def _encoded(release: Release) -> Iterator[bytes]:
-    """Return the parts of the file of a release."""
-    arrays: list[memoryview] = []
-    document = _without_data(_document(release), arrays)
-    document["digest"] = _hash(_with_data(_canonical(document), arrays))
-    return _with_data(_lines(document), arrays)
 
 
 def digest(release: Release) -> str:
     """Return the digest that the file of a release has."""
-    arrays: list[memoryview] = []
-    return _hash(_with_data(_canonical(_without_data(_document(release), arrays)), arrays))
+    return str(_document(release)["digest"])
 
 
 def largest_size(topology: Topology, statement: PrivacyStatement, *, whole: bool) -> int:
@@ -126,38 +92,111 @@ def largest_size(topology: Topology, statement: PrivacyStatement, *, whole: bool
     """
     number = 4 if max(topology.n_nodes, topology.n_edges) < 2**31 else 8
     arrays = (3 * number + 8) * topology.n_tree_edges + (2 * number + 8) * topology.n_edges * whole
-    texts = {"nodes": _encode_nodes(topology.names), "statement": statement.to_dict()}
-    return len(_lines(texts)) + 4 * arrays // 3 + _OTHER_FIELDS
+    texts = {"nodes": _nodes(topology.names), "statement": statement.to_dict()}
+    return sum(map(len, _lines(texts))) + 4 * arrays // 3 + _OTHER_FIELDS
 
 
 def _document(release: Release) -> dict[str, Any]:
     """Return all of a release, arrays as they are in memory."""
-    published, tree, whole = release.published, release.tree, release.topology
-    return {
+    published, tree = release.published, release.tree
+    document = {
         "format": FORMAT,
         "version": VERSION,
         "statement": release.statement.to_dict(),
-        "nodes": _encode_nodes(release.names),
+        "nodes": _nodes(release.names),
         "kind": release.kind,
         "mechanism": published.mechanism,
         "noise": release.weight_noise.to_dict(),
-        "tree": _encode_edges(tree, tree.weights, edge_ids=tree.edge_ids),
-        "graph": _encode_edges(whole, release.noisy_weights) if published.whole_graph else None,
-        "clustering": _encode_clustering(release.clustering),
+        "tree": {
+            **_ends(tree),
+            "edge_ids": _stored(tree.edge_ids),
+            "noisy_weights": _stored(tree.weights),
+        },
+        "graph": None,
+        "clustering": None if release.clustering is None else _clusters(release.clustering),
         "follows": None if release.follows is None else release.follows.to_dict(),
     }
+    if published.whole_graph:
+        noisy = {"noisy_weights": _stored(release.noisy_weights)}
+        document["graph"] = _ends(release.topology) | noisy
+    return document | {"digest": _digest(document)}
 
 
-def _without_data(document: Any, arrays: list[memoryview]) -> Any:
-    """Return the document with numbers instead of its arrays, and append these."""
-    if isinstance(document, dict):
-        return {key: _without_data(value, arrays) for key, value in document.items()}
-    if isinstance(document, (list, tuple)):
-        return [_without_data(value, arrays) for value in document]
-    if not isinstance(document, memoryview):
-        return document
-    arrays.append(document)
-    return str(len(arrays) - 1)
+def _nodes(names: Array) -> dict[str, Any]:
+    count = len(names)
+    if names.dtype.kind in "iu" and np.array_equal(names, np.arange(count)):
+        return {"count": count, "names": None, "names_written_as_text": False}
+    given = [int(name) if isinstance(name, np.integer) else name for name in names.tolist()]
+    as_text = any(isinstance(name, bool) or not isinstance(name, (int, str)) for name in given)
+    listed = [str(name) if as_text or isinstance(name, str) else name for name in given]
+    if as_text and len(set(listed)) < count:
+        raise FileError("two node names are the same when written as text; rename the nodes")
+    _check_letters(listed)
+    return {"count": count, "names": listed, "names_written_as_text": as_text}
+
+
+def _check_letters(names: list[Any]) -> None:
+    """Refuse names that no file in UTF-8 can hold."""
+    try:
+        "".join(name for name in names if type(name) is str).encode()
+    except UnicodeEncodeError:
+        raise FileError("a node name holds a lone surrogate, half of a letter: rename it") from None
+
+
+def _ends(edges: Topology | Tree) -> dict[str, Any]:
+    return {"sources": _stored(edges.sources), "targets": _stored(edges.targets)}
+
+
+def _clusters(found: Clustering) -> dict[str, Any]:
+    content = {name: getattr(found, name) for name in _CLUSTERING}
+    if found.cuts is not None:
+        content["cuts"] = found.cuts.edge_ids
+    return {name: _plain(value) for name, value in content.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays, and objects of arrays, as the file has them."""
+    if isinstance(value, np.ndarray):
+        return _stored(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, (Certainty, Evidence, Level)):
+        return {name: _plain(part) for name, part in vars(value).items()}
+    return value
+
+
+def _stored(array: Array) -> dict[str, Any]:
+    """Return an array of floats, or of whole numbers in the fewest bytes."""
+    dtype = "float64"
+    if array.dtype.kind != "f":
+        dtype = "int32" if int(array.max(initial=0)) < 2**31 else "int64"
+    stored = array.astype(np.dtype(dtype).newbyteorder("<"), copy=False)
+    data = np.ascontiguousarray(stored).view(np.uint8).data
+    return {"dtype": dtype, "length": len(stored), "data": data}
+
+
+def _lines(document: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the file in parts."""
+    before = "{"
+    for key, value in document.items():
+        yield f"{before}\n{json.dumps(key)}: ".encode("ascii")
+        yield from _json(value, indent=2 if key == "statement" else None)
+        before = ","
+    yield b"\n}\n"
+
+
+def _json(value: Any, **how: Any) -> Iterator[bytes]:
+    """Yield JSON in parts, the data of arrays as base64."""
+    arrays: list[memoryview] = []
+
+    def place(data: Any) -> str:
+        if not isinstance(data, memoryview):
+            raise TypeError(f"a {type(data).__name__} has no place in a release")
+        arrays.append(data)
+        return str(len(arrays) - 1)
+
+    text = json.dumps(value, default=place, allow_nan=False, **how).encode("ascii")
+    return _with_data(text, arrays) if arrays else iter([text])
 
 
 def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes]:
@@ -175,12 +214,20 @@ def _with_data(text: bytes, arrays: list[memoryview]) -> Iterator[bytes]:
     yield text[end:]
 
 
-def _lines(document: dict[str, Any]) -> bytes:
-    lines = [
-        f"{json.dumps(key)}: {json.dumps(value, indent=2 if key == 'statement' else None)}"
-        for key, value in document.items()
-    ]
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+def _digest(document: dict[str, Any]) -> str:
+    """Return the digest of everything else in a document, as canonical JSON."""
+    content = {key: value for key, value in document.items() if key != "digest"}
+    taken = hashlib.sha256()
+    for part in _json(content, sort_keys=True, separators=(",", ":")):
+        taken.update(part)
+    return "sha256:" + taken.hexdigest()
+
+
+# Reading: every part of a file has a form, a function of where it is and what is there
+
+
+class BrokenError(Exception):
+    """Why a file is not a release, without the file's name; InputError says what is invalid."""
 
 
 def decode(path: Path) -> Release:
@@ -223,204 +270,13 @@ def _parsed(content: bytes) -> dict[str, Any]:
         raise BrokenError(f"is a release of version {version}, and {known}")
     if type(version) is not int or version != VERSION:
         raise InputError(f"version must be {VERSION}")
-    _check_fields("the file", document, _SECTIONS)
+    _check_fields("the file", document, _FILE)
     if document["digest"] != _digest(document):
         raise BrokenError(
             "is damaged or was changed after it was written: its content does not match its "
             "digest; get the file again from where it was published"
         )
     return document
-
-
-def _release(document: dict[str, Any]) -> Release:
-    """Build the release; the parts themselves check how they fit together."""
-    for section, wanted in _FIELDS.items():
-        if document[section] is not None or section not in _MAY_BE_NULL:
-            _check_fields(section, document[section], wanted)
-    statement = PrivacyStatement.from_dict(document["statement"])
-    found = _clustering(document)
-    count, names = _count(document, found), _names(document["nodes"])
-
-    def edges(section: str) -> tuple[Topology, Array]:
-        part = document[section]
-        sources = _array(part, section, "sources", _INTEGERS)
-        targets = _array(part, section, "targets", _INTEGERS)
-        weights = _array(part, section, "noisy_weights", _FLOATS)
-        return Topology(sources, targets, n_nodes=count, names=names), weights
-
-    whole = () if document["graph"] is None else edges("graph")
-    kind = document["kind"]
-    check_kind(kind)
-    edge_ids = _array(document["tree"], "tree", "edge_ids", _INTEGERS)
-    tree = Tree(*edges("tree"), edge_ids, kind=kind)
-    mechanism = MECHANISMS[document["mechanism"]].name
-    published = Published(mechanism, Noise.from_dict(document["noise"]), tree, *whole)
-    follows = document["follows"]
-    return Release(
-        published=published,
-        statement=statement,
-        clustering=found,
-        follows=None if follows is None else Follows.from_dict(follows),
-    )
-
-
-def _count(document: dict[str, Any], found: Clustering | None) -> int:
-    """Return the number of nodes, once labels or edges support it: arrays are made of it."""
-    count = document["nodes"]["count"]
-    if type(count) is not int or count < 0:
-        raise InputError(f"nodes.count is {count!r} and must be a whole number")
-    if found is None:
-        check_declared(count, len(_array(document["tree"], "tree", "sources", _INTEGERS)), "it")
-    elif len(found.labels) != count:
-        raise InputError(f"nodes.count is {count}, and there are {len(found.labels)} labels")
-    return count
-
-
-def _clustering(document: dict[str, Any]) -> Clustering | None:
-    part = document["clustering"]
-    if part is None:
-        return None
-    for name in ("dbcvi", "shift", "scale"):
-        if type(part[name]) not in (int, float):
-            raise InputError(f"clustering.{name} must be a number")
-
-    def whole_numbers(name: str) -> Array | None:
-        return None if part[name] is None else _array(part, "clustering", name, _INTEGERS)
-
-    cuts = whole_numbers("cuts")
-    return Clustering(
-        labels=_array(part, "clustering", "labels", _INTEGERS),
-        cuts=None if cuts is None else Cuts(cuts),
-        levels=_levels(part["levels"]),
-        topology_labels=whole_numbers("topology_labels"),
-        evidence=_evidence(part["evidence"]),
-        certainty=_certainty(part["certainty"]),
-        **{name: part[name] for name in _NUMBERS},
-    )
-
-
-def _levels(given: object) -> tuple[Level, ...]:
-    if not isinstance(given, list):
-        raise InputError("clustering.levels must be a list")
-    levels = []
-    for number, each in enumerate(given):
-        where = f"clustering.levels[{number}]"
-        level = _check_fields(where, each, _LEVEL)
-        if type(level["support"]) not in (int, float):
-            raise InputError(f"{where}.support must be a number")
-        levels.append(Level(_array(level, where, "labels", _INTEGERS), level["support"]))
-    return tuple(levels)
-
-
-def _evidence(given: object) -> Evidence | None:
-    if given is None:
-        return None
-    where = "clustering.evidence"
-    found = _check_fields(where, given, _EVIDENCE)
-    clusters = found["clusters"]
-    if not isinstance(clusters, list) or {str} != {type(found["partition"]), *map(type, clusters)}:
-        raise InputError(f"{where} must hold a word, and a list of words")
-    return Evidence(found["partition"], tuple(clusters))
-
-
-def _certainty(given: object) -> Certainty | None:
-    if given is None:
-        return None
-    where = "clustering.certainty"
-    found = _check_fields(where, given, _CERTAINTY)
-    kinds = (_FLOATS, _FLOATS, _INTEGERS)
-    return Certainty(
-        *(_array(found, where, name, kind) for name, kind in zip(_CERTAINTY, kinds, strict=True))
-    )
-
-
-def _encode_clustering(found: Clustering | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "labels": _stored(found.labels),
-        "cuts": None if found.cuts is None else _stored(found.cuts.edge_ids),
-        **{name: getattr(found, name) for name in _NUMBERS},
-        "levels": [
-            {"labels": _stored(level.labels), "support": level.support} for level in found.levels
-        ],
-        "topology_labels": (
-            None if found.topology_labels is None else _stored(found.topology_labels)
-        ),
-        "evidence": None if found.evidence is None else vars(found.evidence),
-        "certainty": None
-        if found.certainty is None
-        else {name: _stored(getattr(found.certainty, name)) for name in _CERTAINTY},
-    }
-
-
-def _encode_nodes(names: Array) -> dict[str, Any]:
-    count = len(names)
-    if names.dtype.kind in "iu" and np.array_equal(names, np.arange(count)):
-        return {"count": count, "names": None, "names_written_as_text": False}
-    plain = [_plain_name(name) for name in names.tolist()]
-    as_text = any(name is None for name in plain)
-    if as_text:
-        plain = [str(name) for name in names.tolist()]
-        if len(set(plain)) < count:
-            raise FileError("two node names are the same when written as text; rename the nodes")
-    _check_letters(plain)
-    return {"count": count, "names": plain, "names_written_as_text": as_text}
-
-
-def _check_letters(names: list[Any]) -> None:
-    """Refuse names that no file in UTF-8 can hold."""
-    try:
-        "".join(name for name in names if type(name) is str).encode()
-    except UnicodeEncodeError:
-        raise FileError("a node name holds a lone surrogate, half of a letter: rename it") from None
-
-
-def _plain_name(name: object) -> int | str | None:
-    """Return a name that JSON can hold as it is, or None."""
-    if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
-        return int(name)
-    return str(name) if isinstance(name, str) else None
-
-
-def _names(nodes: dict[str, Any]) -> Array | None:
-    names, count = nodes["names"], nodes["count"]
-    if type(nodes["names_written_as_text"]) is not bool:
-        raise InputError("nodes.names_written_as_text must be a boolean")
-    if names is None:
-        return None
-    if not isinstance(names, list) or not {type(name) for name in names} <= {int, str}:
-        raise InputError("nodes.names must be a list of texts and whole numbers")
-    if len(names) != count:
-        raise InputError(f"{len(names)} names for {count} nodes")
-    _check_letters(names)
-    if names and all(type(name) is int and abs(name) < 2**63 for name in names):
-        return np.array(names, dtype=np.int64)
-    return np.fromiter(names, dtype=object, count=count)
-
-
-def _encode_edges(edges: Topology | Tree, noisy_weights: Array, **more: Array) -> dict[str, Any]:
-    ends = {"sources": edges.sources, "targets": edges.targets}
-    parts = {**ends, **more, "noisy_weights": noisy_weights}
-    return {name: _stored(part) for name, part in parts.items()}
-
-
-def _canonical(document: dict[str, Any]) -> bytes:
-    """Return what the digest of a document is taken of."""
-    content = {key: value for key, value in document.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode("ascii")
-
-
-def _digest(document: dict[str, Any]) -> str:
-    return _hash([_canonical(document)])
-
-
-def _hash(parts: Iterable[bytes]) -> str:
-    taken = hashlib.sha256()
-    for part in parts:
-        taken.update(part)
-    return "sha256:" + taken.hexdigest()
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -436,28 +292,121 @@ def _finite_float(text: str) -> float:
     return number
 
 
-def encode_array(array: Array) -> dict[str, Any]:
-    """Return an array of floats, or of whole numbers in the fewest bytes, as JSON holds it."""
-    stored = _stored(array)
-    return {**stored, "data": base64.b64encode(stored["data"]).decode("ascii")}
+def _release(document: dict[str, Any]) -> Release:
+    """Build the release; the parts themselves check how they fit together."""
+    part = {name: form(name, document[name]) for name, form in _FILE.items()}
+    check_kind(part["kind"])
+    count, names = part["nodes"]["count"], _names(**part["nodes"])
+    found, tree, graph = part["clustering"], part["tree"], part["graph"]
+    if found is None:  # labels or edges support the number of nodes: arrays are made of it
+        check_declared(count, len(tree["sources"]), "it")
+    elif len(found.labels) != count:
+        raise InputError(f"nodes.count is {count}, and there are {len(found.labels)} labels")
+
+    def topology(edges: dict[str, Any]) -> Topology:
+        return Topology(edges["sources"], edges["targets"], n_nodes=count, names=names)
+
+    whole = () if graph is None else (topology(graph), graph["noisy_weights"])
+    drawn = Tree(topology(tree), tree["noisy_weights"], tree["edge_ids"], kind=part["kind"])
+    mechanism = MECHANISMS[part["mechanism"]].name
+    published = Published(mechanism, part["noise"], drawn, *whole)
+    return Release(
+        published=published,
+        statement=part["statement"],
+        clustering=found,
+        follows=part["follows"],
+    )
 
 
-def _stored(array: Array) -> dict[str, Any]:
-    dtype = "float64"
-    if array.dtype.kind != "f":
-        dtype = "int32" if int(array.max(initial=0)) < 2**31 else "int64"
-    stored = array.astype(np.dtype(dtype).newbyteorder("<"), copy=False)
-    return {"dtype": dtype, "length": len(stored), "data": _bytes(stored)}
+def _names(*, count: int, names: Any, names_written_as_text: Any) -> Array | None:
+    if type(names_written_as_text) is not bool:
+        raise InputError("nodes.names_written_as_text must be a boolean")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not {type(name) for name in names} <= {int, str}:
+        raise InputError("nodes.names must be a list of texts and whole numbers")
+    if len(names) != count:
+        raise InputError(f"{len(names)} names for {count} nodes")
+    _check_letters(names)
+    if names and all(type(name) is int and abs(name) < 2**63 for name in names):
+        return np.array(names, dtype=np.int64)
+    return np.fromiter(names, dtype=object, count=count)
 
 
-def _bytes(array: Array) -> memoryview:
-    """Return the bytes of an array where they are."""
-    return np.ascontiguousarray(array).view(np.uint8).data
+def _check_fields(where: str, value: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return an object with exactly these fields."""
+    if not isinstance(value, dict):
+        raise InputError(f"{where} must be an object")
+    if missing := [name for name in names if name not in value]:
+        raise InputError(f"{where} lacks the field {missing[0]!r}")
+    if unknown := [name for name in value if name not in names]:
+        raise InputError(f"{where} has an unknown field {quoted(unknown[0])}")
+    return value
 
 
-def _array(part: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...]) -> Array:
-    where = f"{section}.{name}"
-    array = _check_fields(where, part[name], ("dtype", "length", "data"))
+_Form = Callable[[str, Any], Any]
+
+
+def _object(made: Callable[..., Any], forms: dict[str, _Form]) -> _Form:
+    """Return the form of an object with these fields, of which something is made."""
+
+    def read(where: str, value: Any) -> Any:
+        given = _check_fields(where, value, forms)
+        return made(**{name: form(f"{where}.{name}", given[name]) for name, form in forms.items()})
+
+    return read
+
+
+def _optional(form: _Form) -> _Form:
+    return lambda where, value: None if value is None else form(where, value)
+
+
+def _any(_: str, value: Any) -> Any:
+    """Return what whatever is made of it checks."""
+    return value
+
+
+def _number(where: str, value: Any) -> Any:
+    if type(value) not in (int, float):
+        raise InputError(f"{where} must be a number")
+    return value
+
+
+def _count(where: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise InputError(f"{where} is {value!r} and must be a whole number")
+    return value
+
+
+def _list_of_levels(where: str, value: Any) -> tuple[Level, ...]:
+    if not isinstance(value, list):
+        raise InputError(f"{where} must be a list")
+    form = _object(Level, {"labels": _integers, "support": _number})
+    return tuple(form(f"{where}[{number}]", each) for number, each in enumerate(value))
+
+
+def _evidence(where: str, value: Any) -> Evidence:
+    found = _check_fields(where, value, ("partition", "clusters"))
+    clusters = found["clusters"]
+    if not isinstance(clusters, list) or {str} != {type(found["partition"]), *map(type, clusters)}:
+        raise InputError(f"{where} must hold a word, and a list of words")
+    return Evidence(found["partition"], tuple(clusters))
+
+
+def _cuts(where: str, value: Any) -> Cuts:
+    return Cuts(_integers(where, value))
+
+
+def _integers(where: str, value: Any) -> Array:
+    return _array(where, value, "int32", "int64")
+
+
+def _floats(where: str, value: Any) -> Array:
+    return _array(where, value, "float64")
+
+
+def _array(where: str, value: Any, *dtypes: str) -> Array:
+    array = _check_fields(where, value, ("dtype", "length", "data"))
     dtype, length, data = array["dtype"], array["length"], array["data"]
     if dtype not in dtypes:
         raise InputError(f"dtype of {where} must be {' or '.join(dtypes)}")
@@ -476,12 +425,33 @@ def _array(part: dict[str, Any], section: str, name: str, dtypes: tuple[str, ...
     return np.frombuffer(content, stored).astype(dtype, copy=sys.byteorder != "little")
 
 
-def _check_fields(where: str, value: object, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return an object with exactly these fields."""
-    if not isinstance(value, dict):
-        raise InputError(f"{where} must be an object")
-    if missing := [name for name in names if name not in value]:
-        raise InputError(f"{where} lacks the field {missing[0]!r}")
-    if unknown := [name for name in value if name not in names]:
-        raise InputError(f"{where} has an unknown field {quoted(unknown[0])}")
-    return value
+_EDGES: dict[str, _Form] = {"sources": _integers, "targets": _integers, "noisy_weights": _floats}
+_NOISE = dict.fromkeys(("distribution", "scale", "granularity", "n_values"), _any)
+_CERTAINTY: dict[str, _Form] = {"nodes": _floats, "clusters": _floats, "elsewhere": _integers}
+_CLUSTERING: dict[str, _Form] = {
+    "labels": _integers,
+    "cuts": _optional(_cuts),
+    "dbcvi": _number,
+    "shift": _number,
+    "scale": _number,
+    "min_cluster_size": _any,
+    "clusterer": _any,
+    "levels": _list_of_levels,
+    "topology_labels": _optional(_integers),
+    "evidence": _optional(_evidence),
+    "certainty": _optional(_object(Certainty, _CERTAINTY)),
+}
+_FILE: dict[str, _Form] = {
+    "format": _any,
+    "version": _any,
+    "statement": lambda _, value: PrivacyStatement.from_dict(value),
+    "nodes": _object(dict, {"count": _count, "names": _any, "names_written_as_text": _any}),
+    "kind": _any,
+    "mechanism": _any,
+    "noise": _object(lambda **fields: Noise.from_dict(fields), _NOISE),
+    "tree": _object(dict, _EDGES | {"edge_ids": _integers}),
+    "graph": _optional(_object(dict, _EDGES)),
+    "clustering": _optional(_object(Clustering, _CLUSTERING)),
+    "follows": lambda _, value: None if value is None else Follows.from_dict(value),
+    "digest": _any,
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._markup import counted, facts, listed, number, shortened
+from ptclust._markup import counted, facts, listed, number, rendered
 from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
@@ -27,8 +26,7 @@ from ptclust.privacy.sensitivity import Sensitivity
 if TYPE_CHECKING:
     from ptclust.release.release import Release
 
-_WIDTH = 88
-_CLUSTERS_SHOWN, _MEMBERS_SHOWN, _ELSEWHERE_SHOWN = 20, 6, 10
+_MEMBERS_SHOWN, _ROWS_IN_HTML = 6, 10
 _MULTIPLES = (0.25, 0.5, 2.0, 4.0)  # of the epsilon of the release
 
 OPTIMISTIC = (
@@ -112,6 +110,15 @@ class Separation:
         return tuple(sorted((self.at_epsilon, *self.at_others), key=lambda each: each.epsilon))
 
     @property
+    def lines(self) -> list[str]:
+        """What other epsilons would have shown, as lines of a table."""
+        rows = [
+            (f"{each.epsilon:g}", f"{each.noise:.3g}", f"{each.visible_gap:.3g}")
+            for each in self.visibilities
+        ]
+        return right_aligned([("epsilon", "noise", "separation needed"), *rows])
+
+    @property
     def caveat(self) -> str:
         """What to keep in mind about the verdict; empty if there is none."""
         if self.certainty:
@@ -149,6 +156,8 @@ class Summary:
     release: Release
     of_level: Ints | None = None
     """Labels of another level, if the clusters of that are meant."""
+
+    n_listed = 20
 
     @property
     def labels(self) -> Ints:
@@ -321,22 +330,16 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, ready for JSON."""
         release, separation = self.release, self.separation
+        shown = ("n_nodes", "n_clusters", "n_unclustered", "clusterer", "dbcvi", "kind")
         return {
-            "n_nodes": release.n_nodes,
+            **{name: getattr(release, name) for name in shown},
             "n_edges": release.topology.n_edges,
-            "n_clusters": release.n_clusters,
-            "n_unclustered": release.n_unclustered,
-            "clusterer": release.clusterer,
-            "dbcvi": release.dbcvi,
-            "kind": release.kind,
             "mechanism": release.published.mechanism,
             "noise": release.weight_noise.to_dict(),
             "separation": {
-                "within": separation.within,
-                "across": separation.across,
-                "gap": separation.gap,
+                **{name: getattr(separation, name) for name in ("within", "across", "gap")},
                 "verdict": separation.verdict,
-                "at_epsilons": [dict(vars(each)) for each in separation.visibilities],
+                "at_epsilons": [vars(each) for each in separation.visibilities],
             },
             "evidence": separation.evidence,
             "topology_agreement": self.topology_agreement,
@@ -345,20 +348,12 @@ class Summary:
                 for level in release.levels
             ],
             "clusters": [
-                {
-                    "label": cluster.label,
-                    "size": cluster.size,
-                    "within": cluster.within,
-                    "across": cluster.across,
-                    "evidence": cluster.evidence,
-                    "probability": cluster.probability,
-                    "members": cluster.members.tolist(),
-                }
-                for cluster in self.clusters
+                {**vars(each), "size": each.size, "members": each.members.tolist()}
+                for each in self.clusters
             ],
             "nodes_elsewhere": [
-                {"node": name, "cluster": cluster, "elsewhere": other}
-                for name, cluster, other in self.elsewhere
+                dict(zip(("node", "cluster", "elsewhere"), each, strict=True))
+                for each in self.elsewhere
             ],
             "advice": list(release.advice),
             "statement": release.statement.to_dict(),
@@ -406,99 +401,53 @@ class Summary:
 
         ``phrase`` makes the advice, which is about Python, one about something else.
         """
-        lines = [*textwrap.wrap(self.release.statement.sentence, _WIDTH), "", self.heading]
-        if rows := self._rows(_CLUSTERS_SHOWN):
-            lines += right_aligned([self._head, *rows])
-            lines = [*lines[: -len(rows)], *self._with_members(lines[-len(rows) :])]
-        if (left := len(self.clusters) - _CLUSTERS_SHOWN) > 0:
-            most = counted(self.clusters[-left].size, "node")
-            lines.append(f"  and {counted(left, 'more cluster')}, each of at most {most}")
-        lines += ["", *self._how_sure()]
-        lines += [""] * bool(self.release.advice)
-        for line in self.release.advice:
-            lines += textwrap.wrap(phrase(line), _WIDTH)
-        return "\n".join(lines) + "\n"
-
-    @property
-    def _head(self) -> tuple[str, ...]:
-        return (
-            *("cluster", "nodes", "within", "across"),
-            *["probability"] * bool(self._probabilities),
-            *["evidence"] * bool(self._evidence),
+        release = self.release
+        return rendered(
+            "summary.txt",
+            summary=self,
+            release=release,
+            chosen=None if release.clustering is None else release.clustering.level,
+            advice=map(phrase, release.advice),
         )
 
-    def _rows(self, most: int) -> list[tuple[str, ...]]:
+    def table(self, most: int) -> tuple[list[str], list[list[str]]]:
+        """Return the head and the first rows of a table of the clusters."""
+        shown = self.clusters[:most]
+        columns = {
+            "cluster": [str(each.label) for each in shown],
+            "nodes": [f"{each.size:,}" for each in shown],
+            "within": [number(each.within) for each in shown],
+            "across": [number(each.across) for each in shown],
+            "probability": [
+                f"{each.probability:.2f}" for each in shown if each.probability is not None
+            ],
+            "evidence": [each.evidence for each in shown if each.evidence is not None],
+            "members": [listed(each.members.tolist(), _MEMBERS_SHOWN) for each in shown],
+        }
+        known = {name: column for name, column in columns.items() if column}
+        return list(known), [list(row) for row in zip(*known.values(), strict=True)]
+
+    @property
+    def lines(self) -> list[str]:
+        """The table of the largest clusters, as lines."""
+        head, rows = self.table(self.n_listed)
+        lines = right_aligned([head[:-1], *(row[:-1] for row in rows)])
         return [
-            (
-                *(str(each.label), f"{each.size:,}", number(each.within), number(each.across)),
-                *([] if each.probability is None else [f"{each.probability:.2f}"]),
-                *([] if each.evidence is None else [each.evidence]),
-            )
-            for each in self.clusters[:most]
+            lines[0],
+            *(f"{line}  {row[-1]}" for line, row in zip(lines[1:], rows, strict=True)),
         ]
-
-    def _with_members(self, lines: list[str]) -> list[str]:
-        return [
-            f"{line}  {listed(each.members.tolist(), _MEMBERS_SHOWN)}"
-            for line, each in zip(lines, self.clusters, strict=False)
-        ]
-
-    def _elsewhere_lines(self) -> list[str]:
-        if not self.elsewhere:
-            return []
-        lines = ["Nodes that may equally well belong elsewhere:"]
-        lines += [
-            f"  {shortened(name)}: in {cluster}, or {other}"
-            for name, cluster, other in self.elsewhere[:_ELSEWHERE_SHOWN]
-        ]
-        left = len(self.elsewhere) - _ELSEWHERE_SHOWN
-        return [*lines, *[f"  and {left:,} more"] * (left > 0)]
-
-    def _how_sure(self) -> list[str]:
-        separation, release = self.separation, self.release
-        noise = release.weight_noise
-        chosen = None if release.clustering is None else release.clustering.level
-        lines = [
-            f"Noise on a released weight: {noise.distribution}, standard deviation "
-            f"{noise.standard_deviation:.3g}",
-        ]
-        if release.clustering is not None:
-            lines += [
-                f"Released weights: mean {number(separation.within)} within clusters "
-                f"({counted(separation.n_within, 'edge')}), {number(separation.across)} across "
-                f"({separation.n_across:,})",
-                *textwrap.wrap(f"{separation.verdict} {separation.caveat}", _WIDTH),
-                *textwrap.wrap(self.topology_words, _WIDTH),
-                *self._elsewhere_lines(),
-            ]
-        lines += [
-            f"Level {i}{', chosen' * (i == chosen)}: {counted(level.n_clusters, 'cluster')}, "
-            f"support {level.support:.3g} nats"
-            for i, level in enumerate(release.levels)
-        ]
-        rows = [
-            (f"{each.epsilon:g}", f"{each.noise:.3g}", f"{each.visible_gap:.3g}")
-            for each in separation.visibilities
-        ]
-        head = "epsilon", "noise", "separation needed"
-        return [*lines, "", "At other epsilons:", *right_aligned([head, *rows])]
 
     def to_html(self) -> str:
         """Return guarantee, clusters and how sure they are for a notebook."""
-        release, separation = self.release, self.separation
-        rows: list[tuple[str, object]] = [
-            ("guarantee", self.guarantee),
-            ("privacy unit", release.statement.privacy_unit),
-            ("how sure", separation.verdict),
-        ]
-        most = 10
-        members = (listed(each.members.tolist(), _MEMBERS_SHOWN) for each in self.clusters)
-        body = [(*row, who) for row, who in zip(self._rows(most), members, strict=False)]
-        left = len(self.clusters) - most
+        left = len(self.clusters) - _ROWS_IN_HTML
         return facts(
             self.heading,
-            rows,
-            ((*self._head, "members"), body) if body else None,
+            [
+                ("guarantee", self.guarantee),
+                ("privacy unit", self.release.statement.privacy_unit),
+                ("how sure", self.separation.verdict),
+            ],
+            self.table(_ROWS_IN_HTML) if self.clusters else None,
             f"and {counted(left, 'more cluster')}" if left > 0 else "",
         )
 
