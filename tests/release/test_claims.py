@@ -146,12 +146,13 @@ def called_kruskal(document):
 def another_tree(document):
     """Span the nodes by a star, as raw weights might have been spanned."""
     arrays = {
-        name: file_format._array(document["graph"], "graph", name, (part["dtype"],))
+        name: file_format._array(name, part, part["dtype"])
         for name, part in document["graph"].items()
     }
     edges = np.flatnonzero(arrays["sources"] == 0)
     star = {name: values[edges] for name, values in arrays.items()} | {"edge_ids": edges}
-    document["tree"] = {name: file_format.encode_array(part) for name, part in star.items()}
+    stored = {name: file_format._stored(part) for name, part in star.items()}
+    document["tree"] = json.loads(b"".join(file_format._json(stored)))
     document["clustering"] = None
 
 
