@@ -5,49 +5,26 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._files import written_at_once
+from ptclust._files import held, written_at_once
 from ptclust._lazy import package
-from ptclust._markup import quoted
+from ptclust._markup import quoted, rendered
 from ptclust.drawing.style import Groups
 from ptclust.errors import FileError, InputError
-from ptclust.release.release import Release
+
+if TYPE_CHECKING:
+    from ptclust.release.release import Release
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_HEAD = """\
-<?xml version="1.0" encoding="UTF-8"?>
-<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-  <key id="kind" for="graph" attr.name="kind" attr.type="string"/>
-  <key id="cluster" for="node" attr.name="cluster" attr.type="long"/>
-  <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
-  <key id="edge_id" for="edge" attr.name="edge_id" attr.type="long"/>
-  <graph edgedefault="undirected">
-"""
-_TAIL = "  </graph>\n</graphml>\n"
-_GEXF_HEAD = """\
-<?xml version="1.0" encoding="UTF-8"?>
-<gexf xmlns="http://www.gexf.net/1.2draft" xmlns:viz="http://www.gexf.net/1.2draft/viz" \
-version="1.2">
-  <graph mode="static" defaultedgetype="undirected">
-    <attributes class="node">
-      <attribute id="cluster" title="cluster" type="integer"/>
-    </attributes>
-    <attributes class="edge">
-      <attribute id="noisy_weight" title="noisy_weight" type="double"/>
-    </attributes>
-"""
-_GEXF_TAIL = "  </graph>\n</gexf>\n"
 
-
-def write_parquet(release: Release, path: Path) -> None:
+def write_parquet(release: Release, path: Path, *, overwrite: bool) -> None:
     """Write ``node`` and ``cluster``; names of mixed or unusual types are written as text."""
     import polars as pl
 
@@ -56,25 +33,44 @@ def write_parquet(release: Release, path: Path) -> None:
         table = table.with_columns(pl.Series("node", list(map(str, release.names.tolist()))))
     content = io.BytesIO()  # not straight to the file: polars words a full disk as damage
     table.write_parquet(content)
-    with written_at_once(path) as temporary:
+    with held(path, overwrite), written_at_once(path) as temporary:
         temporary.write_bytes(content.getbuffer())
 
 
-def write_graphml(release: Release, path: Path) -> None:
+def write_graphml(release: Release, path: Path, *, overwrite: bool) -> None:
     """Write the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
     names = _names(release)
     if len(set(names)) < len(names):
         raise FileError("two node names are the same as text, all that GraphML has; rename them")
-    quoted = [quoteattr(name) for name in names]
-    _write(path, _HEAD, _elements(release, quoted), _TAIL)
+    _write_tree("tree.graphml", release, names, path, overwrite)
 
 
-def write_gexf(release: Release, path: Path) -> None:
+def write_gexf(release: Release, path: Path, *, overwrite: bool) -> None:
     """Write the tree with names, clusters and their colours; nodes are numbered."""
-    _write(path, _GEXF_HEAD, _gexf_elements(release), _GEXF_TAIL)
+    groups = Groups.of(release.labels)
+    shades = [[int(group.colour[i : i + 2], 16) for i in (1, 3, 5)] for group in groups.all]
+    colours = [shades[group] for group in groups.of_node.tolist()]
+    _write_tree("tree.gexf", release, _names(release), path, overwrite, colours=colours)
 
 
-def write_geojson(release: Release, places: ArrayLike, path: Path) -> None:
+def _write_tree(
+    template: str, release: Release, names: list[str], path: Path, overwrite: bool, **more: Any
+) -> None:
+    tree = release.tree
+    columns = (tree.sources, tree.targets, tree.weights, tree.edge_ids)
+    content = rendered(
+        template,
+        kind=release.kind,
+        names=list(map(quoteattr, names)),
+        labels=release.labels.tolist(),
+        edges=list(zip(*(column.tolist() for column in columns), strict=True)),
+        **more,
+    )
+    with held(path, overwrite), written_at_once(path) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
+
+
+def write_geojson(release: Release, places: ArrayLike, path: Path, *, overwrite: bool) -> None:
     """Write a point for every node: longitude and latitude, as RFC 7946 wants them."""
     points = np.asarray(places, dtype=np.float64)
     if points.shape != (release.n_nodes, 2):
@@ -90,7 +86,6 @@ def write_geojson(release: Release, places: ArrayLike, path: Path) -> None:
             "that GeoJSON has; give degrees, the longitude first"
         )
     groups = Groups.of(release.labels)
-    colours = [group.colour for group in groups.all]
     more = {column: values.tolist() for column, values in release.further_columns.items()}
     nodes = zip(
         release.names.tolist(),
@@ -107,13 +102,13 @@ def write_geojson(release: Release, places: ArrayLike, path: Path) -> None:
                 "node": name if isinstance(name, int | float) else str(name),
                 "cluster": cluster,
                 **{name: values[node] for name, values in more.items()},
-                "marker-color": colours[group],
+                "marker-color": groups.all[group].colour,
             },
         }
         for node, (name, cluster, group, point) in enumerate(nodes)
     ]
     document = {"type": "FeatureCollection", "features": features}
-    with written_at_once(path) as temporary:
+    with held(path, overwrite), written_at_once(path) as temporary:
         temporary.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
 
 
@@ -123,54 +118,6 @@ def _names(release: Release) -> list[str]:
         bad = f"the node name {quoted(odd)} has a character that XML does not admit"
         raise FileError(f"{bad}; rename it, or write CSV or Parquet")
     return names
-
-
-def _write(path: Path, head: str, elements: Iterator[str], tail: str) -> None:
-    with (
-        written_at_once(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.write(head)
-        file.writelines(elements)
-        file.write(tail)
-
-
-def _elements(release: Release, names: list[str]) -> Iterator[str]:
-    tree = release.tree
-    yield f'    <data key="kind">{release.kind}</data>\n'
-    for name, label in zip(names, release.labels.tolist(), strict=True):
-        yield f'    <node id={name}><data key="cluster">{label}</data></node>\n'
-    edges = (tree.sources, tree.targets, tree.weights, tree.edge_ids)
-    for source, target, weight, edge in zip(*(part.tolist() for part in edges), strict=True):
-        yield (
-            f"    <edge source={names[source]} target={names[target]}>"
-            f'<data key="weight">{weight!r}</data><data key="edge_id">{edge}</data></edge>\n'
-        )
-
-
-def _gexf_elements(release: Release) -> Iterator[str]:
-    names, tree, groups = _names(release), release.tree, Groups.of(release.labels)
-    colours = [_rgb(group.colour) for group in groups.all]
-    yield "    <nodes>\n"
-    nodes = zip(names, release.labels.tolist(), groups.of_node.tolist(), strict=True)
-    for node, (name, label, group) in enumerate(nodes):
-        yield (
-            f'      <node id="{node}" label={quoteattr(name)}><attvalues>'
-            f'<attvalue for="cluster" value="{label}"/></attvalues>{colours[group]}</node>\n'
-        )
-    yield "    </nodes>\n    <edges>\n"
-    edges = zip(tree.sources.tolist(), tree.targets.tolist(), tree.weights.tolist(), strict=True)
-    for edge, (source, target, weight) in enumerate(edges):
-        yield (
-            f'      <edge id="{edge}" source="{source}" target="{target}"><attvalues>'
-            f'<attvalue for="noisy_weight" value="{weight!r}"/></attvalues></edge>\n'
-        )
-    yield "    </edges>\n"
-
-
-def _rgb(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f'<viz:color r="{red}" g="{green}" b="{blue}"/>'
 
 
 def to_networkx(release: Release, onto: Any) -> Any:

@@ -426,7 +426,7 @@ def _array(where: str, value: Any, *dtypes: str) -> Array:
 
 
 _EDGES: dict[str, _Form] = {"sources": _integers, "targets": _integers, "noisy_weights": _floats}
-_NOISE = dict.fromkeys(("distribution", "scale", "granularity", "n_values"), _any)
+_NOISE: dict[str, _Form] = dict.fromkeys(("distribution", "scale", "granularity", "n_values"), _any)
 _CERTAINTY: dict[str, _Form] = {"nodes": _floats, "clusters": _floats, "elsewhere": _integers}
 _CLUSTERING: dict[str, _Form] = {
     "labels": _integers,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._files import held
+from ptclust._files import held, written_at_once
 from ptclust._markup import quoted
 from ptclust._registry import AUTO
 from ptclust._tables import data_frame
@@ -24,25 +23,24 @@ from ptclust.clustering.clusterer import (
     ClusteringRequest,
     Evidence,
     Level,
-    Support,
-    by_size,
 )
 from ptclust.clustering.normalise import normalisation
 from ptclust.errors import InputError, UsageError
+from ptclust.graph.labels import write_labels
 from ptclust.graph.topology import Kind, Topology
 from ptclust.mechanisms import MECHANISMS
-from ptclust.privacy import _checks as check
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
-from ptclust.release.continuity import Follows
-from ptclust.release.summary import Summary
+from ptclust.release import exports
+from ptclust.release.checks import check_clustering
+from ptclust.release.comparison import Comparison
+from ptclust.release.continuity import Follows, follow
+from ptclust.release.summary import Summary, advise
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ptclust.release.comparison import Comparison
 
 
 @leaves_no_trace
@@ -255,8 +253,6 @@ class Release:
         -----
         *Privacy.* Post-processing: nothing but this release is read.
         """
-        from ptclust.release.advice import advise
-
         return advise(self)
 
     @property
@@ -399,8 +395,6 @@ class Release:
         -----
         *Privacy.* Post-processing: nothing but the two releases is read.
         """
-        from ptclust.release.continuity import follow
-
         plain = replace(self, follows=None)
         return replace(plain, follows=follow(plain, earlier))
 
@@ -410,9 +404,7 @@ class Release:
         A new one has the released topology, and ``noisy_weight`` on its edges. Of a graph that is
         given, ``onto``, every node of a name in this release gets its cluster.
         """
-        from ptclust.release.exports import to_networkx
-
-        return to_networkx(self, onto)
+        return exports.to_networkx(self, onto)
 
     def to_igraph(self, onto: Any = None) -> Any:
         """Return an igraph graph whose vertices have ``cluster``: a new one, or the one given.
@@ -420,9 +412,7 @@ class Release:
         Vertices of a graph that is given are known by their attribute ``name``, without such by
         their numbers.
         """
-        from ptclust.release.exports import to_igraph
-
-        return to_igraph(self, onto)
+        return exports.to_igraph(self, onto)
 
     def to_linkage(self) -> Floats:
         """Return the single-linkage merges along the released tree as scipy's linkage matrix.
@@ -454,8 +444,6 @@ class Release:
         >>> print(second.compare(first).cost)
         rho = 0.0560289 (zCDP)
         """
-        from ptclust.release.comparison import Comparison
-
         if not isinstance(earlier, Release):
             raise InputError(
                 f"a release is compared with a Release, not a {type(earlier).__name__}"
@@ -468,7 +456,6 @@ class Release:
         Names that are neither whole numbers nor text are written as text. The file appears complete
         or not at all. FileError if it cannot be written, or exists and ``overwrite`` is not set.
         """
-        from ptclust._files import written_at_once
         from ptclust.release.format import write
 
         file = Path(path)
@@ -555,24 +542,13 @@ class Release:
         character. With ``escape_formulas`` an apostrophe is written before names, if they are text,
         that do; ``ptclust check`` reads them all the same.
         """
-        from ptclust.graph.labels import write_labels
-
-        file = Path(path)
-        with held(file, overwrite):
-            write_labels(
-                self.names,
-                self.labels,
-                file,
-                self.further_columns,
-                escape_formulas=escape_formulas,
-            )
+        columns = self.names, self.labels, Path(path), self.further_columns
+        with held(Path(path), overwrite):
+            write_labels(*columns, escape_formulas=escape_formulas)
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the columns of ``to_csv`` as Parquet; FileError if it exists."""
-        from ptclust.release.exports import write_parquet
-
-        with held(Path(path), overwrite):
-            write_parquet(self, Path(path))
+        exports.write_parquet(self, Path(path), overwrite=overwrite)
 
     def to_graphml(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the tree as GraphML; FileError if it exists.
@@ -580,20 +556,14 @@ class Release:
         A node has a ``cluster``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
         weights.
         """
-        from ptclust.release.exports import write_graphml
-
-        with held(Path(path), overwrite):
-            write_graphml(self, Path(path))
+        exports.write_graphml(self, Path(path), overwrite=overwrite)
 
     def to_gexf(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the tree as GEXF, for Gephi; FileError if it exists.
 
         A node has its name, ``cluster`` and colour, an edge ``noisy_weight``.
         """
-        from ptclust.release.exports import write_gexf
-
-        with held(Path(path), overwrite):
-            write_gexf(self, Path(path))
+        exports.write_gexf(self, Path(path), overwrite=overwrite)
 
     def to_geojson(
         self, path: str | os.PathLike[str], coordinates: ArrayLike, *, overwrite: bool = False
@@ -609,11 +579,7 @@ class Release:
             Longitude and latitude in degrees, in the order of ``names``: public knowledge you add.
         overwrite : bool, default False
         """
-        from ptclust.release.exports import write_geojson
-
-        file = Path(path)
-        with held(file, overwrite):
-            write_geojson(self, coordinates, file)
+        exports.write_geojson(self, coordinates, Path(path), overwrite=overwrite)
 
     def to_text(self) -> str:
         """Return guarantee, clusters and how sure they are as text; ``statement`` has the rest."""
@@ -638,149 +604,3 @@ class Release:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Release, **vars(self)), ()
-
-
-def check_clustering(clustering: Clustering, tree: Tree) -> Clustering:
-    """Return a clustering whose parts fit each other and the tree; InputError if they do not."""
-    shift, scale, dbcvi = (
-        _finite(name, getattr(clustering, name)) for name in ("shift", "scale", "dbcvi")
-    )
-    if scale <= 0:
-        raise InputError(f"scale must be above 0, not {scale:g}")
-    if abs(dbcvi) > 1 + 1e-9:
-        raise InputError(f"dbcvi must lie in [-1, 1], not at {dbcvi:g}")
-    size = clustering.min_cluster_size
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-        raise InputError(f"min_cluster_size must be a whole number of at least 1, not {size!r}")
-    check.text("clusterer", clustering.clusterer)
-    clustered = (tree.distances + shift) / scale
-    if not np.all((clustered > 0) & (clustered <= 1)):
-        raise InputError(
-            "shift and scale must bring all noisy weights of the tree into (0, 1]; make one larger"
-        )
-    labels = _integers("labels", clustering.labels)
-    _check_labels(labels, tree)
-    cuts = clustering.cuts
-    if cuts is not None:
-        cuts = replace(cuts, edge_ids=_integers("cuts", cuts.edge_ids))
-        _check_cuts(cuts.edge_ids, labels, int(size), tree)
-    checked = replace(
-        clustering,
-        labels=labels,
-        cuts=cuts,
-        levels=_checked_levels(clustering.levels, tree),
-        topology_labels=_checked_topology_labels(clustering.topology_labels, tree),
-        dbcvi=max(-1.0, min(1.0, dbcvi)),
-        shift=shift,
-        scale=scale,
-        min_cluster_size=int(size),
-    )
-    if checked.levels and checked.level is None:
-        raise InputError("labels must be those of one of the levels, small clusters dropped")
-    if checked.certainty is not None:
-        checked = replace(checked, certainty=_checked_certainty(checked.certainty, checked))
-    if checked.evidence is not None:
-        _check_evidence(checked.evidence, checked.n_clusters)
-    return checked
-
-
-def _checked_certainty(certainty: Certainty, found: Clustering) -> Certainty:
-    sizes = {"nodes": len(found.labels), "clusters": found.n_clusters}
-    for name, size in sizes.items():
-        values = np.asarray(getattr(certainty, name))
-        if values.shape != (size,) or not np.all((values >= 0) & (values <= 1)):
-            raise InputError(f"certainty must hold {size:,} probabilities of {name}, from 0 to 1")
-    elsewhere = _integers("certainty.elsewhere", certainty.elsewhere)
-    within = np.all((elsewhere >= -1) & (elsewhere < max(found.n_clusters, 1)))
-    if len(elsewhere) != len(found.labels) or not within:
-        raise InputError("certainty.elsewhere must hold a cluster, or -1, for every node")
-    return replace(certainty, elsewhere=elsewhere)
-
-
-def _check_evidence(evidence: Evidence, n_clusters: int) -> None:
-    known = get_args(Support)
-    if any(word not in known for word in (evidence.partition, *evidence.clusters)):
-        raise InputError(f"evidence must be one of {', '.join(known)}")
-    if len(evidence.clusters) not in (0, n_clusters):
-        raise InputError(
-            f"evidence of {len(evidence.clusters):,} clusters was given for {n_clusters:,}"
-        )
-
-
-def _checked_levels(levels: tuple[Level, ...], tree: Tree) -> tuple[Level, ...]:
-    """Return levels of which every one refines the one before."""
-    checked: list[Level] = []
-    for level in levels:
-        labels = _integers("labels of a level", level.labels)
-        _check_labels(labels, tree)
-        if np.any(labels < 0):
-            raise InputError("every node must be in a cluster of every level")
-        if checked:
-            coarse = checked[-1].labels
-            _, first, number = np.unique(labels, return_index=True, return_inverse=True)
-            if not np.array_equal(coarse[first][number], coarse):
-                raise InputError("every cluster of a level must be part of one of the level before")
-        checked.append(Level(labels, _finite("support", level.support)))
-    return tuple(checked)
-
-
-def _checked_topology_labels(labels: Ints | None, tree: Tree) -> Ints | None:
-    if labels is None:
-        return None
-    checked = _integers("topology_labels", labels)
-    _check_labels(checked, tree)
-    return checked
-
-
-def _check_labels(labels: Ints, tree: Tree) -> None:
-    if len(labels) != tree.n_nodes:
-        raise InputError(f"{len(labels)} labels were given for {tree.n_nodes} nodes")
-    of_clusters = labels[labels >= 0]
-    so_far = np.maximum.accumulate(np.concatenate([[-1], of_clusters]))
-    by_appearance = not np.any(of_clusters > so_far[:-1] + 1)
-    if np.any(labels < -1) or not (by_appearance or _by_size(labels)):
-        raise InputError(
-            "labels must number clusters 0, 1, 2, ..., the largest first or by first appearance; "
-            "-1 for unclustered nodes"
-        )
-
-
-def _by_size(labels: Ints) -> bool:
-    """Whether clusters are numbered by size; a number beyond the nodes is none of a cluster."""
-    return bool(labels.max() < len(labels)) and np.array_equal(labels, by_size(labels))
-
-
-def _check_cuts(cuts: Ints, labels: Ints, min_cluster_size: int, tree: Tree) -> None:
-    """Check that the clusters are the pieces that the cuts leave, but for pieces too small."""
-    is_cut = np.isin(tree.edge_ids, cuts)
-    if np.count_nonzero(is_cut) != len(cuts):
-        raise InputError("cuts must be distinct edge ids of the tree")
-    a, b = (labels[ends[~is_cut]] for ends in (tree.sources, tree.targets))
-    sizes = np.bincount(labels[labels >= 0])
-    n_pieces = int(sizes.sum()) - np.count_nonzero(a >= 0)
-    fits = np.array_equal(a, b) and n_pieces == len(sizes)
-    if min_cluster_size == 1:
-        fits = fits and not np.any(labels < 0)
-    if not fits or np.any(sizes < min_cluster_size):
-        what = "the pieces that the cuts leave of the tree, -1 those below min_cluster_size"
-        raise InputError(f"labels must distinguish {what}")
-
-
-def _finite(name: str, value: Any) -> float:
-    try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)
-    except (OverflowError, TypeError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{name} must be a finite number")
-    return number
-
-
-def _integers(name: str, values: Any) -> Ints:
-    """Return a read-only array of whole numbers."""
-    given = np.asarray(values)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a one-dimensional array of whole numbers")
-    result = given.astype(np.int64)
-    result.setflags(write=False)
-    return result
