@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments.figures_report import FiguresReport
 from experiments.methods import release_of
+from experiments.panels import Panel, draw_panels
 from experiments.tables import METHODS, MU, Grid, paper_setting, run_tables, score
 from experiments.tables_report import Mean, TablesReport, mean_of
 from experiments.utility import Plans
@@ -23,7 +24,6 @@ from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
 from ptclust.datasets import CROSS_EDGES, PAPER, homogeneous_graph
 from ptclust.errors import PrivacyWarning
-from ptclust.report import Panel, draw_panels
 from ptclust.trees import Tree, minimum_spanning_tree
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from experiments import __main__ as commands
 from experiments import figures
 from experiments.figures import EPSILONS, Figure, make_figure, recoloured, run_figures
+from experiments.panels import Panel, draw_panels
 from ptclust.datasets import PAPER
 from ptclust.errors import FileError, UsageError
-from ptclust.report import Panel, draw_panels
 
 
 @pytest.fixture(scope="module")

@@ -19,13 +19,13 @@ from ptclust import Graph, Sensitivity, Topology, graph_from_flows, graph_from_p
 from ptclust._statistics import agreement, margin_of
 from ptclust.building import graph_from_visits
 from ptclust.clustering.clusterer import by_size
+from ptclust.drawing.pictures import save_plot
 from ptclust.errors import FileError, InputError, PrivacyWarning, UsageError
 from ptclust.mechanisms import MECHANISMS
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Point, Prediction, predict
 from ptclust.planning.planting import Planting
 from ptclust.privacy import RandomStream
-from ptclust.report import draw_curve
 from tests.lazy import lazy
 
 nx = lazy("networkx")
@@ -407,14 +407,14 @@ class TestResult:
     @pytest.mark.parametrize("suffix", [".png", ".svg"])
     def test_picture(self, clear, tmp_path, suffix):
         path = tmp_path / f"curve{suffix}"
-        draw_curve(clear, path=path)
+        save_plot(clear.plot, path)
         magic = {".png": b"\x89PNG", ".svg": b"<?xml"}[suffix]
         first = path.read_bytes()
         assert first.startswith(magic)
-        draw_curve(clear, path=path)
+        save_plot(clear.plot, path)
         assert path.read_bytes() == first
         with pytest.raises(UsageError, match="png"):
-            draw_curve(clear, path=tmp_path / "curve.txt")
+            save_plot(clear.plot, tmp_path / "curve.txt")
 
     def test_what_the_picture_shows(self, clear):
         axes = clear.plot()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import kernel
 from ptclust._markup import quoted
 from ptclust._types import Array, Floats, Ints
 from ptclust.drawing.style import Groups
@@ -214,27 +214,23 @@ def fan(n_nodes: int, sources: Array, targets: Array, lengths: Floats) -> Floats
     child = np.where(parent[b] == a, b, a)
     length[child] = np.concatenate([lengths, np.full(len(firsts), _BETWEEN_TREES)])
     places = np.zeros((n_nodes + 1, 2))
-    _place(order, parent, length, places)
+    _place(order.tolist(), parent.tolist(), length.tolist(), places)
     return places[:n_nodes]
 
 
-@kernel
-def _place(order: Array, parent: Array, length: Floats, places: Floats) -> None:
+def _place(order: list[int], parent: list[int], length: list[float], places: Floats) -> None:
     """Fill ``places``; ``order`` lists the root first and every other node after its parent."""
-    n_nodes = len(order)
-    leaves = np.zeros(n_nodes)
-    for i in range(n_nodes - 1, 0, -1):
-        v = order[i]
+    leaves = [0.0] * len(order)
+    for v in reversed(order[1:]):
         leaves[v] = max(leaves[v], 1.0)
         leaves[parent[v]] += leaves[v]
-    begin, width = np.zeros(n_nodes), np.zeros(n_nodes)
+    begin, width = [0.0] * len(order), [0.0] * len(order)
     width[order[0]] = 2.0 * np.pi
-    for i in range(1, n_nodes):
-        v = order[i]
+    for v in order[1:]:
         up = parent[v]
         width[v] = width[up] * leaves[v] / leaves[up]
         angle = begin[up] + width[v] / 2.0
-        places[v, 0] = places[up, 0] + length[v] * np.cos(angle)
-        places[v, 1] = places[up, 1] + length[v] * np.sin(angle)
+        step = length[v] * math.cos(angle), length[v] * math.sin(angle)
+        places[v] = places[up] + step
         begin[v] = begin[up]
         begin[up] += width[v]

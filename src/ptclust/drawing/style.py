@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._types import Array, Ints
+from ptclust._types import Ints
 
 #: Okabe and Ito's seven, which all kinds of colour vision can distinguish, and eight more, each as
 #: far from all before it as can be, also for eyes that lack green.
@@ -22,12 +22,6 @@ UNCLUSTERED, ALONE, OTHERS = "#9a9a9a", "#444444", "#6f6f6f"
 CUT, PLAIN, AUXILIARY = "#bdbdbd", "#333333", "#777777"
 
 _MOST_GROUPS = 200
-
-
-def cluster_colours(labels: Array) -> Array:
-    """Return the colour of every label, without regard to the sizes of clusters."""
-    palette = np.array(COLOURS)
-    return np.where(labels < 0, UNCLUSTERED, palette[labels % len(palette)])
 
 
 @dataclass(frozen=True)

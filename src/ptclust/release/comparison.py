@@ -16,7 +16,6 @@ from ptclust.privacy.budget import Budget
 from ptclust.release.continuity import numbers_used
 
 if TYPE_CHECKING:
-    from ptclust.privacy.statement import PrivacyStatement
     from ptclust.release.changes import Changes
     from ptclust.release.release import Release
 
@@ -56,7 +55,7 @@ class Comparison:
     earlier: Release
 
     @cached_property
-    def _common(self) -> tuple[Ints, Ints]:
+    def common(self) -> tuple[Ints, Ints]:
         """The nodes of both releases, as numbers in each."""
         node_of = {name: node for node, name in enumerate(self.earlier.names.tolist())}
         pairs = [
@@ -69,11 +68,6 @@ class Comparison:
         both = np.array(pairs, dtype=np.int64)
         return both[:, 0], both[:, 1]
 
-    @property
-    def common(self) -> tuple[Ints, Ints]:
-        """The nodes of both releases, as numbers in each."""
-        return self._common
-
     @cached_property
     def changes(self) -> Changes:
         """Which nodes moved beyond noise, and which changes of cluster are within it."""
@@ -84,27 +78,25 @@ class Comparison:
     @property
     def n_common(self) -> int:
         """Number of nodes that both releases have."""
-        return len(self._common[0])
+        return len(self.common[0])
 
     @cached_property
     def matches(self) -> tuple[Match, ...]:
         """All clusters of both, by earlier label; new ones, with no earlier one, come last."""
-        here, there = self._common
+        here, there = self.common
         now, before = self.release.labels, self.earlier.labels
         sizes, earlier_sizes = (np.bincount(each[each >= 0], minlength=1) for each in (now, before))
         shared = _matched(now[here], before[there], len(sizes))
-        found = [
-            Match(label, earlier, int(sizes[label]), int(earlier_sizes[earlier]), count)
-            for label, (earlier, count) in sorted(shared.items(), key=lambda each: each[1][0])
-        ]
-        there_now, there_before = (
-            set(np.flatnonzero(each).tolist()) for each in (sizes, earlier_sizes)
+        gone = set(np.flatnonzero(earlier_sizes).tolist()) - {old for old, _ in shared.values()}
+        new = set(np.flatnonzero(sizes).tolist()) - set(shared)
+        return (
+            *(
+                Match(label, earlier, int(sizes[label]), int(earlier_sizes[earlier]), count)
+                for label, (earlier, count) in sorted(shared.items(), key=lambda each: each[1][0])
+            ),
+            *(Match(None, earlier, 0, int(earlier_sizes[earlier]), 0) for earlier in sorted(gone)),
+            *(Match(label, None, int(sizes[label]), 0, 0) for label in sorted(new)),
         )
-        gone = sorted(there_before - {earlier for earlier, _ in shared.values()})
-        new = sorted(there_now - set(shared))
-        found += [Match(None, earlier, 0, int(earlier_sizes[earlier]), 0) for earlier in gone]
-        found += [Match(label, None, int(sizes[label]), 0, 0) for label in new]
-        return tuple(found)
 
     @cached_property
     def labels(self) -> Ints:
@@ -129,7 +121,7 @@ class Comparison:
         """
         from sklearn.metrics import adjusted_rand_score
 
-        here, there = self._common
+        here, there = self.common
         alone = -1 - np.arange(len(here))
         both = (self.earlier.labels[there], self.release.labels[here])
         return float(adjusted_rand_score(*(np.where(each < 0, alone, each) for each in both)))
@@ -148,21 +140,21 @@ class Comparison:
         graph counts once.
         """
         parts: dict[str, Budget] = {}  # by id: what both share is paid once
-        for statement in (self.earlier.statement, self.release.statement):
-            if not statement.private:
+        for each in (self.earlier.statement, self.release.statement):
+            if not each.private:
                 return None
-            parts[statement.id] = _spent(statement)
-            if statement.provenance is not None:
-                parts |= {each.id: each.budget for each in statement.provenance.spent}
-        budgets = list(parts.values())
-        rhos = [each.implied_zcdp for each in budgets]
+            parts[each.id] = Budget.approximate(each.epsilon, each.delta, each.rho)
+            if each.provenance is not None:
+                parts |= {spent.id: spent.budget for spent in each.provenance.spent}
+        first, *others = parts.values()
+        if not others or all(each.kind == "pure" for each in parts.values()):
+            return sum(others, first)
+        rhos = [each.implied_zcdp for each in parts.values()]
         known = [each for each in rhos if each is not None]
-        if len(budgets) == 1 or all(each.kind == "pure" for each in budgets):
-            return sum(budgets[1:], budgets[0])
-        if len(known) == len(budgets):
+        if len(known) == len(rhos):
             return sum(known[1:], known[0])
         return Budget.approximate(
-            sum(each.epsilon for each in budgets), sum(each.delta for each in budgets)
+            sum(each.epsilon for each in parts.values()), sum(each.delta for each in parts.values())
         )
 
     def _cost_words(self) -> str:
@@ -262,7 +254,3 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
         matched = zip(left[taken].tolist(), columns.tolist(), strict=True)
         pairs += [(row, column) for row, column in matched if column < width]
     return {row: (column, int(counts[row, column])) for row, column in pairs}
-
-
-def _spent(statement: PrivacyStatement) -> Budget:
-    return Budget.approximate(statement.epsilon, statement.delta, statement.rho)

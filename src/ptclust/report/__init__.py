@@ -5,27 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptclust._lazy import lazy
-from ptclust.drawing.pictures import (
-    Panel,
-    check_format,
-    draw_curve,
-    draw_panels,
-    draw_points,
-    draw_tree,
-)
-from ptclust.report.maps import draw_map
+from ptclust.drawing.pictures import check_format, draw_map, draw_tree
 
 if TYPE_CHECKING:
     from ptclust.report.coordinates import flattened, read_coordinates, read_names
     from ptclust.report.page import report_page, write_report
 
 __all__ = [
-    "Panel",
     "check_format",
-    "draw_curve",
     "draw_map",
-    "draw_panels",
-    "draw_points",
     "draw_tree",
     "flattened",
     "read_coordinates",

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -25,7 +26,16 @@ from ptclust.privacy.statement._words import entries, sentence
 from ptclust.release import Release
 from ptclust.release.format import encode
 from ptclust.release.summary import Summary
-from ptclust.report.picture import MOST_TAGS, WIDTH, Looks, Picture
+from ptclust.report.picture import (
+    ALONE,
+    MOST_TAGS,
+    OTHERS,
+    SHARED_LOOKS,
+    WIDTH,
+    Look,
+    Picture,
+    looks,
+)
 
 LARGEST = 1_000_000  # bytes of a page
 _MOST_NAMES = 10_000
@@ -220,14 +230,10 @@ class _Page:
 
     def _cluster(self, row: int) -> dict[str, Any]:
         cluster = self.summary.clusters[row]
-        colour, shape = self._looks[cluster.label, cluster.size]
+        colour, shape = self._looks.get(cluster.label, ALONE if cluster.size == 1 else OTHERS)
         return {
-            "label": cluster.label,
+            **vars(cluster),
             "size": cluster.size,
-            "within": cluster.within,
-            "across": cluster.across,
-            "evidence": cluster.evidence,
-            "probability": cluster.probability,
             "members": self._names(row),
             "colour": colour,
             "shape": shape,
@@ -243,8 +249,8 @@ class _Page:
         return {"count": len(rest), "size": size, "members": self._names(_MOST_ROWS)}
 
     @cached_property
-    def _looks(self) -> Looks:
-        return Looks.of(self.release.labels)
+    def _looks(self) -> dict[int, Look]:
+        return looks(self.release.labels)
 
     def _data(self) -> dict[str, Any]:
         """Return what the script needs, in numbers: nodes are in the order of the names."""
@@ -275,7 +281,7 @@ class _Page:
         clusters = Summary(self.release, labels).clusters
         return {
             "labels": labels[self._listed].tolist(),
-            "looks": Looks.of(labels).to_dict(),
+            "looks": {"own": looks(labels), **SHARED_LOOKS},
             "clusters": [
                 [each.label, each.size, each.within, each.across] for each in clusters[:_MOST_ROWS]
             ],
@@ -364,12 +370,6 @@ def _json(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-_UNRESERVED = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$()*+,;=:@/?[]{}"
-)
-
-
 def _data_link(kind: str, text: str) -> str:
     """Return a link that holds a file."""
-    shown = {byte: chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in range(256)}
-    return f"data:{kind};charset=utf-8," + "".join(shown[byte] for byte in text.encode())
+    return f"data:{kind};charset=utf-8," + quote(text, safe="!$()*+,;=:@/?[]{}")

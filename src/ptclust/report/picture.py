@@ -15,9 +15,10 @@ import numpy as np
 
 from ptclust._types import Floats, Ints
 from ptclust.clustering.certainty import SURE
+from ptclust.drawing import style
 from ptclust.drawing.layout import packed_by_levels, spacing
 from ptclust.drawing.plots import MOST_NODES, centres_of, height_of
-from ptclust.drawing.style import ALONE, OTHERS, UNCLUSTERED, Group, Groups
+from ptclust.drawing.style import Group, Groups
 
 if TYPE_CHECKING:
     from ptclust.release import Release
@@ -192,6 +193,12 @@ def _dots(places: Floats) -> str:
     return "".join(f"M{x:g} {y:g}h0" for x, y in places.tolist())
 
 
+Look = tuple[str, int]  # a colour, and the number of a shape
+
+ALONE, OTHERS = (style.ALONE, _CROSS), (style.OTHERS, _DOT)
+SHARED_LOOKS = {"alone": ALONE, "others": OTHERS, "unclustered": (style.UNCLUSTERED, _DOT)}
+
+
 def look_of(group: Group) -> int:
     """Return which of the shapes a group has."""
     if group.label is not None:
@@ -199,36 +206,10 @@ def look_of(group: Group) -> int:
     return _CROSS if group.marker == "x" else _DOT
 
 
-Look = tuple[str, int]  # a colour, and the number of a shape
-
-
-@dataclass(frozen=True)
-class Looks:
-    """How clusters look: those that have a look of their own, by label; the others share one."""
-
-    own: dict[int, Look]
-
-    alone = (ALONE, _CROSS)
-    others = (OTHERS, _DOT)
-    unclustered = (UNCLUSTERED, _DOT)
-
-    @classmethod
-    def of(cls, labels: Ints) -> Looks:
-        """Return the looks of the groups of a partition."""
-        return cls(
-            {
-                group.label: (group.colour, look_of(group))
-                for group in Groups.of(labels).all
-                if group.label is not None
-            }
-        )
-
-    def __getitem__(self, cluster: tuple[int, int]) -> Look:
-        """Return the look of a cluster, given its label and size."""
-        label, size = cluster
-        return self.own.get(label, self.alone if size == 1 else self.others)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all looks, ready for JSON."""
-        shared = {"alone": self.alone, "others": self.others, "unclustered": self.unclustered}
-        return {"own": self.own, **shared}
+def looks(labels: Ints) -> dict[int, Look]:
+    """Return how the clusters look that have a look of their own; the others share one."""
+    return {
+        group.label: (group.colour, look_of(group))
+        for group in Groups.of(labels).all
+        if group.label is not None
+    }
