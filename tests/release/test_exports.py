@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ import polars as pl
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage
 
+import ptclust
 from ptclust import Graph, PTClust, Sensitivity, graph_from_visits
 from ptclust.clustering import Clustering
 from ptclust.errors import FileError, InputError, UsageError
 from tests.lazy import lazy
+from tests.release.releases import path_release
 
 geopandas = lazy("geopandas")
 igraph = lazy("igraph")
@@ -200,3 +203,80 @@ class TestGeoJson:
         code, _, err = run("export", "release.json", *more, "-o", output)
         assert code == 2
         assert message in err
+
+
+def test_tables(tmp_path):
+    release = path_release(list("abcde"))
+    wanted = {"node": list("abcde"), "cluster": [0, 0, 0, 1, 1]}
+    assert release.to_dataframe().to_dict(as_series=False) == wanted
+    assert release.to_dataframe("pandas").to_dict("list") == wanted
+    release.to_csv(tmp_path / "labels.csv")
+    assert (tmp_path / "labels.csv").read_text() == "node,cluster\na,0\nb,0\nc,0\nd,1\ne,1\n"
+    release.to_parquet(tmp_path / "labels.parquet")
+    assert pl.read_parquet(tmp_path / "labels.parquet").to_dict(as_series=False) == wanted
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (None, [0, 1, 2, 3, 4]),
+        (np.array([5, 6, 7, 8, 9]), [5, 6, 7, 8, 9]),
+        ([5, "a,b", (1, 2), 8, 9], ["5", "a,b", "(1, 2)", "8", "9"]),
+    ],
+)
+def test_tables_with_any_names(tmp_path, names, wanted):
+    release = path_release(names)
+    release.to_csv(tmp_path / "labels.csv")
+    release.to_parquet(tmp_path / "labels.parquet")
+    assert pl.read_csv(tmp_path / "labels.csv")["node"].to_list() == wanted
+    assert pl.read_parquet(tmp_path / "labels.parquet")["node"].to_list() == wanted
+
+
+@pytest.mark.parametrize("writer", ["save", "to_csv", "to_parquet", "to_graphml"])
+def test_no_file_is_replaced_unasked(tmp_path, writer):
+    file = tmp_path / "precious"
+    file.write_text("precious")
+    write = getattr(path_release(), writer)
+    with pytest.raises(FileError, match=r"exists already; .*overwrite=True"):
+        write(file)
+    assert file.read_text() == "precious"
+    write(file, overwrite=True)
+    assert file.read_bytes() != b"precious"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("kind", ["distance", "similarity"])
+def test_graphml_keeps_the_kind(tmp_path, kind):
+    weights = {"kind": kind, "weights": [0.1, 0.2]}
+    model = PTClust(epsilon=1, sensitivity=Sensitivity(l1=1e-9), privacy_unit="one")
+    model.fit(Graph([0, 1], [1, 2], **weights)).release_.to_graphml(tmp_path / "tree.graphml")
+    read = nx.read_graphml(tmp_path / "tree.graphml")
+    assert read.graph["kind"] == kind
+    assert Graph.from_networkx(read).kind == kind
+
+
+@pytest.mark.parametrize(
+    "names", [None, list("abcde"), ["<a>", "b & c", 'd "e"', "f\tg\nh", "\u00e9 \U0001f600"]]
+)
+def test_graphml(tmp_path, names):
+    release = path_release(names)
+    path = tmp_path / "tree.graphml"
+    release.to_graphml(path)
+    called = [str(name) for name in release.names.tolist()]
+    graph = nx.read_graphml(path)
+    assert list(graph) == called
+    assert [graph.nodes[node]["cluster"] for node in called] == release.labels.tolist()
+    found = [graph.edges[a, b] for a, b in pairwise(called)]
+    assert [edge["weight"] for edge in found] == release.tree.weights.tolist()
+    assert [edge["edge_id"] for edge in found] == release.tree.edge_ids.tolist()
+    read = ptclust.read_graph(path, kind="distance")
+    assert read.topology == release.tree.topology
+    np.testing.assert_array_equal(read.weights, release.tree.weights)
+
+
+def test_graphml_refuses_names_it_cannot_hold(tmp_path):
+    with pytest.raises(FileError, match="XML does not admit"):
+        path_release(["a", "b\x00", "c", "d", "e"]).to_graphml(tmp_path / "tree.graphml")
+    with pytest.raises(FileError, match="same as text"):
+        path_release([1, "1", 2, 3, 4]).to_graphml(tmp_path / "tree.graphml")
+    assert not list(tmp_path.iterdir())

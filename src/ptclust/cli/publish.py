@@ -122,10 +122,10 @@ def plan(
                 progress=progress,
             )
         if prediction is not None and plot is not None:
-            from ptclust.drawing.pictures import draw_curve
+            from ptclust.drawing.pictures import save_plot
 
             progress(f"Drawing {plot.name}")
-            draw_curve(prediction, path=plot)
+            save_plot(prediction.plot, plot, size=(7.0, 4.2))
     if series is not None:
         _show(series.to_dict(), series.to_text(), as_json=as_json)
         return

@@ -43,8 +43,6 @@ _MOST_ROWS = 500  # of clusters in the table; the smallest share one more
 _LONGEST_NAME = 60
 _MOST_NUMBERS = 100_000  # of labels of other levels
 _BINS, _BARS_HIGH = 40, 120
-#: Entries of the statement that have a section of their own.
-_ELSEWHERE = {"Not protected": "public", "Caveats": "caveats", "Not checkable": "caveats"}
 _FAR = 200.0  # deviations of the noise, from which on the scale of weights is compressed
 _HEAVY = 0.8  # of the weights in a tenth of their range: as well
 _TALL = 10  # times the middle one is the highest bar, from which on heights are compressed
@@ -91,26 +89,13 @@ def report_page(
 
 
 def write_report(
-    release: Release,
-    path: str | os.PathLike[str],
-    *,
-    coordinates: Any = None,
-    names: Sequence[str] | None = None,
-    title: str | None = None,
-    degrees: bool = False,
-    publisher: Mapping[str, str] | None = None,
-    overwrite: bool = False,
+    release: Release, path: str | os.PathLike[str], *, overwrite: bool = False, **options: Any
 ) -> None:
-    """Write `report_page` to a file; FileError if it exists and ``overwrite`` is not set."""
-    made = report_page(
-        release,
-        coordinates=coordinates,
-        names=names,
-        title=title,
-        degrees=degrees,
-        publisher=publisher,
-    )
-    write_page(made, path, overwrite=overwrite)
+    """Write a `report_page`, with its options, to a file.
+
+    FileError if the file exists and ``overwrite`` is not set.
+    """
+    write_page(report_page(release, **options), path, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
@@ -128,23 +113,25 @@ class _Page:
     def content(self) -> dict[str, Any]:
         from markupsafe import Markup
 
-        release, summary, statement = self.release, self.summary, self.release.statement
+        release, statement = self.release, self.release.statement
+        rest = self.summary.clusters[_MOST_ROWS:]  # which have no row of their own
         return {
-            "title": self.title or "Clusters published with differential privacy",
             "release": release,
-            "summary": summary,
-            "statement": statement,
+            "summary": self.summary,
+            "title": self.title or "Clusters published with differential privacy",
             "headline": sentence(statement, plain=True),
             "publisher": self.publisher,
             "bar": self._scale_bar,
             "entries": {name: list(texts) for name, texts in entries(statement).items()},
-            "elsewhere": _ELSEWHERE,
-            "separation": summary.separation,
-            "has_evidence": release.evidence_of_nodes is not None,
-            "has_certainty": release.certainty is not None,
             "elsewhere_nodes": self._elsewhere_nodes,
-            "clusters": [self._cluster(i) for i in range(min(len(summary.clusters), _MOST_ROWS))],
-            "rest": self._rest,
+            "clusters": [
+                self._cluster(i) for i in range(min(len(self.summary.clusters), _MOST_ROWS))
+            ],
+            "rest": {
+                "count": len(rest),
+                "size": sum(each.size for each in rest),
+                "members": self._names(_MOST_ROWS),
+            },
             "unclustered": self._names(_MOST_ROWS + 1),
             "n_unlisted": max(0, release.n_nodes - _MOST_NAMES),
             "width": WIDTH,
@@ -153,9 +140,7 @@ class _Page:
                 release.labels, None if release.certainty is None else release.certainty.nodes
             ),
             "bars": self._bars(),
-            "levels": release.levels,
             "level": None if release.clustering is None else release.clustering.level,
-            "other_level": self._other_level,
             "data": Markup(_json(self._data())),  # noqa: S704 - numbers, and < is escaped
             "download": _data_link("application/json", encode(release).decode("ascii")),
             "labels_file": self._labels_file(),
@@ -172,13 +157,6 @@ class _Page:
         if self.coordinates is not None:
             places = as_places(self.coordinates, self.release.names)
         return Picture.of(self.release, places)
-
-    @property
-    def _other_level(self) -> int:
-        """A level that was not chosen: the next finer one, or the next coarser."""
-        clustering, last = self.release.clustering, len(self.release.levels) - 1
-        chosen = 0 if clustering is None or clustering.level is None else clustering.level
-        return chosen + 1 if chosen < last else chosen - 1
 
     @property
     def _per_pixel(self) -> float:
@@ -240,15 +218,6 @@ class _Page:
         }
 
     @cached_property
-    def _rest(self) -> dict[str, Any] | None:
-        """The clusters that have no row of their own, together."""
-        rest = self.summary.clusters[_MOST_ROWS:]
-        if not rest:
-            return None
-        size = sum(each.size for each in rest)
-        return {"count": len(rest), "size": size, "members": self._names(_MOST_ROWS)}
-
-    @cached_property
     def _looks(self) -> dict[int, Look]:
         return looks(self.release.labels)
 
@@ -293,7 +262,7 @@ class _Page:
         }
 
     def _bars(self) -> dict[str, Any] | None:
-        """Return histograms of the released weights within clusters and across, as two paths.
+        """Return histograms of the released weights within clusters and across: places and heights.
 
         Where the weights spread far beyond the noise, as counts do, the scale is that of the
         inverse hyperbolic sine: straight about zero, logarithmic further away.
@@ -318,14 +287,12 @@ class _Page:
         seen = np.concatenate(counts)
         tall = most > _TALL * float(np.median(seen[seen > 0])) if seen.any() else False
         heights = [np.log1p(each) / np.log1p(most) if tall else each / most for each in counts]
-        step = WIDTH / _BINS
-        paths = [
-            "".join(
-                f"M{i * step:g} {_BARS_HIGH}v-{max(round(height * (_BARS_HIGH - 10), 1), 2):g}"
-                f"h{step:g}V{_BARS_HIGH}z"
+        bars = [
+            [
+                (i * WIDTH / _BINS, max(round(height * (_BARS_HIGH - 10), 1), 2))
                 for i, height in enumerate(each.tolist())
                 if height
-            )
+            ]
             for each in heights
         ]
         bar = float(np.arcsinh(1.0)) if compressed else noise
@@ -338,8 +305,9 @@ class _Page:
         at = np.arcsinh(np.array(marked) / noise) if compressed else np.array(marked)
         ticks = zip(((at - low) / (high - low) * WIDTH).round(1).tolist(), marked, strict=True)
         return {
-            "within": paths[0],
-            "across": paths[1],
+            "within": bars[0],
+            "across": bars[1],
+            "step": WIDTH / _BINS,
             "low": float(weights.min()),
             "high": float(weights.max()),
             "ticks": [(x, value) for x, value in ticks if 90 < x < WIDTH - 130],
