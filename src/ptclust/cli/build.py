@@ -142,7 +142,7 @@ class BuildOptions(EngineOptions, TextOptions):
         if self.output is None:
             raise UsageError("name the file to write the graph to: --output graph.parquet")
         from ptclust.building import description, summary
-        from ptclust.cli._results import held_outputs, ledger_files
+        from ptclust.cli._outputs import held_outputs, ledger_files
         from ptclust.cli._terminal import progress_display, say
 
         roads = Path(self.edges) if self.edges not in (None, "private") else None
