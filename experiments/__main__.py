@@ -7,7 +7,7 @@ need it be.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -29,10 +29,18 @@ _Output = Annotated[
 ]
 _Quick = Annotated[bool, typer.Option("--quick", help="A coarser grid: a minute or two.")]
 _Repetitions = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(min=1, help="Repetitions of every run, instead of what the grid has."),
 ]
+_Runs = Annotated[int, typer.Option(min=1, help="Repetitions of every run.")]
+_Rounds = Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of graphs and noise.")]
+_File = Annotated[
+    Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
+]
+_Visits = Annotated[int, typer.Option(min=1000, help="Rows of the table.")]
+_Persons = Annotated[int, typer.Option(min=100, help="Persons in it.")]
+_Places = Annotated[int, typer.Option(min=10, help="Public places.")]
 _Resume = Annotated[
     bool,
     typer.Option(
@@ -59,9 +67,10 @@ def _command(context: typer.Context) -> str:
     return f"make {context.info_name}{given}"
 
 
-def _show(report: Report, message: str, *, as_json: bool) -> None:
+def _show(report: Report, message: str | None = None, *, as_json: bool) -> None:
     typer.echo(report.to_json() if as_json else report.to_markdown())
-    say(message)
+    if message is not None:
+        say(message)
 
 
 @app.command()
@@ -77,7 +86,7 @@ def pictures(output: _Output = Path("docs/images")) -> None:
 @app.command()
 def ablation(
     variant: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Only variants with this word in their name; may be given repeatedly."),
     ] = None,
 ) -> None:
@@ -90,7 +99,7 @@ def ablation(
 
 @app.command()
 def series(
-    repetitions: Annotated[int, typer.Option(min=1, help="Generated years of each size.")] = 4,
+    repetitions: _Runs = 4,
     seed: _Seed = 0,
     rides: Annotated[
         Path, typer.Option(help="Bike rides with the columns started_at, origin, destination.")
@@ -114,7 +123,7 @@ def figures(
     cross_edges: Annotated[
         int, typer.Option(min=1, help="Edges between the clusters; the paper does not say.")
     ] = 2,
-    repetitions: Annotated[int, typer.Option(min=1, help="Runs behind every panel.")] = 100,
+    repetitions: _Runs = 100,
     seed: _Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -170,16 +179,16 @@ def utility(
         typer.Option("--targets", help="Of planted graphs, no more than what targets ask for."),
     ] = False,
     only: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Only this section: planted, heterogeneous or real."),
     ] = None,
     repetitions: _Repetitions = None,
     nodes: Annotated[
-        Optional[list[int]],  # noqa: UP045
+        list[int] | None,
         typer.Option(min=1, help="Only planted graphs of this size; may be given repeatedly."),
     ] = None,
     without: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Leave this setting out; may be given repeatedly."),
     ] = None,
     seed: _Seed = 1000,
@@ -255,7 +264,7 @@ def shift(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the table to this file too.")
     ] = Path("build/shift.md"),
-    repetitions: Annotated[int, typer.Option(min=1, help="Repetitions of every run.")] = 6,
+    repetitions: _Runs = 6,
     seed: _Seed = 0,
 ) -> None:
     """Compare rules for the shift tau of released weights (docs/decisions/0006-shift.md)."""
@@ -275,9 +284,9 @@ def bench(
     largest: Annotated[
         int, typer.Option(min=100_000, help="Edges of the largest graphs.")
     ] = 10_000_000,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 3,
+    rounds: _Rounds = 3,
     graph: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Only this graph, by name, and no noise; may be repeated."),
     ] = None,
     quick: Annotated[
@@ -309,12 +318,10 @@ def bench(
 
 @app.command("bench-building")
 def bench_building(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
-    ] = Path("build/bench-building.json"),
-    visits: Annotated[int, typer.Option(min=1000, help="Rows of the table.")] = 100_000_000,
-    persons: Annotated[int, typer.Option(min=100, help="Persons in it.")] = 1_000_000,
-    places: Annotated[int, typer.Option(min=10, help="Public places.")] = 2_000,
+    output: _File = Path("build/bench-building.json"),
+    visits: _Visits = 100_000_000,
+    persons: _Persons = 1_000_000,
+    places: _Places = 2_000,
     as_json: AsJson = False,
 ) -> None:
     """Compare CPU time and memory of graph_from_visits with a plain group-by of the same file."""
@@ -323,17 +330,15 @@ def bench_building(
     with progress_display() as progress:
         report = run_building(visits, persons, places, progress)
     report.save(output)
-    typer.echo(report.to_json() if as_json else report.to_table())
+    _show(report, as_json=as_json)
 
 
 @app.command("bench-database")
 def bench_database(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
-    ] = Path("build/bench-database.json"),
-    visits: Annotated[int, typer.Option(min=1000, help="Rows of the table.")] = 10_000_000,
-    persons: Annotated[int, typer.Option(min=100, help="Persons in it.")] = 1_000_000,
-    places: Annotated[int, typer.Option(min=10, help="Public places.")] = 2_000,
+    output: _File = Path("build/bench-database.json"),
+    visits: _Visits = 10_000_000,
+    persons: _Persons = 1_000_000,
+    places: _Places = 2_000,
     as_json: AsJson = False,
 ) -> None:
     """Compare CPU time and memory of building from databases with the same from Parquet."""
@@ -342,21 +347,19 @@ def bench_database(
     with progress_display() as progress:
         report = run_databases(visits, persons, places, progress)
     report.save(output)
-    typer.echo(report.to_json() if as_json else report.to_table())
+    _show(report, as_json=as_json)
 
 
 @app.command("bench-command")
 def bench_command(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
-    ] = Path("build/bench-command.json"),
+    output: _File = Path("build/bench-command.json"),
     largest: Annotated[
         int,
         typer.Option(
             min=10_000, help="Edges of the largest file; others have 10 and 100 times fewer."
         ),
     ] = 10_000_000,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")] = 3,
+    rounds: _Rounds = 3,
     as_json: AsJson = False,
 ) -> None:
     """Compare `ptclust cluster`, from file to files, with reading that file and scipy's tree."""
@@ -365,17 +368,15 @@ def bench_command(
     with progress_display() as progress:
         report = run_commands([largest // 100, largest // 10, largest], rounds, progress)
     report.save(output)
-    typer.echo(report.to_json() if as_json else report.to_markdown())
+    _show(report, as_json=as_json)
 
 
 @app.command("bench-spark")
 def bench_spark(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the measurements to this JSON file too.")
-    ] = Path("build/bench-spark.json"),
-    visits: Annotated[int, typer.Option(min=1000, help="Rows of the table.")] = 100_000_000,
-    persons: Annotated[int, typer.Option(min=100, help="Persons in it.")] = 1_000_000,
-    places: Annotated[int, typer.Option(min=10, help="Public places.")] = 2_000,
+    output: _File = Path("build/bench-spark.json"),
+    visits: _Visits = 100_000_000,
+    persons: _Persons = 1_000_000,
+    places: _Places = 2_000,
     nodes: Annotated[int, typer.Option(min=100, help="Nodes of the large graph.")] = 200_000,
     edges: Annotated[int, typer.Option(min=1000, help="Its edges.")] = 40_000_000,
     as_json: AsJson = False,
@@ -387,7 +388,7 @@ def bench_spark(
     with progress_display() as progress:
         report = run_spark_speed({**sizes, "n_nodes": nodes, "n_edges": edges}, progress)
     report.save(output)
-    typer.echo(report.to_json() if as_json else report.to_table())
+    _show(report, as_json=as_json)
 
 
 @app.command("scale")
@@ -418,7 +419,7 @@ def bench_noise(
 
     with progress_display() as progress:
         report = run_noise_speed(values, opendp_values, repeat, progress)
-    typer.echo(report.to_json() if as_json else report.to_markdown())
+    _show(report, as_json=as_json)
 
 
 @app.command()
@@ -426,10 +427,10 @@ def prediction(
     context: typer.Context,
     output: _Output = Path("build/prediction"),
     example: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Only this example; may be given repeatedly."),
     ] = None,
-    repetitions: Annotated[int, typer.Option(min=1, help="Releases of each graph.")] = 2,
+    repetitions: _Runs = 2,
     seed: _Seed = 0,
     resume: _Resume = True,
     as_json: AsJson = False,
@@ -456,10 +457,10 @@ def certainty(
     context: typer.Context,
     output: _Output = Path("build/certainty"),
     only: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Only this graph, by name; may be given repeatedly."),
     ] = None,
-    repetitions: Annotated[int, typer.Option(min=1, help="Releases of every graph.")] = 2,
+    repetitions: _Runs = 2,
     seed: _Seed = 5000,
     resume: _Resume = True,
     as_json: AsJson = False,
@@ -486,13 +487,13 @@ def calibration(
     context: typer.Context,
     output: _Output = Path("build/calibration"),
     setting: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Only this setting, by name, and no promise; may be repeated."),
     ] = None,
     promises_only: Annotated[
         bool, typer.Option(help="Only what was requested at a given epsilon; nothing is searched.")
     ] = False,
-    repetitions: Annotated[int, typer.Option(min=1, help="Graphs of every family.")] = 3,
+    repetitions: _Runs = 3,
     seed: _Seed = 1000,
     resume: _Resume = True,
     as_json: AsJson = False,
@@ -511,7 +512,7 @@ def calibration(
             progress=progress,
         )
     report = CalibrationReport(rows, repetitions, _command(context))
-    save_report(report, output, "calibration")
+    report.save(output)
     _show(report, f"{len(rows)} families; page and results are in {output}", as_json=as_json)
 
 
@@ -520,7 +521,7 @@ def trips(
     context: typer.Context,
     output: _Output = Path("build/trips"),
     clusterer: Annotated[str, typer.Option(help="Clusterer, by name.")] = "auto",
-    repetitions: Annotated[int, typer.Option(min=1, help="Draws of every release.")] = 10,
+    repetitions: _Runs = 10,
     seed: _Seed = 0,
     resume: _Resume = True,
     as_json: AsJson = False,
@@ -545,7 +546,7 @@ def trips(
 @app.command("ledger-stress")
 def ledger_stress(
     parts: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(help="Of shares, race, chargers, releases; all of them if left out."),
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Processes that charge at once.")] = 8,
@@ -564,7 +565,7 @@ def ledger_stress(
 @app.command()
 def crossings(
     options: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(help="Options of `ptclust cluster`, after `--`."),
     ] = None,
 ) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+from jinja2 import Environment, StrictUndefined
 
 from ptclust._files import written_at_once
 
-__all__ = ["Report", "as_csv", "save_report", "wrapped"]
+__all__ = ["Report", "as_csv", "page", "save_files", "save_report", "wrapped"]
 
 
 class Report(Protocol):
@@ -26,11 +28,16 @@ class Report(Protocol):
 
 def save_report(report: Report, directory: Path, name: str) -> None:
     """Write ``name.md``, ``name.json`` and, if the report has tables as CSV, ``name.csv``."""
-    texts = {"md": report.to_markdown(), "json": report.to_json()}
+    texts = {f"{name}.md": report.to_markdown(), f"{name}.json": report.to_json()}
     if (to_csv := getattr(report, "to_csv", None)) is not None:
-        texts["csv"] = to_csv()
-    for suffix, text in texts.items():
-        with written_at_once(directory / f"{name}.{suffix}") as temporary:
+        texts[f"{name}.csv"] = to_csv()
+    save_files(texts, directory)
+
+
+def save_files(texts: Mapping[str, str], directory: Path) -> None:
+    """Write texts to files of these names."""
+    for name, text in texts.items():
+        with written_at_once(directory / name) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
 
@@ -43,6 +50,31 @@ def as_csv(rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().rstrip("\n")
+
+
+_PAGES = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701
+_UNWRAPPED = ("#", "|", "!", "```")  # headings, tables, pictures, code
+
+
+def page(template: str, **values: Any) -> str:
+    r"""Return a page in Markdown: a template of Jinja with its values, its paragraphs wrapped.
+
+    >>> page("# {{ name }}\n\nOne\nline.\n\n- a\n- b", name="Title")
+    '# Title\n\nOne line.\n\n- a\n- b'
+    """
+    filled = _PAGES.from_string(template).render(values)
+    return "\n\n".join(_laid_out(block) for block in filled.split("\n\n") if block.strip())
+
+
+def _laid_out(block: str) -> str:
+    block = block.strip("\n")
+    if block.startswith(_UNWRAPPED):
+        return block
+    items = [item.replace("\n", " ") for item in block.split("\n- ")]
+    lines = wrapped(items[0].removeprefix("- "), bullet=block.startswith("- "))
+    for item in items[1:]:
+        lines += wrapped(item, bullet=True)
+    return "\n".join(lines)
 
 
 def wrapped(*sentences: str, bullet: bool = False) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from experiments._summary import as_csv, save_report, wrapped
+from experiments._summary import as_csv, page, save_report
 from experiments.bounds import DELTA, GAMMA, L1, LINF, N_SUBTREE_EDGES, SUBTREES
 from ptclust._files import written_at_once
 from ptclust._statistics import clopper_pearson
@@ -48,6 +48,40 @@ _COLOURS = {
 }
 
 
+_PAGE = """\
+# Bounds beside simulated frequencies
+
+Made by `{{ command }}`. Proofs are in [proofs/bounds.md](proofs/bounds.md), all numbers in
+[bounds.csv](bounds.csv), frequencies with their 99 % Clopper-Pearson intervals. A lower bound above
+the interval of what it bounds is *false*; all such are listed here. One of 0 or less is empty.
+
+## Theorem D: the tree has a partitioning topology
+
+PAMST with the paper's exponent for linf = {{ linf }}, and Kruskal with the same. The bounds are for
+PAMST; the corrected one holds for Kruskal, too.
+
+{% for line in partitioning %}
+- {{ line }}
+{% endfor %}
+
+## Trade-off: noise leaves the separation of a cluster intact
+
+A subtree of {{ n_edges }} edges whose weights are spread evenly, tau = 0, p = 1. *release* is how
+often H survives noise on those weights, *worst* how often it does with the same noise on the
+smallest weight for the minimum and on the largest for the maximum, which the sound bound bounds.
+
+{% for line in trade_off %}
+- {{ line }}
+{% endfor %}
+
+## Weight of the tree above the minimum
+
+Two moons, 100 nodes; linf = {{ linf }}, l1 = {{ l1 }}; delta = {{ delta }} for Gaussian noise and 0
+elsewhere. The bounds hold for all weights, and these are favourable. No spanning tree of this graph
+exceeds the minimum by more than {{ most }}. {{ tightest }}
+"""
+
+
 class BoundsReport:
     """Bounds beside frequencies and quantiles.
 
@@ -81,48 +115,18 @@ class BoundsReport:
             for case, (low, high, out) in SUBTREES.items()
         }
         most = next(record["most"] for record in self._records if record["part"] == "weight")
-        lines = [
-            "# Bounds beside simulated frequencies",
-            "",
-            *wrapped(
-                f"Made by `{self._command}`. Proofs are in [proofs/bounds.md](proofs/bounds.md),",
-                "all numbers in [bounds.csv](bounds.csv), frequencies with their 99 %",
-                "Clopper-Pearson intervals. A lower bound above the interval of what it bounds is",
-                "*false*; one of 0 or less is empty. A bound that is not named here as false was",
-                "nowhere contradicted.",
-            ),
-            "",
-            "## Theorem D: the tree has a partitioning topology",
-            "",
-            *wrapped(
-                f"PAMST with the paper's exponent for linf = {LINF:g}, and Kruskal with the same.",
-                "The bounds are for PAMST; the corrected one holds for Kruskal, too.",
-            ),
-            "",
-            *self._false("partitioning", _GRAPHS, "epsilon"),
-            "",
-            "## Trade-off: noise leaves the separation of a cluster intact",
-            "",
-            *wrapped(
-                f"A subtree of {N_SUBTREE_EDGES} edges whose weights are spread evenly, tau = 0, p",
-                "= 1. *release* is how often H survives noise on those weights, *worst* how often",
-                "it does with the same noise on the smallest weight for the minimum and on the",
-                "largest for the maximum: the event that the sound bound bounds.",
-            ),
-            "",
-            *self._false("trade-off", subtrees, "noise of scale"),
-            "",
-            "## Weight of the tree above the minimum",
-            "",
-            *wrapped(
-                f"Two moons, 100 nodes; linf = {LINF:g}, l1 = {L1:g}; delta = {DELTA:g} for",
-                f"Gaussian noise and 0 elsewhere. *quantile* is the {1 - GAMMA:.0%} quantile; its",
-                f"bound fails with probability at most {GAMMA:g}. The bounds hold for all weights,",
-                "and these are favourable. No spanning tree of this graph exceeds the minimum by",
-                f"more than {most:.1f}: a larger bound is empty. {self._tightest()}",
-            ),
-        ]
-        return "\n".join(lines)
+        return page(
+            _PAGE,
+            command=self._command,
+            linf=f"{LINF:g}",
+            l1=f"{L1:g}",
+            delta=f"{DELTA:g}",
+            n_edges=N_SUBTREE_EDGES,
+            partitioning=self._false("partitioning", _GRAPHS, "epsilon"),
+            trade_off=self._false("trade-off", subtrees, "noise of scale"),
+            most=f"{most:.1f}",
+            tightest=self._tightest(),
+        )
 
     def _false(self, part: str, cases: dict[str, str], x: str) -> list[str]:
         """Return one item per case: which bounds are false, and where."""
@@ -134,7 +138,7 @@ class BoundsReport:
                 if found == case:
                     false.setdefault(quantity, []).append(at)
             places = [f"*{name}* is false at {x} {', '.join(at)}" for name, at in false.items()]
-            lines += wrapped(f"{title}: {'; '.join(places) or 'no bound is false'}.", bullet=True)
+            lines.append(f"{title}: {'; '.join(places) or 'no bound is false'}.")
         return lines
 
     def _tightest(self) -> str:
@@ -142,8 +146,8 @@ class BoundsReport:
         last = [(title, self.of("weight", name)[-1]) for name, title in _METHODS.items()]
         ratios = [f"{record['bound'] / record['quantile']:.0f} ({title})" for title, record in last]
         return (
-            f"At epsilon = {last[0][1]['x']:g} the bound is so many times the quantile: "
-            f"{', '.join(ratios)}."
+            f"At epsilon = {last[0][1]['x']:g} the bound on the {1 - GAMMA:.0%} quantile is this "
+            f"many times the quantile: {', '.join(ratios)}."
         )
 
     def to_csv(self) -> str:

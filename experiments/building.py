@@ -75,7 +75,7 @@ class BuildingReport(VisitsReport):
         result = {**self.sizes, "tasks": self.measurements, "time_ratio": self.time_ratio}
         return json.dumps(result, indent=2)
 
-    def to_table(self) -> str:
+    def to_markdown(self) -> str:
         """Return time and memory as a table to read."""
         plain = self.measurements["group_by"]["cpu_seconds"]
         lines = [

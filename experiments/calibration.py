@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments._code import code_digest
 from experiments._records import Records
-from experiments._summary import as_csv, wrapped
+from experiments._summary import as_csv, page, save_files, save_report
 from experiments.intersections import gains_table
 from experiments.means import GOAL
 from experiments.methods import METHODS, Plans, release_of
@@ -25,7 +25,6 @@ from experiments.scores import agreement
 from experiments.settings import BENCHMARK, DELTA, HETEROGENEOUS
 from experiments.utility import SEED, Case
 from ptclust._statistics import margin_of, seed_of
-from ptclust._tables import aligned
 from ptclust.privacy import Budget, Sensitivity
 from ptclust.privacy.noise import gaussian_noise_alone, spent_by
 
@@ -151,6 +150,37 @@ def epsilon_by_zcdp(planned: Plan, delta: float) -> float | None:
     return spent.implied_zcdp.epsilon_at(delta)
 
 
+_PAGE = """\
+# What the calibration of noise is worth
+
+Made by `{{ command }}`. Graphs and noise are those of the [benchmark of utility](utility.md), with
+ptclust's defaults; means of {{ repetitions }} graphs. Every family is in
+[calibration.csv](calibration.csv).
+
+## Gaussian noise by its own curve
+
+*needed* is the epsilon of a mean ARI of {{ goal }}, by bisection to {{ fine }}, at delta = 1e-6;
+*by_zcdp* is the epsilon of the same noise by way of zCDP with OpenDP's tight conversion, as it was
+before [the exact curve](proofs/gaussian-curve.md). Epsilon falls by at least {{ least }}, the goal,
+in {{ fallen }} of {{ total }} families with Gaussian noise. The fall depends on epsilon and delta
+alone: {{ falls }}. Where one unit changes few weights (l1), the default is Laplace noise, for which
+pure privacy is exact already.
+
+## At a given epsilon
+
+The goal is a mean ARI of {{ goal }} with the defaults. {{ kept }}
+
+## The K-norm mechanism of two bounds
+
+Under pure privacy let one unit move k of m weights by at most 1 (linf = 1, l1 = k). The best noise
+of this kind has a density that falls with the norm whose ball is the intersection of both balls.
+[calibration-k-norm.csv](calibration-k-norm.csv) has its standard deviation on one weight, in units
+of m / epsilon, beside those of Laplace and cube noise, of which the plan takes the smaller. It is
+less than the smaller by at most {{ gain }}, at k / m = {{ share }}, and by {{ gain_at_tenth }} at
+k / m = 0.1.
+"""
+
+
 class CalibrationReport:
     """What ``run_calibration`` found, as a page to read, as CSV and as JSON."""
 
@@ -171,53 +201,25 @@ class CalibrationReport:
         return json.dumps({"command": self._command, **rows}, indent=2)
 
     def to_markdown(self) -> str:
-        """Return the tables."""
+        """Return the page."""
         gaussian = [row for row in self._searched if _fall(row) is not None]
         fallen = len(gaussian) - len(self.short)
-        return "\n".join(
-            [
-                "# What the calibration of noise is worth",
-                "",
-                *wrapped(
-                    f"Made by `{self._command}`. Graphs and noise are those of the",
-                    "[benchmark of utility](utility.md), the methods ptclust's defaults; means of",
-                    f"{self._repetitions} graphs. Every family is in",
-                    "[calibration.csv](calibration.csv).",
-                ),
-                "",
-                "## Gaussian noise by its own curve",
-                "",
-                *wrapped(
-                    f"*needed* is the epsilon of a mean ARI of {GOAL}, by bisection to",
-                    f"{_FINE - 1:.0%}, at delta = 1e-6. *by_zcdp* is the epsilon of the same noise",
-                    "by way of zCDP with OpenDP's tight conversion, as it was before",
-                    "[the exact curve](proofs/gaussian-curve.md). The noise is the same, and so",
-                    f"are the clusters. Epsilon falls by at least {LEAST_FALL:.0%}, the goal, in",
-                    f"{fallen} of {len(gaussian)} families with Gaussian noise. The fall depends",
-                    "on epsilon and delta alone:",
-                    f"{', '.join(_falls_at(epsilon) for epsilon in _EXAMPLES)}. Where one unit",
-                    "changes few weights (l1), the default is Laplace noise, for which pure",
-                    "privacy is exact already.",
-                ),
-                "",
-                "## At a given epsilon",
-                "",
-                *wrapped(
-                    f"The goal is a mean ARI of {GOAL} with the defaults. {self._kept()}",
-                ),
-                "",
-                "## The K-norm mechanism of two bounds",
-                "",
-                *wrapped(
-                    "Under pure privacy one unit moves k of m weights by at most 1 (linf = 1, l1 =",
-                    "k). The best noise of this kind has a density that falls with the norm whose",
-                    "ball is the intersection of both balls. The table has its standard deviation",
-                    "on one weight, in units of m / epsilon, beside those of Laplace and of cube",
-                    "noise, of which the plan takes the smaller.",
-                ),
-                "",
-                *aligned(gains_table()),
-            ]
+        gains = gains_table()[1:]
+        most = max(gains, key=lambda row: float(row[4].rstrip("%")))
+        return page(
+            _PAGE,
+            command=self._command,
+            repetitions=self._repetitions,
+            goal=GOAL,
+            fine=f"{_FINE - 1:.0%}",
+            least=f"{LEAST_FALL:.0%}",
+            fallen=fallen,
+            total=len(gaussian),
+            falls=", ".join(_falls_at(epsilon) for epsilon in _EXAMPLES),
+            kept=self._kept(),
+            gain=most[4],
+            share=most[0],
+            gain_at_tenth=next(row[4] for row in gains if row[0] == "0.1"),
         )
 
     def to_csv(self) -> str:
@@ -243,6 +245,11 @@ class CalibrationReport:
             at = [f"{promise.epsilon:g}", f"{promise.delta:g}", *_score(row)]
             rows.append([*start, *at, _verdict(promise, row), *[""] * 4])
         return as_csv(rows)
+
+    def save(self, directory: Path) -> None:
+        """Write ``calibration.md``, ``.csv``, ``.json`` and the table of the K-norm mechanism."""
+        save_report(self, directory, "calibration")
+        save_files({"calibration-k-norm.csv": as_csv(gains_table())}, directory)
 
     def _promises(self) -> Iterator[tuple[Promise, dict[str, Any]]]:
         for promise in PROMISES:

@@ -44,7 +44,7 @@ class DatabaseReport(VisitsReport):
         ratios = {source: self.ratio(source) for source in self.measurements}
         return json.dumps({**self.sizes, "sources": self.measurements, "ratios": ratios}, indent=2)
 
-    def to_table(self) -> str:
+    def to_markdown(self) -> str:
         """Return time and memory as a table to read."""
         lines = [
             f"{self.n_visits:,} visits of {self.n_persons:,} persons to {self.n_places:,} places",

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments._summary import as_csv, wrapped
+from experiments._summary import as_csv, page, save_files
 from experiments.tables_report import GOOD
-from ptclust._files import written_at_once
 from ptclust._tables import aligned
 
 if TYPE_CHECKING:
@@ -22,6 +21,44 @@ if TYPE_CHECKING:
     from experiments.tables_report import Mean, TablesReport
 
 __all__ = ["FiguresReport"]
+
+
+_PAGE = """\
+# Figures 1 and 2 of the paper
+
+Made by `{{ command }}`.
+
+Two circles and two moons of 100 nodes. Of the complete graph those pairs of a cluster are kept
+whose distance, which is their weight, is between $w_{min}=0.1$ and $w_{max}=0.3$ (the largest
+distance is 1), and {{ cross_edges }} random edges across, with weights above
+$w_{max}^2/w_{min}=0.9$. The paper does not give their number, only that PTClust took not always the
+same: so there were at least two.
+
+(a) is the graph, (b) DBMSTClu with the minimum spanning tree, (c) to (e) PTClust with $\\mu=0.1$
+and the scales the paper prints: of {{ repetitions }} runs on the same graph that of median ARI
+(adjusted Rand index: 1 for the right clusters, about 0 for unrelated ones), and in a second figure
+the best.
+As in the paper, edges have the colours of the original weights. A cross is a cluster of one node.
+*Good* runs have an ARI of {{ good }} or more; what is [truly
+spent](../proofs/private-trees.md#weights-of-the-tree) is far more than epsilon.
+
+{% for family, table in tables.items() %}
+## Figure {{ loop.index }}: {{ family }}
+
+![{{ family }}, median runs]({{ family }}.png)
+
+{{ table }}
+
+![{{ family }}, best runs]({{ family }}-best.png)
+
+{% endfor %}
+## The number of cross edges
+
+[cross-edges.csv](cross-edges.csv) has the mean ARI over {{ repetitions }} repetitions, with a new
+graph each, half the width of its 95 % interval, and the share of good runs.
+
+{{ verdict }}
+"""
 
 
 class FiguresReport:
@@ -70,64 +107,18 @@ class FiguresReport:
 
     def to_markdown(self) -> str:
         """Return the report."""
-        figure = next(iter(self.figures.values()))
-        repetitions = self._grid.repetitions
-        lines = [
-            "# Figures 1 and 2 of the paper",
-            "",
-            f"Made by `{self._command}`.",
-            "",
-            *wrapped(
-                "Two circles and two moons of 100 nodes. Of the complete graph those pairs of a",
-                "cluster are kept whose distance is between $w_{min}=0.1$ and $w_{max}=0.3$ (the",
-                "largest distance is 1), with the distance as weight; this is how close nodes come",
-                "not to be connected, as the paper says they may. Of the edges across, with",
-                f"weights above $w_{{max}}^2/w_{{min}}=0.9$, {figure.cross_edges:,} random ones",
-                "were left. The paper does not say how many there were, only that PTClust took not",
-                "always the same: so there were at least two.",
-            ),
-            "",
-            *wrapped(
-                "(a) is the graph, (b) DBMSTClu with the minimum spanning tree, (c) to (e) PTClust",
-                "with $\\mu=0.1$ and the scales the paper prints. Behind each of these are",
-                f"{repetitions} runs on the same graph. The figure shows the run of median ARI",
-                "(the adjusted Rand index: 1 for the right clusters, about 0 for unrelated ones),",
-                "a second figure the best. Edges have the colours of the original weights, not of",
-                "the released ones, as in the paper; a cross is a node that is a cluster of its",
-                "own.",
-            ),
-        ]
-        for number, (family, each) in enumerate(self.figures.items(), 1):
-            lines += [
-                "",
-                f"## Figure {number}: {family}",
-                "",
-                f"![{family}, median runs]({family}.png)",
-                "",
-                *aligned(_panel_rows(each)),
-                "",
-                f"The best of {repetitions} runs for every epsilon:",
-                "",
-                f"![{family}, best runs]({family}-best.png)",
-            ]
-        proof = "[the proof](../proofs/private-trees.md#weights-of-the-tree)"
-        spent = f"What was truly spent is explained in {proof}."
-        return "\n".join([*lines, "", *self._on_cross_edges(), "", spent])
-
-    def _on_cross_edges(self) -> list[str]:
-        return [
-            "## How much depends on the number of cross edges",
-            "",
-            *wrapped(
-                "[cross-edges.csv](cross-edges.csv) has the mean ARI over",
-                f"{self._grid.repetitions} repetitions, with a new graph each, and half the width",
-                "of its 95 % interval;",
-                f"*good* is the share of runs with an ARI of {GOOD:g} or more, which look like the",
-                "paper's panels: both shapes, and a stray node or two.",
-            ),
-            "",
-            *self._verdict(),
-        ]
+        return page(
+            _PAGE,
+            command=self._command,
+            cross_edges=f"{next(iter(self.figures.values())).cross_edges:,}",
+            repetitions=self._grid.repetitions,
+            good=f"{GOOD:g}",
+            tables={
+                family: "\n".join(aligned(_panel_rows(figure)))
+                for family, figure in self.figures.items()
+            },
+            verdict=self._verdict(),
+        )
 
     def to_csv(self) -> str:
         """Return the mean ARI and the share of good runs by the number of cross edges."""
@@ -139,7 +130,7 @@ class FiguresReport:
                 rows.append([*case, *mean.ari.cells, f"{mean.good:.0%}"])
         return as_csv(rows)
 
-    def _verdict(self) -> list[str]:
+    def _verdict(self) -> str:
         """Return which numbers of cross edges make figures such as the paper's."""
         first, second = self._grid.epsilons[:2]
 
@@ -149,20 +140,18 @@ class FiguresReport:
         both = {c: share(c, first) * share(c, second) for c in self._grid.cross_edges}
         most = max(both, key=lambda cross_edges: both[cross_edges])
         never = [c for c in both if share(c, first) < 0.05]
-        words = [
-            f"The paper's panels for epsilon = {first:g} and {second:g} show both shapes and at",
-            f"most one singleton. That is likeliest with {_edges(most)}, where",
-            f"{share(most, first):.0%} and {share(most, second):.0%} of the runs are good, and so",
-            f"are both of two runs in {both[most]:.0%} of all cases. The look of the paper's",
-            "panels is that of a handful of cross edges, and of fortunate runs.",
-        ]
+        words = (
+            f"The paper's panels for epsilon = {first:g} and {second:g} show both shapes and at "
+            f"most one singleton. That is likeliest with {_edges(most)}, where "
+            f"{share(most, first):.0%} and {share(most, second):.0%} of the runs are good, and "
+            f"both of two runs in {both[most]:.0%} of all cases."
+        )
         if never:
-            words += [
-                f"With {never[0]:,} cross edges or more, fewer than 5 % of the runs are good even",
-                f"at epsilon = {first:g}: PAMST then draws almost uniformly among the edges at",
-                "hand, and crosses too often whatever the weights are.",
-            ]
-        return wrapped(*words)
+            words += (
+                f" With {never[0]:,} cross edges or more, fewer than 5 % of the runs are good even "
+                f"at epsilon = {first:g}: PAMST then draws almost uniformly among its candidates."
+            )
+        return words
 
     def save(self, directory: Path) -> None:
         """Write ``README.md``, ``cross-edges.csv`` and ``figures.json`` to a directory."""
@@ -171,9 +160,7 @@ class FiguresReport:
             "cross-edges.csv": self.to_csv(),
             "figures.json": self.to_json(),
         }
-        for name, text in texts.items():
-            with written_at_once(directory / name) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
+        save_files(texts, directory)
 
 
 def _panel_rows(figure: Figure) -> list[list[str]]:

@@ -79,7 +79,7 @@ class SparkReport:
         more = {"build_bytes": self.build_bytes, "cpu_nanoseconds_a_row": self.per_row}
         return json.dumps(parts | more, indent=2)
 
-    def to_table(self) -> str:
+    def to_markdown(self) -> str:
         """Return the ratios as a table to read."""
         sizes, ratios, per_row = self.sizes, self.ratios, self.per_row
         visits = f"{sizes['n_visits']:,} visits of {sizes['n_persons']:,} persons"

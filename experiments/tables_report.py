@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments._summary import as_csv, save_report, wrapped
+from experiments._summary import as_csv, page, save_report
 from ptclust._statistics import margin_of
 from ptclust.datasets import PAPER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from experiments.tables import Grid
@@ -24,22 +24,30 @@ __all__ = ["GOOD", "Estimate", "Mean", "TablesReport", "mean_of"]
 
 GOOD = 0.9
 """An ARI that both shapes and a few stray nodes have: a singleton costs about 0.02."""
-_NOTES = (
-    (
-        "Only $\\mu/\\varepsilon$ matters: a hundredth of $\\mu$ at a hundredth of $\\varepsilon$",
-        "is the same experiment.",
-    ),
-    (
-        "The fewer cross edges, the more the topology gives away, which is public: with one, no",
-        "spanning tree can cross twice, whatever the weights are, and only the noise on the tree's",
-        "weights is left to do harm.",
-    ),
-    (
-        "Clusters are too many where noise makes an edge heavy, or where the tree crosses more",
-        "often than necessary; what is cut off is often a single node, since a singleton has the",
-        "highest score that a cluster can have.",
-    ),
-)
+_PAGE = """\
+# The paper's PTClust in numbers
+
+Made by `{{ command }}`.
+
+Homogeneous circles and moons as in section 4 of the paper ($n = {{ n_nodes }}$, weights of 0.1 to
+0.3 within and above 0.9 across), PAMST and Laplace noise, $\\delta = 0$, every weight private up
+to $\\mu$. Means over {{ repetitions }} repetitions, each with a new graph and new noise, of the
+ARI with the two planted clusters (1 is the same partition, about 0 an unrelated one). All means,
+with 95 % intervals, are in [tables.csv](tables.csv).
+
+*As published* uses the scales that the paper prints. They spend $\\varepsilon/4$ for the tree and
+${{ n_nodes - 1 }}\\,\\varepsilon/2$ for the weights, since one person may move all of the
+{{ n_nodes - 1 }} weights. *Sound* spends epsilon and no more.
+
+{% for line in results %}
+- {{ line }}
+{% endfor %}
+
+Only $\\mu/\\varepsilon$ matters. The fewer cross edges, the more the public topology reveals: with
+one, no spanning tree can cross twice, whatever the weights are. Clusters are too many where noise
+makes an edge heavy, or where the tree crosses too often; often a single node is cut off, since
+singletons have the highest validity.
+"""
 _QUANTITIES = "ari", "n_clusters", "n_singletons"
 
 
@@ -129,32 +137,14 @@ class TablesReport:
         return json.dumps({"command": self._command, "good": GOOD, "means": means}, indent=2)
 
     def to_markdown(self) -> str:
-        """Return the meaning in words; the numbers are in the CSV file."""
-        grid = self._grid
-        lines = [
-            "# The paper's PTClust in numbers",
-            "",
-            f"Made by `{self._command}`.",
-            "",
-            *wrapped(
-                "Homogeneous circles and moons as in section 4 of the paper ($n =",
-                f"{grid.n_nodes}$, weights of 0.1 to 0.3 within and above 0.9 across), PAMST and",
-                "Laplace noise, $\\delta = 0$, every weight private up to $\\mu$. Means over",
-                f"{grid.repetitions} repetitions, each with a new graph and new noise. 2 clusters",
-                "and no singletons are planted. An ARI of 1 is the planted partition, about 0 an",
-                "unrelated one. All means, with 95 % intervals, are in [tables.csv](tables.csv).",
-            ),
-            "",
-            *wrapped(
-                "*As published* uses the scales that the paper prints. They spend more than the",
-                "stated epsilon: $\\varepsilon/4$ for the tree and",
-                f"${grid.n_nodes - 1}\\,\\varepsilon/2$ for the weights, since one person may move",
-                f"all {grid.n_nodes - 1} weights of the tree. *Sound* spends epsilon and no more.",
-            ),
-            "",
-            *self._meaning(),
-        ]
-        return "\n".join(lines)
+        """Return the results in words; the numbers are in the CSV file."""
+        return page(
+            _PAGE,
+            command=self._command,
+            n_nodes=self._grid.n_nodes,
+            repetitions=self._grid.repetitions,
+            results=list(self._results()),
+        )
 
     def to_csv(self) -> str:
         """Return all means with half the widths of their 95 % intervals."""
@@ -171,21 +161,15 @@ class TablesReport:
                 rows.append([*case, spent, *cells])
         return as_csv(rows)
 
-    def _meaning(self) -> list[str]:
-        """Return the results in sentences."""
-        grid = self._grid
-        few, many = grid.cross_edges[0], grid.cross_edges[-1]
-        lines = ["Results:", ""]
-        for mu in grid.mus:
-            for method in grid.methods:
-                name = "as published" if method.calibration == "published" else "sound"
-                for cross_edges in dict.fromkeys((few, many)):
-                    reached = self._least(cross_edges, mu, method.name)
-                    edges = "1 cross edge" if cross_edges == 1 else f"{cross_edges:,} cross edges"
-                    lines += wrapped(f"$\\mu = {mu:g}$, {name}, {edges}: {reached}.", bullet=True)
-        for sentences in _NOTES:
-            lines += wrapped(*sentences, bullet=True)
-        return lines
+    def _results(self) -> Iterator[str]:
+        """Yield from which epsilon on clusters are found, with few cross edges and with many."""
+        few, many = self._grid.cross_edges[0], self._grid.cross_edges[-1]
+        for mu, method in product(self._grid.mus, self._grid.methods):
+            name = "as published" if method.calibration == "published" else "sound"
+            for cross_edges in dict.fromkeys((few, many)):
+                reached = self._least(cross_edges, mu, method.name)
+                edges = "1 cross edge" if cross_edges == 1 else f"{cross_edges:,} cross edges"
+                yield f"$\\mu = {mu:g}$, {name}, {edges}: {reached}."
 
     def _least(self, cross_edges: int, mu: float, method: str) -> str:
         """Return in words from which epsilon on the mean ARI of both families is good."""

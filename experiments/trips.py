@@ -16,9 +16,8 @@ import numpy as np
 import polars as pl
 
 from experiments._records import Records
-from experiments._summary import wrapped
+from experiments._summary import as_csv, page
 from ptclust._statistics import agreement, seed_of
-from ptclust._tables import aligned
 from ptclust.building import graph_from_flows
 from ptclust.datasets import person_trips
 from ptclust.estimators import PTClust
@@ -116,8 +115,44 @@ def run_trips(
     return rows
 
 
+_PAGE = """\
+# Trips of persons, with a guarantee per person
+
+14,352 simulated trips of 3,796 persons between 190 zones of San Francisco
+(`ptclust.datasets.person_trips()`, from ActivitySim). Protected is a person with all trips of the
+day, at epsilon = {{ epsilon }}:
+
+```python
+import polars as pl
+import ptclust
+day = ptclust.datasets.person_trips()
+ends = ((pl.col(end) - 1) // 10 for end in ("origin", "destination"))
+trips, districts = day.trips.with_columns(*ends), range(19)
+caps = {"person": "person", "max_pairs": 2, "max_per_pair": 1}
+graph = ptclust.graph_from_flows(trips, nodes=districts, **caps)
+model = ptclust.PTClust(epsilon={{ epsilon }}{{ option }}).fit(graph)
+```
+
+## Results
+
+Made by `{{ command }}`. The mean ARI of {{ repetitions }} releases with the clusters that the same
+clusterer finds in all trips, without caps and noise (1 is the same partition, 0 is chance). Zones
+are joined to districts of consecutive numbers, which is public. [trips.csv](trips.csv) has every
+setting, with the range of the ARI, and the ARI of caps without noise.
+
+{% for line in results %}
+- {{ line }}
+{% endfor %}
+
+Every pair gets noise for a whole person, so fewer and larger nodes show more: a public grouping of
+zones matters more than the caps. Larger caps keep more trips, and their noise grows with them.
+`ptclust plan graph.parquet --epsilon 1 --predict --persons 4000 --records 14000` predicts, from
+public numbers, what will be found.
+"""
+
+
 class TripsReport:
-    """What ``run_trips`` found, as a page to read and as JSON."""
+    """What ``run_trips`` found, as a page to read, as CSV and as JSON."""
 
     def __init__(
         self, rows: list[dict[str, Any]], clusterer: str, repetitions: int, command: str
@@ -131,65 +166,33 @@ class TripsReport:
 
     def to_markdown(self) -> str:
         """Return the page."""
-        return "\n".join(
-            [
-                "# Trips of persons, with a guarantee per person",
-                "",
-                *wrapped(
-                    "14,352 simulated trips of 3,796 persons between 190 zones of San Francisco",
-                    "(`ptclust.datasets.person_trips()`, from ActivitySim). What is protected is a",
-                    f"person with all trips of the day, at epsilon = {EPSILON:g}. One person more",
-                    "or less moves the weights by at most pairs x trips in total (l1), which the",
-                    "graph knows from how it was built:",
-                ),
-                "",
-                "```python",
-                "import polars as pl",
-                "import ptclust",
-                "",
-                "day = ptclust.datasets.person_trips()",
-                'ends = ((pl.col(end) - 1) // 10 for end in ("origin", "destination"))',
-                "trips, districts = day.trips.with_columns(*ends), range(19)",
-                'bounds = {"person": "person", "max_pairs": 2, "max_per_pair": 1}',
-                "graph = ptclust.graph_from_flows(trips, nodes=districts, **bounds)",
-                f"model = ptclust.PTClust(epsilon={EPSILON:g}{self._option}).fit(graph)",
-                "```",
-                "",
-                "## How good are they?",
-                "",
-                *wrapped(
-                    f"Made by `{self._command}`. *ARI* compares published clusters with those that",
-                    "the same clusterer finds in all trips without bounds and noise (1 is the",
-                    f"same, 0 is chance): the mean of {self._repetitions} draws, and the range.",
-                    "*Bounds alone* is the same without noise: what the bounds cost. Zones are",
-                    "joined to districts of consecutive numbers, which is public.",
-                ),
-                "",
-                *aligned(list(self._table())),
-                "",
-                *self._words(),
-            ]
+        return page(
+            _PAGE,
+            epsilon=f"{EPSILON:g}",
+            option=self._option,
+            command=self._command,
+            repetitions=self._repetitions,
+            results=list(self._results()),
         )
 
-    def _table(self) -> Iterator[list[str]]:
-        head = ["nodes", "pairs x trips a person", "l1", "trips kept", "bounds alone"]
-        yield [*head, f"ARI at epsilon {EPSILON:g}", "clusters (without noise)"]
-        for row in self._rows:
-            caps = row["max_pairs"], row["max_per_pair"]
-            zones = "zones" if row["width"] == 1 else f"districts of {row['width']}"
-            yield [
-                f"{row['n_nodes']} {zones}",
-                f"{caps[0]} x {caps[1]}",
-                f"{caps[0] * caps[1]}",
-                f"{row['kept']:,.0f}",
-                f"{row['bounded']:.2f}",
-                f"{row['ari']:.2f} ({row['least']:.2f} to {row['most']:.2f})",
-                f"{row['n_clusters']:g} ({row['n_reference']})",
+    def to_csv(self) -> str:
+        """Return one row per setting."""
+        head = ["nodes", "zones", "max_pairs", "max_per_pair", "trips_kept", "ari_caps_alone"]
+        rows = [[*head, "ari", "ari_least", "ari_most", "clusters", "clusters_without_noise"]]
+        rows += [
+            [
+                *(str(row[name]) for name in ("n_nodes", "width", "max_pairs", "max_per_pair")),
+                f"{row['kept']:.0f}",
+                *(f"{row[name]:.2f}" for name in ("bounded", "ari", "least", "most")),
+                f"{row['n_clusters']:g}",
+                str(row["n_reference"]),
             ]
+            for row in self._rows
+        ]
+        return as_csv(rows)
 
-    def _words(self) -> list[str]:
-        """Say what the table shows, from its numbers."""
-        lines = []
+    def _results(self) -> Iterator[str]:
+        """Yield the best result for every width."""
         for width in WIDTHS:
             rows = [row for row in self._rows if row["width"] == width]
             best = max(rows, key=lambda row: row["ari"])
@@ -197,21 +200,8 @@ class TripsReport:
             caps = f"{best['max_pairs']} x {best['max_per_pair']}"
             mean = best["kept"] / (best["n_nodes"] * (best["n_nodes"] - 1) / 2)
             if best["ari"] < 0.1:
-                found = "nothing of the clusters is published, whatever the bounds"
+                found = "no clusters are found, whatever the caps"
             else:
-                found = f"at best an ARI of {best['ari']:.2f}, with {caps} trips a person"
-            lines += wrapped(
-                f"{best['n_nodes']} {what}: {found} ({mean:.2g} trips a pair in the mean).",
-                bullet=True,
-            )
-        return [
-            *lines,
-            "",
-            *wrapped(
-                "Every pair gets noise for a whole person, so fewer and larger nodes show more: a",
-                "public grouping of zones decides more than the bounds do. Larger bounds keep more",
-                "trips, and their noise grows with them. What will be seen can be predicted before",
-                "anything is spent, from public numbers: `ptclust plan graph.parquet --epsilon 1",
-                "--predict --persons 4000 --records 14000`.",
-            ),
-        ]
+                with_caps = f"with caps of {caps} (pairs x trips on each)"
+                found = f"an ARI of {best['ari']:.2f} at best, {with_caps}"
+            yield f"{best['n_nodes']} {what}: {found} ({mean:.2g} trips per pair on average)."
