@@ -25,19 +25,16 @@ _COLUMNS = {
 _INTRODUCTION = """\
 # Performance
 
-Ratios, not seconds, because machines differ. This page is made by `{command}`: ptclust and other
-libraries on the same arrays, every measurement in a process of its own, the tasks in turns, the
-median of {rounds} round(s). Making a graph of the arrays and checking it is within the time;
-clusterers start from a graph in memory. All minimum spanning trees have the same weight, or the run
-stops. Every measurement is in [performance.csv](performance.csv): CPU time at every size and memory
-at the largest, as multiples of the first task of the graph, and the growth, the slope of log time
-over log size (1 is linear).
+Ratios, as machines differ. Made by `{command}`: ptclust and other libraries on
+the same arrays, each measurement in its own process, the median of {rounds} round(s). Trees include
+making and checking the graph; clusterers start from a graph in memory. All minimum spanning trees
+have the same weight, or the run stops. [performance.csv](performance.csv) has CPU time at every
+size, memory at the largest, as multiples of the first task of the graph, and the slope of log time
+over log size.
 """
 _END = """\
-`make bench-building` measures building a graph from records:
-[Build a graph from records](building.md). How much *epsilon* clusters cost is in
-[How much epsilon clusters cost](utility.md). The first run on a machine compiles the kernels; their
-cache is keyed by their source and cannot go stale."""
+[Building from records](building.md): `make bench-building`. [How much *epsilon* clusters
+cost](utility.md). The first run on a machine compiles the kernels."""
 
 
 @dataclass(frozen=True)

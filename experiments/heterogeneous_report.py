@@ -64,21 +64,19 @@ def about_heterogeneous(settings: Sequence[Setting]) -> list[str]:
 
 
 def heterogeneous_targets(means: Means) -> list[str]:
-    """Return the table of targets."""
+    """Return how many targets are met, and the table of those that are missed."""
     found = list(judged(means))
     if not found:
         return []
-    n_met = sum(each.met for each in found)
-    rows = [["graph", "asked", "measured", ""]]
-    rows += [[each.graph, each.asked, each.measured, each.verdict] for each in found]
+    missed = [each for each in found if not each.met]
+    rows = [[each.graph, each.asked, each.measured, each.verdict] for each in missed]
     return [
         *wrapped(
             "For ptclust's defaults, mean ARI as printed. *The best* is the best of all methods",
-            f"without privacy, oracles among them. {n_met} of {len(found)} are met,",
-            f"{len(found) - n_met} missed.",
+            f"without privacy, oracles among them. {len(found) - len(missed)} of {len(found)} are",
+            f"met, {len(missed)} missed.",
         ),
-        "",
-        *aligned(rows),
+        *(["", *aligned([["graph", "asked", "measured", ""], *rows])] if rows else []),
     ]
 
 
