@@ -225,7 +225,7 @@ class Graph(WeightedGraph):
         >>> Graph.from_scipy(coo_array(([0.5, 0.0], ([0, 1], [1, 2])), shape=(4, 4)))
         Graph(n_nodes=4, n_edges=2, weights=<private>)
         """
-        from ptclust.graph.readers.npz import edges_of_matrix
+        from ptclust.graph.readers.matrices import edges_of_matrix
 
         return cls._of(edges_of_matrix(matrix, merging=merge is not None), merge, kind)
 

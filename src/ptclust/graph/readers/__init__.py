@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, UsageError
-from ptclust.graph.graph import Edges, Graph, How
+from ptclust.graph.graph import Graph, How
 from ptclust.graph.metadata import Metadata
-from ptclust.graph.readers.columns import Columns, settled_kind
-from ptclust.graph.readers.csv import Dialect, read_csv, read_csv_ends, read_header
+from ptclust.graph.readers.columns import Columns, Request
+from ptclust.graph.readers.csv import Dialect, read_csv, read_header
 from ptclust.graph.readers.file import STANDARD_INPUT, File
 from ptclust.graph.readers.graphml import read_graphml
-from ptclust.graph.readers.matrix_market import read_matrix_market
-from ptclust.graph.readers.npz import read_npz
+from ptclust.graph.readers.matrices import read_matrix_market, read_npz
 from ptclust.graph.readers.parquet import read_metadata, read_parquet
 from ptclust.graph.topology import Kind, Topology
 from ptclust.privacy.provenance import Provenance
 
 __all__ = ["FORMATS", "read_graph", "read_kind", "read_provenance", "read_topology"]
 
-FORMATS = ("csv", "tsv", "txt", "parquet", "graphml", "mtx", "npz")
 _TEXTS = ("csv", "tsv", "txt")
+_READERS = {
+    **dict.fromkeys(_TEXTS, read_csv),
+    "parquet": read_parquet,
+    "graphml": read_graphml,
+    "mtx": read_matrix_market,
+    "npz": read_npz,
+}
 _WITH_GZIP = (*_TEXTS, "graphml", "mtx")
 _WITH_COLUMNS = (*_TEXTS, "parquet")
+FORMATS = tuple(_READERS)
 
 
 @leaves_no_trace
@@ -117,21 +122,7 @@ def read_graph(
     """
     asked = Columns(source, target, weight)
     text = {"separator": separator, "encoding": encoding, "decimal": decimal}
-    form, dialect = _form(path, format, text, asked, header=header)
-    file = File.at(path) if encoding is None else File.at(path).in_utf8(encoding)
-    merging = merge is not None
-
-    def of_matrix(read: Callable[..., Edges]) -> Edges:
-        settled = settled_kind(kind, None, file)  # a matrix has no column to say it
-        return read(file, merging=merging)._replace(kind=settled)
-
-    read: Callable[[], Edges] = {
-        "parquet": lambda: read_parquet(file, asked, kind),
-        "graphml": lambda: read_graphml(file, weight, kind),
-        "mtx": lambda: of_matrix(read_matrix_market),
-        "npz": lambda: of_matrix(read_npz),
-    }.get(form, lambda: read_csv(file, dialect, asked, kind))
-    return _graph(file, read, merge)
+    return _read(path, format, asked, text, merge, kind, header=header)
 
 
 @leaves_no_trace
@@ -155,16 +146,7 @@ def read_topology(
     """
     asked = Columns(source, target, weight)
     text = {"separator": separator, "encoding": encoding, "decimal": decimal}
-    form, dialect = _form(path, format, text, asked, header=header)
-    file = File.at(path) if encoding is None else File.at(path).in_utf8(encoding)
-    merging = merge is not None
-    read: Callable[[], Edges] = {
-        "parquet": lambda: read_parquet(file, asked, ends_only=True),
-        "graphml": lambda: read_graphml(file, weight, ends_only=True),
-        "mtx": lambda: read_matrix_market(file, merging=merging, ends_only=True),
-        "npz": lambda: read_npz(file, merging=merging, ends_only=True),
-    }.get(form, lambda: read_csv_ends(file, dialect, asked))
-    return _graph(file, read, merge, ends_only=True).topology
+    return _read(path, format, asked, text, merge, header=header, ends_only=True).topology
 
 
 def read_columns(
@@ -214,11 +196,27 @@ def _metadata(path: str | os.PathLike[str], format: str | None) -> Metadata | No
     return read_metadata(File.at(path)) if is_parquet else None
 
 
-def _graph(file: File, read: Callable[[], Edges], merge: How, *, ends_only: bool = False) -> Graph:
-    """Return the graph of the edges that ``read`` finds; damage to the file becomes a FileError."""
+def _read(
+    path: str | os.PathLike[str],
+    format: str | None,  # noqa: A002
+    asked: Columns,
+    text: dict[str, str | None],
+    merge: How,
+    kind: Kind | None = None,
+    *,
+    header: bool,
+    ends_only: bool = False,
+) -> Graph:
+    """Return the graph in a file, weights of zero with ``ends_only``; damage is a FileError."""
+    form = _format_of(os.fspath(path), format)
+    dialect = _dialect_of(form, asked, text, header=header)
+    file = File.at(path)
+    if (encoding := text["encoding"]) is not None:
+        file = file.in_utf8(encoding)
+    request = Request(asked, kind, dialect, merging=merge is not None, ends_only=ends_only)
     graph, edges, problem = None, None, ""
     try:
-        edges = read()
+        edges = _READERS[form](file, request)
         graph = Graph._of(edges, merge, edges.kind or "distance")
     except (OSError, EOFError, zlib.error):
         problem = "is damaged or cut short; copy or write it again"
@@ -240,27 +238,18 @@ def _graph(file: File, read: Callable[[], Edges], merge: How, *, ends_only: bool
     return graph
 
 
-def _form(
-    path: str | os.PathLike[str],
-    given: str | None,
-    text: dict[str, str | None],
-    asked: Columns,
-    *,
-    header: bool,
-) -> tuple[str, Dialect]:
-    """Return the format, and how text is written in it; refuse options that it does not have."""
-    form = _format_of(os.fspath(path), given)
+def _dialect_of(form: str, asked: Columns, text: dict[str, str | None], *, header: bool) -> Dialect:
+    """Return how text is written in this format; refuse options that it does not have."""
     usable = {"graphml": ("weight",)}.get(form, asked._fields if form in _WITH_COLUMNS else ())
     for role, name in asked._asdict().items():
         if name is not None and role not in usable:
             raise UsageError(f"{role}= names a column, and a {form} file has none; leave it out")
     if form in _TEXTS:
-        return form, Dialect.of(form, text["separator"], header, text["decimal"])
+        return Dialect.of(form, text["separator"], header, text["decimal"])
     options = [f"{name}=" for name, value in text.items() if value is not None]
-    options += [] if header else ["header=False"]
-    for option in options:
+    for option in [*options, *(() if header else ("header=False",))]:
         raise UsageError(f"{option} is for text tables, not for a {form} file; leave it out")
-    return form, Dialect("")
+    return Dialect("")
 
 
 def _format_of(path: str, given: str | None) -> str:

@@ -6,11 +6,14 @@ Nothing is decided by looking at values, nor by the order of columns that have n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptclust._markup import quoted, quoted_list
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.topology import Kind, check_kind
+
+if TYPE_CHECKING:
+    from ptclust.graph.readers.csv import Dialect
 
 _KINDS: dict[Kind, tuple[str, ...]] = {
     "distance": ("distance", "dist", "dissimilarity", "length", "cost"),
@@ -35,6 +38,16 @@ class Columns(NamedTuple):
     source: str | None = None
     target: str | None = None
     weight: str | None = None
+
+
+class Request(NamedTuple):
+    """What is to be read of a file."""
+
+    columns: Columns
+    kind: Kind | None
+    dialect: Dialect
+    merging: bool  # whether edges between the same two nodes will be merged
+    ends_only: bool  # all weights are then zero, and not looked at: there may be none
 
 
 ROLES = Columns._fields

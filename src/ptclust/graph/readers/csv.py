@@ -11,24 +11,23 @@ import io
 import re
 import warnings
 from codecs import BOM_UTF8
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ptclust._markup import quoted
-from ptclust._types import Array, Floats
+from ptclust._types import Array, Bools
 from ptclust.errors import FileError, GraphError, UsageError, WeightError
 from ptclust.graph._bounds import FEW_BLANK_LINES, check_blank_lines, check_width
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
+from ptclust.graph.readers.columns import ENDS, ROLES, Request, choose_columns, settled_kind
 from ptclust.graph.readers.file import NOT_UTF8, File
 from ptclust.graph.readers.ids import number_texts
-from ptclust.graph.topology import Kind, is_number, numbered, shown
+from ptclust.graph.topology import is_number, numbered, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,11 +36,9 @@ if TYPE_CHECKING:
 SEPARATORS = {"csv": ",;\t", "tsv": "\t", "txt": "\t;, "}
 _BY_NAME = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " ", "pipe": "|"}
 
-_Records = Sequence[int] | Array
 COMPRESSED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda")  # gzip, and zlib at four levels
 _CHUNK = 1 << 20
 _WORDS_FOR_MISSING = {"", "na", "n/a", "null", "none", "-"}
-_EXACT = 2**53  # up to here a float holds every whole number
 
 
 class Dialect(NamedTuple):
@@ -91,38 +88,40 @@ class _Layout(NamedTuple):
     separator: str
     n_blank: int  # blank lines before it
     first: list[str]
-    has_header: bool
-    decimal: str
-
-    @property
-    def n_before(self) -> int:
-        """Records before the first edge."""
-        return self.n_blank + self.has_header
+    dialect: Dialect
 
 
-def read_csv(file: File, dialect: Dialect, asked: Columns, kind: Kind | None) -> Edges:
+def read_csv(file: File, request: Request) -> Edges:
     """Return the edges of a text table; ids are read as text."""
-    layout = _layout(file, dialect)
-    names, chosen = _choose(layout, asked, ROLES)
-    settled = settled_kind(kind, names[chosen[2]], file)
-    frame, records = _read(layout, chosen)
-    weights = frame[:, 2]
-    if weights.null_count():
-        _check_ids(layout, frame[:, 0].is_null(), frame[:, 1].is_null(), records)
-        _raise_bad_weight(layout, records[_first(weights.is_null())], chosen[2])
-    values = weights.to_numpy()
-    if values.dtype.kind == "f":
-        values = _exact(layout, chosen, values)
-    return _edges(layout, frame, values, records)._replace(
-        kind=settled, columns=tuple(names[i] for i in chosen)
-    )
+    layout = _layout(file, request.dialect)
+    names, chosen = _choose(layout, request)
+    kind = None
+    if not request.ends_only:
+        kind = settled_kind(request.kind, names[chosen[2]], file)
+    frame = _read(layout, chosen)
+    if not len(frame):
+        raise FileError(f"{file} has no edges")
+    records = frame["record"].to_numpy()
+    _, sources, targets, *given = frame.get_columns()
+    _check_ids(layout, sources.is_null().to_numpy(), targets.is_null().to_numpy(), records)
+    weights = np.zeros(len(frame))
+    columns = None
+    if given:
+        weights = _numbers(layout, given[0], records, chosen[2])
+        columns = tuple(names[i] for i in chosen)
+    found = number_texts(sources, targets)
+    if found.names.dtype == object:
+        nameless = found.names == ""
+        _check_ids(layout, nameless[found.sources], nameless[found.targets], records)
 
+    def say(edges: Iterable[int]) -> str:
+        wanted = {int(records[edge]) for edge in edges}
+        with closing(_records(file, layout.separator)) as read:
+            first = enumerate(islice(read, max(wanted) + 1))
+            lines = [line for number, (line, _) in first if number in wanted]
+        return numbered("line", f" of {file}")(lines)
 
-def read_csv_ends(file: File, dialect: Dialect, asked: Columns) -> Edges:
-    """Return the edges of a text table with weights of zero; there may be no column of weights."""
-    layout = _layout(file, dialect)
-    frame, records = _read(layout, _choose(layout, asked, ENDS)[1])
-    return _edges(layout, frame, np.zeros(len(frame)), records)
+    return Edges(*found[:2], weights, None, found.names, say, kind, columns)
 
 
 def read_header(file: File, dialect: Dialect) -> list[str]:
@@ -130,11 +129,10 @@ def read_header(file: File, dialect: Dialect) -> list[str]:
     return [name.strip() for name in _layout(file, dialect).first]
 
 
-def _choose(
-    layout: _Layout, asked: Columns, roles: Sequence[str]
-) -> tuple[list[str], tuple[int, ...]]:
-    """Return what the columns are called, and the positions of those in these roles."""
-    width, header = len(layout.first), layout.has_header
+def _choose(layout: _Layout, request: Request) -> tuple[list[str], tuple[int, ...]]:
+    """Return what the columns are called, and the positions of those that are to be read."""
+    roles = ENDS if request.ends_only else ROLES
+    width, header = len(layout.first), layout.dialect.has_header
     names = [name.strip() for name in layout.first]
     if not header:  # not the fields themselves: one of them is a weight
         names = [str(i) for i in range(1, width + 1)]
@@ -142,6 +140,7 @@ def _choose(
     unsplit = separator_hint(layout.first) if header or width < len(roles) else ""
     hint += unsplit or ("; check its separator, separator=" if width < len(roles) else "")
     how: dict[str, Any] = {"shown": _shown(names) if header else None, "hint": hint}
+    asked = request.columns
     return names, choose_columns(names, asked, layout.file, roles, has_header=header, **how)
 
 
@@ -158,23 +157,6 @@ def separator_hint(names: Iterable[object]) -> str:
     return f"; say separator={one!r} if that separates its columns"
 
 
-def _edges(layout: _Layout, frame: pl.DataFrame, weights: ArrayLike, records: _Records) -> Edges:
-    if not len(frame):
-        raise FileError(f"{layout.file} has no edges")
-    sources, targets = frame.get_columns()[:2]
-    _check_ids(layout, sources.is_null(), targets.is_null(), records)
-    found = number_texts(sources, targets)
-    if found.names.dtype == object:
-        nameless = found.names == ""
-        _check_ids(layout, nameless[found.sources], nameless[found.targets], records)
-
-    def say(edges: Iterable[int]) -> str:
-        lines = _lines(layout, [int(records[edge]) for edge in edges])
-        return numbered("line", f" of {layout.file}")(lines)
-
-    return Edges(found.sources, found.targets, weights, None, found.names, say)
-
-
 def _layout(file: File, dialect: Dialect) -> _Layout:
     """Read the first line that is not blank."""
     separator = find_separator(file, dialect)
@@ -183,9 +165,7 @@ def _layout(file: File, dialect: Dialect) -> _Layout:
             if any(field.strip() for field in fields):
                 _check_utf8(file, line, fields)
                 check_width(len(fields), file)
-                return _Layout(
-                    file, separator, n_blank, fields, dialect.has_header, dialect.decimal
-                )
+                return _Layout(file, separator, n_blank, fields, dialect)
             check_blank_lines(n_blank, 0, file)
     raise FileError(f"{file} has no edges")
 
@@ -199,10 +179,6 @@ def find_separator(file: File, dialect: Dialect) -> str:
     return next((one for one in dialect.separators if one in header), dialect.separators[0])
 
 
-def _is_missing(weight: str) -> bool:
-    return weight.strip().lower() in _WORDS_FOR_MISSING
-
-
 def _shown(names: list[str]) -> list[str]:
     """Return column names for a message: what seems a header may be an edge and its weight."""
 
@@ -213,32 +189,38 @@ def _shown(names: list[str]) -> list[str]:
     return ["<number>" if may_hold_weight(name) else name for name in names]
 
 
-def _read(layout: _Layout, chosen: tuple[int, ...]) -> tuple[pl.DataFrame, _Records]:
-    """Return the columns chosen of every edge, and the number of its record in the file."""
+def _read(layout: _Layout, chosen: tuple[int, ...]) -> pl.DataFrame:
+    """Return the columns chosen of every edge as texts, after the number of its record."""
     import polars as pl
 
-    frame = _scan(layout, chosen, pl.Float64)
-    n_rows = len(frame)
-    points = layout.decimal == "." or len(chosen) < len(ROLES)
-    if points and not any(column.null_count() for column in frame):
-        return frame, range(layout.n_before, layout.n_before + n_rows)
-    # The exception: blank lines, blanks after a weight, or something that is missing or wrong.
-    some = pl.any_horizontal(pl.all().is_not_null())
-    n_edges = frame.select(some.sum()).item()
-    check_blank_lines(n_rows - n_edges, n_edges, layout.file)
-    del frame
-    frame = _scan(layout, chosen, pl.String).with_row_index("record", layout.n_before)
-    strip = pl.exclude("record").str.strip_chars().replace("", None)
-    some = pl.any_horizontal(pl.exclude("record").is_not_null())
-    frame = frame.filter(some).with_columns(strip).filter(some)
-    records = frame.drop_in_place("record").to_numpy()
-    for weights in frame.get_columns()[2:]:
-        if layout.decimal == ",":
-            weights = with_points(weights)
-        whole = weights.cast(pl.Int64, strict=False)
-        lossy = whole.null_count()
-        frame = frame.with_columns(weights.cast(pl.Float64, strict=False) if lossy else whole)
-    return frame, records
+    before = layout.n_blank + layout.dialect.has_header
+    frame = _scan(layout, chosen)
+    strip = pl.all().str.strip_chars()
+    frame = frame.with_columns(pl.when(strip != "").then(strip)).with_row_index("record", before)
+    edges = frame.filter(pl.any_horizontal(pl.exclude("record").is_not_null()))
+    check_blank_lines(len(frame) - len(edges), len(edges), layout.file)
+    return edges
+
+
+def _numbers(layout: _Layout, texts: pl.Series, records: Array, column: int) -> Array:
+    """Return the weights: integers, to be summed exactly, if 64 bits hold all, floats otherwise."""
+    import polars as pl
+
+    if layout.dialect.decimal == ",":
+        texts = with_points(texts)
+    weights = texts.cast(pl.Int64, strict=False)
+    if weights.null_count():
+        weights = texts.cast(pl.Float64, strict=False)
+    if weights.null_count():
+        line, fields = _record(layout, records[_first(weights.is_null().to_numpy())])
+        given = fields[column] if column < len(fields) else ""
+        what = "missing" if given.strip().lower() in _WORDS_FOR_MISSING else "not a number"
+        give = "give every edge a number, or name another column: weight="
+        if "," in given and layout.dialect.decimal == ".":
+            give = "it has a comma: say decimal=',' if that is the decimal point"
+        bad = f"the weight in column {column + 1}, line {line} of {layout.file} is {what}"
+        raise WeightError(f"{bad}; {give}")
+    return weights.to_numpy()
 
 
 def with_points(numbers: Any) -> Any:
@@ -246,37 +228,30 @@ def with_points(numbers: Any) -> Any:
     return numbers.str.replace(".", "?", literal=True).str.replace(",", ".", literal=True)
 
 
-def _exact(layout: _Layout, chosen: tuple[int, ...], weights: Floats) -> Array:
-    """Return weights that are all whole numbers as integers, which can be summed exactly."""
-    import polars as pl
-
-    if not np.array_equal(weights, np.floor(weights)):
-        return weights
-    if np.abs(weights).max(initial=0) < _EXACT:
-        return weights.astype(np.int64)
-    again = _scan(layout, chosen, pl.Int64)[:, 2]  # what is no 64-bit integer becomes null
-    return weights if again.null_count() else again.to_numpy()
-
-
-def _scan(layout: _Layout, chosen: tuple[int, ...], weight_type: Any) -> pl.DataFrame:
-    """Read two columns, or three with the weight; a weight that is not a number is null."""
+def _scan(layout: _Layout, chosen: tuple[int, ...]) -> pl.DataFrame:
+    """Read two columns, or three with the weight; what is not UTF-8 is null."""
     import polars as pl
 
     # polars insists on this beginning where there is no header
     names = [f"column_{i}" for i in range(len(layout.first))]
     wanted = [names[i] for i in chosen]
-    schema = dict.fromkeys(names, pl.String) | dict.fromkeys(wanted[2:], weight_type)
     frame = None
     problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
     with warnings.catch_warnings(record=True) as doubts, suppress(*problems):
         warnings.simplefilter("always")
-        shape: dict[str, Any] = {"has_header": False, "schema": schema, "columns": wanted}
-        how: dict[str, Any] = {"separator": layout.separator, "ignore_errors": True, "glob": False}
-        frame = pl.read_csv(_source(layout), **shape, **how)
+        frame = pl.read_csv(
+            _source(layout),
+            has_header=False,
+            schema=dict.fromkeys(names, pl.String),
+            columns=wanted,
+            separator=layout.separator,
+            ignore_errors=True,
+            glob=False,
+        )
     # Stray quotes make polars lose count of the lines: a warning to it, an error to us.
     if frame is None or doubts:
         _raise_malformed(layout)
-    return frame.select(wanted).slice(int(layout.has_header))
+    return frame.select(wanted).slice(int(layout.dialect.has_header))
 
 
 def _source(layout: _Layout) -> Any:
@@ -326,14 +301,7 @@ def _records(file: File, separator: str) -> Generator[tuple[int, list[str]], Non
 
 def _record(layout: _Layout, record: int) -> tuple[int, list[str]]:
     with closing(_records(layout.file, layout.separator)) as records:
-        return next(islice(records, record, None), (record + 1, []))
-
-
-def _lines(layout: _Layout, records: Sequence[int]) -> list[int]:
-    """Return the lines on which these records begin, in ascending order."""
-    with closing(_records(layout.file, layout.separator)) as read:
-        first = islice(read, max(records) + 1)
-        return [line for number, (line, _) in enumerate(first) if number in records]
+        return next(islice(records, int(record), None), (int(record) + 1, []))
 
 
 def _check_utf8(file: File, line: int, fields: list[str]) -> None:
@@ -341,23 +309,12 @@ def _check_utf8(file: File, line: int, fields: list[str]) -> None:
         raise FileError(f"line {line} of {file} is not UTF-8 text; {NOT_UTF8}")
 
 
-def _check_ids(layout: _Layout, no_source: Any, no_target: Any, records: _Records) -> None:
+def _check_ids(layout: _Layout, no_source: Bools, no_target: Bools, records: Array) -> None:
     for role, missing in (("source", no_source), ("target", no_target)):
         if missing.any():
             line, fields = _record(layout, records[_first(missing)])
             _check_utf8(layout.file, line, fields)
             raise GraphError(f"line {line} of {layout.file} has no {role}; complete or remove it")
-
-
-def _raise_bad_weight(layout: _Layout, record: int, column: int) -> NoReturn:
-    line, fields = _record(layout, record)
-    given = fields[column] if column < len(fields) else ""
-    what = "missing" if _is_missing(given) else "not a number"
-    give = "give every edge a number, or name another column: weight="
-    if "," in given and layout.decimal == ".":
-        give = "it has a comma: say decimal=',' if that is the decimal point"
-    bad = f"the weight in column {column + 1}, line {line} of {layout.file} is {what}"
-    raise WeightError(f"{bad}; {give}")
 
 
 def _raise_malformed(layout: _Layout) -> NoReturn:
@@ -372,5 +329,5 @@ def _raise_malformed(layout: _Layout) -> NoReturn:
     raise FileError(f"{layout.file} cannot be read as a table; check its separator and quotes")
 
 
-def _first(mask: Any) -> int:
-    return int(np.argmax(np.asarray(mask)))
+def _first(mask: Bools) -> int:
+    return int(mask.argmax())

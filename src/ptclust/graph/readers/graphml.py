@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 from xml.parsers import expat
 
@@ -18,7 +19,7 @@ from ptclust._markup import quoted
 from ptclust.errors import FileError, PtclustError, WeightError
 from ptclust.graph._bounds import check_declared
 from ptclust.graph.graph import Edges
-from ptclust.graph.readers.columns import Columns, known_columns, settled_kind
+from ptclust.graph.readers.columns import ENDS, Columns, Request, known_columns, settled_kind
 from ptclust.graph.readers.file import File
 from ptclust.graph.topology import Kind, numbered, shown
 
@@ -26,78 +27,29 @@ _DEEPEST = 100
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 
 
-def read_graphml(
-    file: File, weight: str | None, kind: Kind | None = None, *, ends_only: bool = False
-) -> Edges:
-    """Return the edges of a GraphML file, and its nodes, with edges or without.
-
-    With ``ends_only`` all weights are zero, and what the file says of them is not looked at.
-    """
-    weights = None if ends_only else _Weights(file, weight, kind)
-    reader = _Reader(file, weights)
+def read_graphml(file: File, request: Request) -> Edges:
+    """Return the edges of a GraphML file, and its nodes, with edges or without."""
+    reader = _Reader(file, request)
     with file.open_plain() as document:
         reader.parse(document)
     return reader.edges()
 
 
-class _Weights:
-    """The weights of the edges: one of their attributes, chosen where the graph begins."""
-
-    def __init__(self, file: File, asked: str | None, kind: Kind | None) -> None:
-        self.file, self.asked, self.kind = file, asked, kind
-        self.attributes: dict[str, str] = {}  # names by key; all are declared before the graph
-        self.defaults: dict[str, str] = {}
-        self.key: str | None = None
-        self.name = ""
-        self.default: float | None = None
-        self.values: list[float | None] = []
-
-    def choose(self) -> None:
-        found = self._found()
-        if len(found) == 1:
-            self.key, self.name = list(self.attributes.items())[found[0]]
-            self.kind = settled_kind(self.kind, self.name, self.file)
-            if self.key in self.defaults:
-                self.default = self.number(self.defaults[self.key], "that is the default")
-
-    def number(self, text: str, where: str) -> float:
-        value = _number(text)
-        if value is None:
-            give = "give every edge one, or name another attribute: weight="
-            raise WeightError(
-                f"the {quoted(self.name)} {where} of {self.file} is not a number; {give}"
-            )
-        return value
-
-    def checked(self, lines: array[int]) -> ArrayLike:
-        if self.key is None and lines:
-            several = "several edge attributes for" if self._found() else "no edge attribute"
-            names = ", ".join(map(shown, list(self.attributes.values())[:20])) or "none"
-            lacks = f"{self.file} has {several} {self.asked or 'weight'!r}"
-            listed = f"its edge attributes are: {names}; name the one to use: weight="
-            raise WeightError(f"{lacks}; {listed}")
-        if None in self.values:
-            where = f"at line {lines[self.values.index(None)]} of {self.file}"
-            raise WeightError(f"the edge {where} has no {quoted(self.name)}; give every edge one")
-        return self.values  # type: ignore[return-value]
-
-    def _found(self) -> list[int]:
-        names = list(self.attributes.values())
-        if self.asked is None:
-            return known_columns("weight", names, Columns())
-        return [i for i, name in enumerate(names) if name == self.asked]
-
-
 class _Reader:
     """Collects nodes and edges from the events of the parser."""
 
-    def __init__(self, file: File, weights: _Weights | None) -> None:
-        self.file, self.weights = file, weights
+    def __init__(self, file: File, request: Request) -> None:
+        self.file, self.request = file, request
         self.numbers: dict[str, int] = {}  # of nodes, by first mention
-        self.declared = bytearray()  # by number, whether the node has an element
+        self.declared: set[str] = set()  # nodes that have an element
         self.sources, self.targets, self.lines = array("q"), array("q"), array("q")
+        self.weights: list[str | None] = []  # as they are written, of all edges
+        self.attributes: dict[str, str] = {}  # names of those of edges, by key
+        self.defaults: dict[str, str] = {}
+        self.weight: str | None = None  # the key of the attribute that is the weight
+        self.kind: Kind | None = None
+        self.has_graph = False
         self.inside: list[str] = []
-        self.graphs = 0
         self.key = ""  # declared last
         self.text: list[str] | None = None  # of the value that is being read
 
@@ -116,17 +68,14 @@ class _Reader:
             line = self.parser.CurrentLineNumber
         if line:  # raised out here, without a context that may quote the file
             raise FileError(f"{self.file} is not well-formed XML at line {line}; write it again")
-        if not self.graphs:
+        if not self.has_graph:
             raise FileError(f"{self.file} has no <graph> element, so it is not a GraphML file")
 
     def edges(self) -> Edges:
         sources, targets = np.array(self.sources), np.array(self.targets)
-        weights = (
-            np.zeros(len(sources)) if self.weights is None else self.weights.checked(self.lines)
-        )
-        kind = None if self.weights is None else self.weights.kind
+        weights = np.zeros(len(sources)) if self.request.ends_only else self._numbers()
         names: list[Any] = list(self.numbers)
-        declared = np.array(self.declared, dtype=bool)
+        declared = np.array([name in self.declared for name in names], dtype=bool)
         bad = ~(declared[sources] & declared[targets])
         if bad.any():
             edge = int(bad.argmax())
@@ -140,8 +89,46 @@ class _Reader:
         def say(edges: Iterable[int]) -> str:
             return numbered("line", f" of {self.file}")(self.lines[edge] for edge in edges)
 
-        columns = None if self.weights is None else ("source", "target", self.weights.name)
-        return Edges(sources, targets, weights, None, names, say, kind, columns)
+        columns = None if self.weight is None else (*ENDS, self.attributes[self.weight])
+        return Edges(sources, targets, weights, None, names, say, self.kind, columns)
+
+    def _numbers(self) -> ArrayLike:
+        """Return the weights of all edges."""
+        if self.weight is None:
+            if not self.lines:
+                return []
+            several = "several edge attributes for" if self._of_weights() else "no edge attribute"
+            names = ", ".join(map(shown, list(self.attributes.values())[:20])) or "none"
+            lacks = f"{self.file} has {several} {self.request.columns.weight or 'weight'!r}"
+            listed = f"its edge attributes are: {names}; name the one to use: weight="
+            raise WeightError(f"{lacks}; {listed}")
+        default = self.defaults.get(self.weight)
+        texts = [default if text is None else text for text in self.weights]
+        if None in texts:
+            name, where = self.attributes[self.weight], self.lines[texts.index(None)]
+            lacks = f"the edge at line {where} of {self.file} has no {quoted(name)}"
+            raise WeightError(f"{lacks}; give every edge one")
+        lines = zip(texts, self.lines, strict=True)
+        return [self._number(str(text), f"at line {line}") for text, line in lines]
+
+    def _number(self, text: str, where: str) -> float:
+        """Return the number, an int if it is one; the error does not quote it."""
+        number: float | None = None
+        with suppress(ValueError):
+            number = None if "_" in text else float(text)
+        if number is None:
+            name = quoted(self.attributes[str(self.weight)])
+            give = "give every edge one, or name another attribute: weight="
+            raise WeightError(f"the {name} {where} of {self.file} is not a number; {give}")
+        return int(text) if _INTEGER.fullmatch(text) and abs(int(text)) < 2**63 else number
+
+    def _of_weights(self) -> list[str]:
+        """Return the keys of the attributes that may be the weight."""
+        names, asked = list(self.attributes.values()), self.request.columns.weight
+        found = known_columns("weight", names, Columns())
+        if asked is not None:
+            found = [i for i, name in enumerate(names) if name == asked]
+        return [list(self.attributes)[i] for i in found]
 
     def _doctype(self, *_: object) -> None:
         found = f"has a document type declaration (line {self.parser.CurrentLineNumber})"
@@ -151,85 +138,64 @@ class _Reader:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(" ")[2]
         line = self.parser.CurrentLineNumber
+        parent = self.inside[-1] if self.inside else ""
         if name == "key":
-            self._start_key(attributes)
+            self.key = self._attribute(attributes, "id", name)
+            if attributes.get("for", "all") in ("edge", "all") and not self.has_graph:
+                self.attributes[self.key] = attributes.get("attr.name", self.key)
         elif name == "graph":
-            self.graphs += 1
-            if self.graphs > 1:
+            if self.has_graph:
                 raise FileError(f"{self.file} has a second <graph> at line {line}; keep one graph")
-            if self.weights is not None:
-                self.weights.choose()
+            self.has_graph = True
+            self._choose_weight()
         elif name == "node":
             node = self._attribute(attributes, "id", name)
-            number = self._number_of(node)
-            if self.declared[number]:
+            if node in self.declared:
                 twice = shown(node)
                 raise FileError(f"line {line} of {self.file} declares node {twice} a second time")
-            self.declared[number] = True
+            self.declared.add(node)
+            self.numbers.setdefault(node, len(self.numbers))
         elif name == "edge":
-            self.sources.append(self._number_of(self._attribute(attributes, "source", name)))
-            self.targets.append(self._number_of(self._attribute(attributes, "target", name)))
+            for end, numbers in (("source", self.sources), ("target", self.targets)):
+                node = self._attribute(attributes, end, name)
+                numbers.append(self.numbers.setdefault(node, len(self.numbers)))
             self.lines.append(line)
-            if self.weights is not None:
-                self.weights.values.append(self.weights.default)
+            self.weights.append(None)
         elif name == "hyperedge":
             raise FileError(f"{self.file} has a hyperedge at line {line}; an edge joins two nodes")
-        elif self._begins_value(name, attributes):
+        elif (name, parent) == ("data", "edge") and self.weight is not None:
+            self.text = [] if attributes.get("key") == self.weight else None
+        elif (name, parent) == ("default", "key"):
             self.text = []
         self.inside.append(name)
         if len(self.inside) > _DEEPEST:
             raise FileError(f"{self.file} nests elements over {_DEEPEST} deep at line {line}")
 
-    def _start_key(self, attributes: dict[str, str]) -> None:
-        self.key = self._attribute(attributes, "id", "key")
-        of_edges = attributes.get("for", "all") in ("edge", "all")
-        if self.weights is not None and of_edges and not self.graphs:
-            self.weights.attributes[self.key] = attributes.get("attr.name", self.key)
-
-    def _number_of(self, node: str) -> int:
-        number = self.numbers.setdefault(node, len(self.numbers))
-        if number == len(self.declared):
-            self.declared.append(False)
-        return number
-
-    def _begins_value(self, name: str, attributes: dict[str, str]) -> bool:
-        if self.weights is None or not self.inside:
-            return False
-        if name == "data" and self.inside[-1] == "edge" and self.weights.key is not None:
-            return attributes.get("key") == self.weights.key
-        return name == "default" and self.inside[-1] == "key"
+    def _choose_weight(self) -> None:
+        """Choose the attribute that is the weight: all are declared before the graph."""
+        found = self._of_weights()
+        if len(found) == 1 and not self.request.ends_only:
+            self.weight = found[0]
+            self.kind = settled_kind(self.request.kind, self.attributes[self.weight], self.file)
+            if self.weight in self.defaults:
+                self._number(self.defaults[self.weight], "that is the default")
 
     def _characters(self, text: str) -> None:
         if self.text is not None:
             self.text.append(text)
 
-    def _end(self, tag: str) -> None:
-        self.inside.pop()
-        name = tag.rpartition(" ")[2]
-        if self.text is None or self.weights is None or name not in ("data", "default"):
-            return
-        text = "".join(self.text)
-        self.text = None
-        if name == "data":
-            where = f"at line {self.parser.CurrentLineNumber}"
-            self.weights.values[-1] = self.weights.number(text, where)
-        else:
-            self.weights.defaults[self.key] = text
+    def _end(self, _: str) -> None:
+        name = self.inside.pop()
+        if self.text is not None and name == "data":
+            self.weights[-1], self.text = "".join(self.text), None
+        elif self.text is not None and name == "default":
+            self.defaults[self.key], self.text = "".join(self.text), None
 
     def _attribute(self, attributes: dict[str, str], wanted: str, name: str) -> str:
         if wanted not in attributes:
             line = self.parser.CurrentLineNumber
             raise FileError(f"the <{name}> at line {line} of {self.file} has no {wanted!r}")
         return attributes[wanted]
-
-
-def _number(text: str) -> float | None:
-    """Return the number, an int if it is one; or None, for an exception would quote the text."""
-    try:
-        value = None if "_" in text else float(text)
-    except ValueError:
-        return None
-    return int(text) if _INTEGER.fullmatch(text) and abs(int(text)) < 2**63 else value
 
 
 def _is_canonical_integer(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Node ids of any kind to node numbers, in the order of first appearance.
+"""Node ids of any kind to node numbers.
 
-"First" reads row by row, the source before the target. A row is one edge. Integers that leave few
-gaps are numbered in their own order, which needs no hashing.
+Integers that leave few gaps are numbered in their own order, which needs no hashing; other ids by
+first appearance, all sources before all targets.
 
 Hashes are keyed with random words, so that nobody can write a file of ids that collide. The numbers
 do not depend on them.
@@ -10,7 +10,8 @@ do not depend on them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,19 +38,11 @@ class Numbered(NamedTuple):
     targets: Array
     names: Array
 
-
-def as_texts(
-    ids: pl.Series, change: Callable[[pl.Series], pl.Series] = lambda texts: texts
-) -> pl.Series:
-    """Return texts, changed, in place of categories; rows of one category share one text."""
-    import polars as pl
-
-    if ids.dtype == pl.String:
-        return change(ids)
-    once = ids.drop_nulls().unique()
-    texts = change(once.cast(pl.String))
-    codes, of_once = ids.to_physical(), once.to_physical()
-    return codes.replace_strict(of_once, texts, default=None, return_dtype=pl.String)
+    @classmethod
+    def of(cls, codes: Array, names: Array) -> Numbered:
+        """Return the codes of all sources and then all targets as the two ends of every edge."""
+        sources, targets = codes.reshape(2, -1)
+        return cls(sources, targets, names)
 
 
 def normal_texts(ids: pl.Series) -> pl.Series:
@@ -67,10 +60,9 @@ def normal_texts(ids: pl.Series) -> pl.Series:
     *Privacy.* Two persons who become one are bounded together, which breaks no bound; one person
     who is taken for two would break it.
     """
-    return as_texts(ids, _normal)
+    import polars as pl
 
-
-def _normal(texts: pl.Series) -> pl.Series:
+    texts = ids.cast(pl.String)
     rows = texts.str.contains(_MAY_CHANGE).fill_null(value=False).arg_true()
     if not len(rows):
         return texts
@@ -80,36 +72,22 @@ def _normal(texts: pl.Series) -> pl.Series:
 
 def number_integers(sources: Array, targets: Array) -> Numbered:
     """Give numbers to integer ids; both arrays are of one integer type."""
-    if len(sources):
-        low = min(int(sources.min()), int(targets.min()))
-        high = max(int(sources.max()), int(targets.max()))
-        if high - low <= _MOST_SPAN * len(sources):
-            return _number_dense(sources, targets, low, high)
     wide = np.uint64 if sources.dtype == np.uint64 else np.int64
-    keys = _interleaved(sources.astype(wide, copy=False), targets.astype(wide, copy=False))
-    codes, firsts = _first_appearances(keys.view(np.uint64))
-    return Numbered(codes[0::2].copy(), codes[1::2].copy(), keys[firsts])
-
-
-def _number_dense(sources: Array, targets: Array, low: int, high: int) -> Numbered:
-    """Give numbers to ids from ``low`` to ``high`` in their order."""
-    wide = np.uint64 if sources.dtype == np.uint64 else np.int64
-    places = [ends if low == 0 else ends.astype(wide) - wide(low) for ends in (sources, targets)]
-    number = np.zeros(high - low + 1, index_dtype(high - low + 1))
-    for place in places:
-        number[place] = 1
-    names = np.flatnonzero(number).astype(wide) + wide(low)
-    if len(names) == len(number):  # no gaps: every id is in its place
-        return Numbered(places[0], places[1], names)
-    np.cumsum(number, out=number)
-    number -= 1
-    return Numbered(number[places[0]], number[places[1]], names)
+    both = np.concatenate([sources, targets]).astype(wide, copy=False)
+    if len(both) and int(both.max()) - int(both.min()) <= _MOST_SPAN * len(sources):
+        places = both - both.min()
+        is_used = np.zeros(int(places.max()) + 1, dtype=bool)
+        is_used[places] = True
+        number = np.cumsum(is_used, dtype=index_dtype(len(is_used))) - 1
+        return Numbered.of(number[places], np.flatnonzero(is_used).astype(wide) + both.min())
+    codes, firsts = _first_appearances(both.view(np.uint64))
+    return Numbered.of(codes, both[firsts])
 
 
 def number_strings(sources: pl.Series, targets: pl.Series) -> Numbered:
     """Give numbers to ids that are strings; names are an object array of str."""
-    a, b, names = _number_strings(sources, targets)
-    return Numbered(a, b, as_objects(names))
+    codes, names = _number_strings(sources, targets)
+    return Numbered.of(codes, as_objects(names))
 
 
 def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
@@ -126,59 +104,45 @@ def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     """
     import polars as pl
 
-    a, b, names = _number_strings(sources, targets)
+    codes, names = _number_strings(sources, targets)
     normal = normal_texts(names)
     if not normal.equals(names):
-        again, _, names = _number_strings(normal, normal)
-        a, b = again[a], again[b]
+        again, names = _number_strings(normal, normal[:0])
+        codes = again[codes]
     integers = names.cast(pl.Int64, strict=False)
     if integers.null_count() == 0 and integers.cast(pl.String).equals(names):
-        return Numbered(a, b, integers.to_numpy())
-    return Numbered(a, b, as_objects(names))
+        return Numbered.of(codes, integers.to_numpy())
+    return Numbered.of(codes, as_objects(names))
 
 
 def number_hashables(sources: Iterable[Hashable], targets: Iterable[Hashable]) -> Numbered:
     """Give numbers to ids of any hashable kind, one by one."""
     numbers: dict[Hashable, int] = {}
-    codes = [
-        numbers.setdefault(plain_name(name), len(numbers))
-        for pair in zip(sources, targets, strict=True)
-        for name in pair
-    ]
-    both = np.array(codes, dtype=np.int64)
-    return Numbered(both[0::2].copy(), both[1::2].copy(), as_objects(numbers))
+    ids = map(plain_name, chain(sources, targets))
+    codes = np.array([numbers.setdefault(name, len(numbers)) for name in ids], dtype=np.int64)
+    return Numbered.of(codes, as_objects(numbers))
 
 
-def _number_strings(sources: pl.Series, targets: pl.Series) -> tuple[Array, Array, pl.Series]:
+def _number_strings(sources: pl.Series, targets: pl.Series) -> tuple[Array, pl.Series]:
     """Tell strings apart by their 64-bit hashes; if two collide, start again with another seed.
 
     Several times faster than a polars Categorical, which numbers one string at a time.
     """
     import polars as pl
 
+    both = pl.concat([sources, targets])
     for _ in range(_ATTEMPTS):
-        seed = secrets.randbits(64)
-        keys = _interleaved(_hashes(sources, seed), _hashes(targets, seed))
-        codes, firsts = _first_appearances(keys)
-        a, b = codes[0::2].copy(), codes[1::2].copy()
-        names = _picked(sources, targets, firsts)
-        if names.gather(a).equals(sources) and names.gather(b).equals(targets):
-            return a, b, names
-    found = number_hashables(sources.to_list(), targets.to_list())
-    return found.sources, found.targets, pl.Series(found.names.tolist(), dtype=pl.String)
+        codes, firsts = _first_appearances(_hashes(both, secrets.randbits(64)))
+        names = both.gather(firsts)
+        if names.gather(codes).equals(both):
+            return codes, names
+    names = both.unique(maintain_order=True)
+    number = {name: code for code, name in enumerate(names.to_list())}
+    return np.array([number[name] for name in both.to_list()]), names
 
 
 def _hashes(strings: pl.Series, seed: int) -> _Keys:
     return strings.hash(seed).to_numpy()
-
-
-def _picked(sources: pl.Series, targets: pl.Series, positions: Ints) -> pl.Series:
-    """Return the strings at these positions of the interleaved columns."""
-    import polars as pl
-
-    of_source, of_target = positions[positions % 2 == 0], positions[positions % 2 == 1]
-    picked = pl.concat([sources.gather(of_source // 2), targets.gather(of_target // 2)])
-    return picked.gather(np.argsort(np.concatenate([of_source, of_target])))
 
 
 def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
@@ -199,10 +163,6 @@ def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
 
 def _secret() -> _Keys:
     return np.array([secrets.randbits(64), secrets.randbits(64) | 1], dtype=np.uint64)
-
-
-def _interleaved(sources: Array, targets: Array) -> Array:
-    return np.stack([sources, targets], axis=1).ravel()
 
 
 @inlined

@@ -16,7 +16,14 @@ from ptclust.errors import FileError, UsageError
 from ptclust.graph._bounds import check_expansion, check_width
 from ptclust.graph.graph import Edges
 from ptclust.graph.metadata import COLUMNS, KEY, Metadata
-from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
+from ptclust.graph.readers.columns import (
+    ENDS,
+    ROLES,
+    Columns,
+    Request,
+    choose_columns,
+    settled_kind,
+)
 from ptclust.graph.readers.file import File
 from ptclust.graph.readers.tables import check_types, edges_of_frame, text_size
 from ptclust.graph.topology import Kind, numbered
@@ -26,14 +33,13 @@ _Content = bytes | mmap.mmap
 _DEEPEST = 50
 
 
-def read_parquet(
-    file: File, asked: Columns, kind: Kind | None = None, *, ends_only: bool = False
-) -> Edges:
-    """Return the edges of a Parquet file; with ``ends_only`` all weights are zero, and not read."""
+def read_parquet(file: File, request: Request) -> Edges:
+    """Return the edges of a Parquet file, and how its graph was made if ptclust wrote it."""
     import polars as pl
 
     footer = _parsed(file, _read_footer)
     check_width(len(footer[_SCHEMA]), file)
+    asked, kind = request.columns, request.kind
     if (metadata := _metadata(file, footer)) is not None:
         asked, kind = _check_asked(asked, kind, metadata, file), metadata.kind
     schema, frame = None, None
@@ -43,9 +49,9 @@ def read_parquet(
         schema = pl.read_parquet_schema(file.content)
     if schema is None:
         _raise_damaged(file)
-    there = list(schema)
-    chosen = [there[i] for i in choose_columns(there, asked, file, ENDS if ends_only else ROLES)]
-    if not ends_only:
+    there, roles = list(schema), ENDS if request.ends_only else ROLES
+    chosen = [there[i] for i in choose_columns(there, asked, file, roles)]
+    if not request.ends_only:
         kind = settled_kind(kind, chosen[2], file)
     check_types({name: schema[name] for name in chosen}, str(file))
     check_decoded(file, chosen, footer)

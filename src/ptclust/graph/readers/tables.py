@@ -13,7 +13,6 @@ from ptclust.errors import GraphError, WeightError
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.ids import (
     Numbered,
-    as_texts,
     number_hashables,
     number_integers,
     number_strings,
@@ -119,7 +118,7 @@ def _number(sources: pl.Series, targets: pl.Series, where: str) -> Numbered:
             sources, targets = _as_int64(sources, where), _as_int64(targets, where)
         return number_integers(sources.to_numpy(), targets.to_numpy())
     if sources.dtype in text_types() and targets.dtype in text_types():
-        return number_strings(as_texts(sources), as_texts(targets))
+        return number_strings(sources.cast(pl.String), targets.cast(pl.String))
     return number_hashables(sources.to_list(), targets.to_list())
 
 
