@@ -14,8 +14,7 @@ import pytest
 
 from ptclust.errors import FileError, GraphError, WeightError
 from ptclust.graph import read_graph, read_topology
-from ptclust.graph.readers import ids
-from tests.graph.test_files import EXPECTED, of, weights
+from tests.graph.reading import EXPECTED, of, weights
 from tests.robustness.attacks import bombs, growing_strings, parquet
 
 ROOT = Path(__file__).parents[2]
@@ -138,95 +137,3 @@ class TestText:
         for read in (read_graph, read_topology):
             with pytest.raises(FileError, match="over 100,000 blank lines; remove them"):
                 read(path)
-
-
-def colliding(n: int) -> np.ndarray:
-    """Ids that the finalizer of splitmix64, without a key, sends to multiples of 2**32."""
-    keys = np.arange(1, n + 1, dtype=np.uint64) << np.uint64(32)
-
-    def unshifted(values: np.ndarray, by: int) -> np.ndarray:
-        result = values
-        for _ in range(64 // by + 1):
-            result = values ^ (result >> np.uint64(by))
-        return result
-
-    keys = unshifted(keys, 31) * np.uint64(pow(0x94D049BB133111EB, -1, 2**64))
-    keys = unshifted(keys, 27) * np.uint64(pow(0xBF58476D1CE4E5B9, -1, 2**64))
-    return unshifted(keys, 30)
-
-
-def unkeyed(keys: np.ndarray) -> np.ndarray:
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
-
-
-def n_probes(slots: np.ndarray, size: int) -> int:
-    """How many slots a table of this size looks at while distinct keys go to these slots."""
-    counts = np.bincount(slots, minlength=size)
-    probes = waiting = 0
-    for _ in range(2):  # round the table twice: what overflows its end begins again
-        probes = 0
-        for count in counts:
-            waiting += int(count)
-            probes += waiting
-            waiting -= waiting > 0
-    return probes
-
-
-class TestIds:
-    @pytest.mark.parametrize("n", [20_000])
-    def test_crafted_integers_do_not_collide(self, n):
-        crafted, size = colliding(n), 1 << 16
-        mask = np.uint64(size - 1)
-        assert not (unkeyed(crafted) & mask).any()
-        scattered = getattr(ids._scattered, "py_func", ids._scattered)
-        for _ in range(5):
-            with np.errstate(over="ignore"):
-                slots = scattered(crafted, ids._secret()) & mask
-            assert n_probes(slots.astype(np.int64), size) < 3 * n
-
-    def test_crafted_integers_are_numbered(self, tmp_path):
-        crafted = colliding(200_000)  # a minute without a key
-        sources, targets = crafted[0::2], crafted[1::2]
-        frame = pl.DataFrame({"source": sources, "target": targets, "cost": np.ones(100_000)})
-        frame.write_parquet(tmp_path / "e.parquet")
-        graph = read_graph(tmp_path / "e.parquet")
-        assert set(graph.names.tolist()) == set(crafted.tolist())
-
-    def test_numbers_do_not_depend_on_the_key(self, monkeypatch):
-        rng = np.random.default_rng(1)
-        ends = rng.integers(-500, 500, (2, 2000)) * 10**6  # far apart: else they are not hashed
-        texts = [pl.Series([f"n{end}" for end in side]) for side in ends]
-        first = ids.number_integers(*ends), ids.number_strings(*texts)
-        for key in (0, 1, 2**64 - 1):
-            monkeypatch.setattr("secrets.randbits", lambda bits, key=key: key)
-            again = ids.number_integers(*ends), ids.number_strings(*texts)
-            for one, other in zip(first, again):
-                assert all(np.array_equal(a, b) for a, b in zip(one, other))
-
-    @pytest.mark.parametrize("tries", [1, 2, 1000])
-    def test_colliding_hashes_do_not_confuse_nodes(self, monkeypatch, tries):
-        true_hashes, calls = ids._hashes, iter(range(10**9))
-
-        def poor(strings: pl.Series, seed: int) -> np.ndarray:
-            hashes: np.ndarray = true_hashes(strings, seed)
-            return hashes % np.uint64(2) if next(calls) < tries else hashes
-
-        monkeypatch.setattr(ids, "_hashes", poor)
-        found = ids.number_strings(pl.Series(["b", "a"]), pl.Series(["a", "c"]))
-        assert found.names.tolist() == ["b", "a", "c"]
-        assert (found.sources.tolist(), found.targets.tolist()) == ([0, 1], [1, 2])
-
-    def test_hashes_of_strings_have_a_random_seed(self, monkeypatch):
-        seeds: set[int] = set()
-        true_hashes = ids._hashes
-
-        def seen(strings: pl.Series, seed: int) -> np.ndarray:
-            seeds.add(seed)
-            return true_hashes(strings, seed)
-
-        monkeypatch.setattr(ids, "_hashes", seen)
-        for _ in range(2):
-            ids.number_strings(pl.Series(["b"]), pl.Series(["a"]))
-        assert len(seeds) == 2

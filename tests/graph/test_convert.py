@@ -24,8 +24,9 @@ from ptclust.errors import (
 )
 from ptclust.graph import Graph
 from ptclust.graph import graph as graph_module
-from ptclust.graph.readers.ids import number_integers
+from tests.graph.reading import weights
 from tests.lazy import lazy
+from tests.leaks import everything_said
 
 igraph = lazy("igraph")
 nx = lazy("networkx")
@@ -35,28 +36,10 @@ pd = lazy("pandas")
 SECRET = 0.123456789
 
 
-def everything_said(error: BaseException | None) -> str:
-    """The text of an error and of all it was raised from or during."""
-    said = ""
-    while error is not None:
-        said += f"{error} {error.args}"
-        error = error.__cause__ or error.__context__
-    return said
-
-
 def assert_refused(call: Any, error: type[PtclustError], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         call()
     assert "123456789" not in everything_said(caught.value)
-
-
-def as_dict(graph: Graph) -> dict[frozenset[Any], float]:
-    names = graph.names.tolist()
-    ends = zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)
-    return {
-        frozenset({names[a], names[b]}): weight
-        for (a, b), weight in zip(ends, graph.weights.tolist(), strict=True)
-    }
 
 
 NAMES: dict[str, Callable[[int], Any]] = {
@@ -86,14 +69,14 @@ class TestRoundTrips:
     def test_networkx(self, graph):
         again = Graph.from_networkx(graph.to_networkx())
         assert again.names.tolist() == graph.names.tolist()
-        assert as_dict(again) == as_dict(graph)
+        assert weights(again) == weights(graph)
 
     @given(graphs())
     def test_igraph(self, graph):
         again = Graph.from_igraph(graph.to_igraph())
         assert again.names.tolist() == graph.names.tolist()
         assert again.weights.tolist() == graph.weights.tolist()
-        assert as_dict(again) == as_dict(graph)
+        assert weights(again) == weights(graph)
 
     @given(graphs(("none",)))
     def test_scipy(self, graph):
@@ -102,7 +85,7 @@ class TestRoundTrips:
         assert matrix.nnz == 2 * graph.n_edges
         again = Graph.from_scipy(matrix)
         assert again.n_nodes == graph.n_nodes
-        assert as_dict(again) == as_dict(graph)
+        assert weights(again) == weights(graph)
 
     @given(graphs(), st.sampled_from(["polars", "pandas"]))
     def test_dataframe(self, graph, backend):
@@ -111,7 +94,7 @@ class TestRoundTrips:
         if not graph.n_edges:
             return
         again = Graph.from_dataframe(frame, kind=graph.kind)
-        assert as_dict(again) == as_dict(graph)
+        assert weights(again) == weights(graph)
         assert again.weights.tolist() == graph.weights.tolist()
         joined = set(graph.sources.tolist()) | set(graph.targets.tolist())
         assert again.names.tolist() == [graph.names.tolist()[node] for node in sorted(joined)]
@@ -189,7 +172,7 @@ class TestIgraph:
         source = igraph.Graph(n=3, edges=[(2, 1)], edge_attrs={"w": [0.5]})
         assert Graph.from_igraph(source, "w").names.tolist() == [0, 1, 2]
         source.vs["name"] = ["a", "b", "c"]
-        assert as_dict(Graph.from_igraph(source, "w")) == {frozenset("bc"): 0.5}
+        assert weights(Graph.from_igraph(source, "w")) == {frozenset("bc"): 0.5}
 
     def test_bad(self):
         source = igraph.Graph(n=3, edges=[(0, 1), (1, 2)])
@@ -220,7 +203,7 @@ class TestScipy:
         for matrix in (upper, upper.T, upper + upper.T):
             graph = Graph.from_scipy(matrix.asformat(form))
             assert graph.n_nodes == 4
-            assert as_dict(graph) == {frozenset({0, 1}): 0.5, frozenset({1, 2}): 2.0}
+            assert weights(graph) == {frozenset({0, 1}): 0.5, frozenset({1, 2}): 2.0}
 
     @pytest.mark.parametrize("change", [0.0, 1e-9, 5.0])
     def test_where_entries_are_decides_and_not_what_they_are(self, change):
@@ -239,8 +222,8 @@ class TestScipy:
             matrix = scipy.sparse.coo_array((entries, ends), shape=(2, 2))
             assert Graph.from_scipy(matrix).weights.tolist() == [more / 2]
             assert Graph.from_scipy(matrix, merge="sum").weights.tolist() == [more]
-            for weights in (entries, entries.tolist(), entries.astype(object)):
-                assert Graph([0, 0], [1, 1], weights, merge="sum").weights.tolist() == [more]
+            for same in (entries, entries.tolist(), entries.astype(object)):
+                assert Graph([0, 0], [1, 1], same, merge="sum").weights.tolist() == [more]
         large = np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)
         assert Graph([0, 0], [1, 1], large, merge="sum").weights.tolist() == [2.0**65]
 
@@ -384,7 +367,7 @@ class TestPoints:
         nearest = np.argsort(distances + np.diag([np.inf] * 12), axis=1)[:, :n_neighbors]
         expected = {frozenset({a, int(b)}) for a in range(12) for b in nearest[a]}
         graph = Graph.from_points(points, n_neighbors=n_neighbors)
-        assert set(as_dict(graph)) == expected
+        assert set(weights(graph)) == expected
         np.testing.assert_allclose(graph.weights, distances[graph.sources, graph.targets])
 
     def test_points_in_one_place(self):
@@ -437,17 +420,3 @@ def test_missing_package(monkeypatch, package, call):
 def test_unknown_backend():
     with pytest.raises(UsageError, match="'polars' or 'pandas', not 'excel'"):
         Graph([0], [1], [0.5]).to_dataframe("excel")
-
-
-@pytest.mark.parametrize(
-    ("dtype", "low"),
-    [(np.int8, -128), (np.uint8, 5), (np.int32, 0), (np.int64, -(2**63)), (np.uint64, 2**63)],
-)
-@pytest.mark.parametrize("gap", [1, 3])
-def test_integers_with_few_gaps_are_numbered_in_their_order(dtype, low, gap):
-    ends = np.random.default_rng(0).integers(0, 240 // gap, size=(2, 200)).tolist()
-    a, b = (np.array([low + gap * place for place in side], dtype=dtype) for side in ends)
-    found = number_integers(a, b)
-    assert found.names.tolist() == sorted({*a.tolist(), *b.tolist()})
-    assert found.names[found.sources].tolist() == a.tolist()
-    assert found.names[found.targets].tolist() == b.tolist()

@@ -19,17 +19,9 @@ from scipy.sparse.csgraph import connected_components
 from ptclust._components import adjacency, label_components
 from ptclust.errors import GraphError, PtclustError, UsageError, WeightError
 from ptclust.graph import Graph, Topology, index_dtype, topology
+from tests.leaks import everything_said
 
 SECRET = 0.123456789
-
-
-def everything_said(error: BaseException | None) -> str:
-    """The text of an error and of all it was raised from or during."""
-    said = ""
-    while error is not None:
-        said += f"{error} {error.args}"
-        error = error.__cause__ or error.__context__
-    return said
 
 
 def ends_below(n_nodes):

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import os
-import sys
-import threading
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import polars as pl
 import pytest
+import scipy.io
 import scipy.sparse
 
-from ptclust.errors import FileError, GraphError, UsageError, WeightError
-from ptclust.graph import Graph, read_graph, read_topology
-from ptclust.graph.graph import Edges
-from tests.graph.test_files import EXPECTED, GRAPHML, SECRET, everything_said, of, read, weights
+from ptclust.errors import FileError, UsageError, WeightError
+from ptclust.graph import read_graph, read_topology
+from tests.graph.reading import (
+    EXPECTED,
+    GRAPHML,
+    SECRET,
+    given_edges,
+    of,
+    read,
+    weights,
+)
+from tests.leaks import everything_said
 
 TABLES = ("csv", "tsv", "txt", "parquet")
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write rows of text as a table of any format, or a text as it is."""
-
-    def write(name: str, content: Any) -> Path:
-        path: Path = tmp_path / name
-        if name.endswith(".parquet"):
-            head, *rows = content
-            frame = pl.DataFrame([list(row) for row in rows], schema=list(head), orient="row")
-            numbers = frame.with_columns(pl.col(head[i]).cast(pl.Float64) for i in _numeric(rows))
-            numbers.write_parquet(path)
-            return path
-        if isinstance(content, list):
-            separator = "," if name.endswith(".csv") else "\t"
-            content = "".join(separator.join(row) + "\n" for row in content)
-        data = content.encode() if isinstance(content, str) else content
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    return write
-
-
-def _numeric(rows: list[tuple[str, ...]]) -> list[int]:
-    return [i for i in range(len(rows[0])) if "." in rows[0][i]]
-
-
-def given_edges(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> Edges:
-    """What a reader hands to Graph."""
-    seen: list[Edges] = []
-    some = Graph([0], [1], [1.0])
-
-    def made(edges: Edges, merge: Any, kind: Any) -> Graph:
-        seen.append(edges)
-        return some
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Graph, "_of", made)
-        read_graph(path, **{"kind": "distance", **options})
-    return seen[0]
 
 
 class TestNames:
@@ -318,153 +276,3 @@ class TestSeparator:
             read_graph(path, kind="distance")
         assert "123456789" not in everything_said(caught.value)
         assert read_topology(path).n_edges == 2
-
-
-class TestStandardInput:
-    @pytest.fixture
-    def fed(self, monkeypatch, tmp_path):
-        monkeypatch.chdir(tmp_path)
-
-        def feed(content: bytes) -> None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-
-        return feed
-
-    @pytest.mark.parametrize("of_path", [str, Path])
-    def test_is_csv(self, fed, of_path):
-        for text in (b"source,target,cost\nb,a,0.5\na,c,2\n", b"from;to;cost\nb;a;0.5\na;c;2\n"):
-            for content in (text, gzip.compress(text)):
-                fed(content)
-                assert weights(read_graph(of_path("-"))) == EXPECTED
-                fed(content)
-                assert read_topology(of_path("-")).n_edges == 2
-
-    @pytest.mark.parametrize("ending", ["tsv", "txt", "parquet", "graphml", "mtx", "npz"])
-    def test_other_formats(self, fed, write, ending):
-        if ending == "graphml":
-            path = write("e.graphml", GRAPHML)
-        elif ending == "mtx":
-            path = write("e.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 0.5\n")
-        elif ending == "npz":
-            path = write("e.npz", b"")
-            np.savez(path, sources=[0], targets=[1], weights=[0.5])
-        else:
-            path = write(f"e.{ending}", [("source", "target", "weight"), ("b", "a", "0.5")])
-        expected = read(path)
-        fed(path.read_bytes())
-        graph = read_graph("-", format=ending, kind="distance")
-        assert weights(graph) == weights(expected)
-        fed(path.read_bytes())
-        assert read_topology("-", format=ending) == expected.topology
-
-    def test_leaves_no_file(self, fed, tmp_path, monkeypatch):
-        opened: list[Any] = []
-        listening = [True]  # an audit hook stays for good
-        sys.addaudithook(
-            lambda name, args: opened.append(args) if listening and name == "open" else None
-        )
-        fed(b"source,target,cost\nb,a,0.5\na,c,2\n")
-        read_graph("-")
-        listening.clear()
-        written = [path for path, mode, _ in opened if mode and set(str(mode)) & set("wax+")]
-        assert not [path for path in written if not str(path).endswith((".nbc", ".tmp"))]
-        assert not list(tmp_path.iterdir())
-
-    @pytest.mark.parametrize(
-        ("content", "error", "message"),
-        [
-            (b"", FileError, "^standard input is empty"),
-            (b"source,target,cost\na,a,1\n", GraphError, "^line 2 of standard input joins"),
-            (b"source,target,cost\na,b,x\n", WeightError, "line 2 of standard input is not a num"),
-            (b"s,t\n", FileError, "of standard input it is not plain.*ptclust build"),
-            (
-                gzip.compress(b"source,target,cost\na,b,1\n", mtime=0)[:-9],
-                FileError,
-                "^standard input is da",
-            ),
-        ],
-    )
-    def test_errors_name_it(self, fed, content, error, message):
-        fed(content)
-        with pytest.raises(error, match=message):
-            read_graph("-")
-
-    def test_that_is_closed_or_endless(self, fed, monkeypatch):
-        monkeypatch.setattr("ptclust.graph.readers.file._LONGEST", 1000)
-        fed(b"x" * 2000)
-        with pytest.raises(FileError, match=r"standard input is over .* write it to a file"):
-            read_graph("-")
-        monkeypatch.setattr(sys, "stdin", None)
-        with pytest.raises(FileError, match="standard input cannot be opened"):
-            read_graph("-")
-
-    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-    def test_a_pipe_with_a_name(self, tmp_path):
-        path = tmp_path / "pipe.csv"
-        os.mkfifo(path)
-        text = "source,target,cost\nb,a,0.5\na,c,2\n"
-        writer = threading.Thread(target=path.write_text, args=(text,))
-        writer.start()
-        assert weights(read_graph(path)) == EXPECTED
-        writer.join()
-
-
-class TestIntegers:
-    LARGE = 2**53 + 1
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            f"source,target,count\na,b,{LARGE}\nb,c,-3\n",
-            f"source,target,count\n\na,b,{LARGE}\nb,c,-3  \n",
-            f"source;target;count\na;b;{LARGE}\nb;c;-3\n",
-        ],
-    )
-    def test_of_text_are_kept(self, monkeypatch, write, text):
-        edges = given_edges(monkeypatch, write("e.csv", text))
-        assert np.asarray(edges.weights).dtype == np.int64
-        assert list(edges.weights) == [self.LARGE, -3]
-
-    @pytest.mark.parametrize("odd", ["0.5", "1e300", str(2**63), "18446744073709551616"])
-    def test_of_text_with_others_are_floats(self, monkeypatch, write, odd):
-        text = f"source,target,count\na,b,{self.LARGE}\nb,c,{odd}\n"
-        values = np.asarray(given_edges(monkeypatch, write("e.csv", text)).weights)
-        assert values.dtype == np.float64
-        assert values.tolist() == [float(self.LARGE), float(odd)]
-
-    @pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt64, pl.Int8])
-    def test_of_parquet_are_kept(self, monkeypatch, tmp_path, dtype):
-        path = tmp_path / "e.parquet"
-        value = 100 if dtype is pl.Int8 else self.LARGE
-        frame = pl.DataFrame(
-            {"source": [1], "target": [2], "count": pl.Series([value], dtype=dtype)}
-        )
-        frame.write_parquet(path)
-        edges = given_edges(monkeypatch, path)
-        assert np.asarray(edges.weights).dtype.kind == "i"
-        assert list(edges.weights) == [value]
-
-    def test_beyond_64_bits_are_floats(self, monkeypatch, tmp_path):
-        path = tmp_path / "e.parquet"
-        large = pl.Series([2**64 - 1], dtype=pl.UInt64)
-        pl.DataFrame({"source": [1], "target": [2], "count": large}).write_parquet(path)
-        assert list(given_edges(monkeypatch, path).weights) == [2.0**64]
-
-    def test_of_other_formats_are_kept(self, monkeypatch, write, tmp_path):
-        head = "%%MatrixMarket matrix coordinate integer general\n3 3 2\n"
-        path = write("m.mtx", f"{head}1 2 {self.LARGE}\n2 3 -3\n")
-        assert list(given_edges(monkeypatch, path).weights) == [self.LARGE, -3]
-        path = write("m.mtx", f"{head}1 2 {2**70}\n2 3 -3\n")
-        assert list(given_edges(monkeypatch, path).weights) == [2.0**70, -3]
-        graphml = GRAPHML.replace("0.123456789", str(self.LARGE))
-        values = given_edges(monkeypatch, write("g.graphml", graphml)).weights
-        assert list(values) == [self.LARGE, 2]
-        assert all(isinstance(value, int) for value in values)
-        path = tmp_path / "m.npz"
-        matrix = scipy.sparse.coo_array(([self.LARGE], ([0], [1])), shape=(2, 2))
-        scipy.sparse.save_npz(path, matrix.tocsr())
-        assert list(given_edges(monkeypatch, path).weights) == [self.LARGE]
-        scipy.sparse.save_npz(path, (matrix + matrix.T).tocsr())
-        assert list(given_edges(monkeypatch, path).weights) == [self.LARGE]
-        np.savez(path, sources=[0], targets=[1], weights=[self.LARGE])
-        assert list(given_edges(monkeypatch, path).weights) == [self.LARGE]
