@@ -16,7 +16,7 @@ def write(tmp_path):
 
     def write(name: str, content: Any) -> Path:
         path: Path = tmp_path / name
-        if name.endswith(".parquet"):
+        if name.endswith(".parquet") and isinstance(content, list):
             head, *rows = content
             frame = pl.DataFrame([list(row) for row in rows], schema=list(head), orient="row")
             numbers = frame.with_columns(pl.col(head[i]).cast(pl.Float64) for i in _numeric(rows))
