@@ -73,7 +73,7 @@ def given_edges(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> 
     seen: list[Edges] = []
     some = Graph([0], [1], [1.0])
 
-    def made(edges: Edges, merge: Any, kind: Any) -> Graph:
+    def made(edges: Edges, merge: Any) -> Graph:
         seen.append(edges)
         return some
 

@@ -22,8 +22,7 @@ from ptclust.errors import (
     UsageError,
     WeightError,
 )
-from ptclust.graph import Graph
-from ptclust.graph import graph as graph_module
+from ptclust.graph import Graph, converters
 from tests.graph.reading import weights
 from tests.lazy import lazy
 from tests.leaks import everything_said
@@ -392,7 +391,7 @@ class TestPoints:
         assert_refused(lambda: Graph.from_points(points, **options), error, message)
 
     def test_too_many(self, monkeypatch):
-        monkeypatch.setattr(graph_module, "_memory", lambda: 10**9)
+        monkeypatch.setattr(converters, "_memory", lambda: 10**9)
         assert_refused(
             lambda: Graph.from_points(np.zeros((10**6, 1))),
             InputError,
@@ -400,7 +399,7 @@ class TestPoints:
         )
 
     def test_memory_of_this_machine(self):
-        assert graph_module._memory() > 10**8
+        assert converters._memory() > 10**8
 
 
 @pytest.mark.parametrize(

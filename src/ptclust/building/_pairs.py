@@ -17,8 +17,9 @@ from ptclust._files import same_file
 from ptclust._markup import quoted
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.engines import spark
-from ptclust.errors import FileError, InputError, UsageError
-from ptclust.graph.graph import _BYTES_PER_EDGE, Graph, _memory
+from ptclust.errors import FileError, UsageError
+from ptclust.graph.converters import check_complete
+from ptclust.graph.graph import Graph
 from ptclust.graph.readers import read_topology
 from ptclust.graph.readers.columns import ENDS, Columns, choose_columns
 from ptclust.graph.readers.file import File
@@ -144,10 +145,9 @@ def _all_pairs(names: Array, word: str) -> Pairs:
             f"the list of {word} has only {shown(names[0])}, and clusters are of two {word} or "
             f"more: list all of them, and {_NEVER}"
         )
-    n_edges = math.comb(n, 2)
-    if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
-        takes = f"are {n_edges:,} and take {needed / 1e9:,.0f} GB, beyond this machine"
-        raise InputError(f"all pairs of {n:,} nodes {takes}; give a public list of pairs: edges=")
+    check_complete(
+        n, f"the graph of all pairs of {n:,} nodes", "give a public list of pairs: edges="
+    )
     return Pairs(names, None, "all pairs of a public list of nodes")
 
 

@@ -6,21 +6,20 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._lazy import package
-from ptclust._markup import facts, listed, quoted, quoted_list
+from ptclust._markup import facts, listed
 from ptclust._options import Merge as Merge
 from ptclust._tables import data_frame
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.errors import GraphError, InputError, UsageError, WeightError
+from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph.topology import (
     Kind,
     Say,
@@ -30,8 +29,6 @@ from ptclust.graph.topology import (
     check_kind,
     edge_number,
     frozen,
-    numbered,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
 
 How = Merge | None  # to merge parallel edges; None refuses them
 
-_BYTES_PER_EDGE = 48  # of a complete graph: distances, endpoints, and a copy of each to check
 _LARGEST_EXACT = 2.0**53  # up to here sums of whole numbers are exact
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
 
@@ -136,10 +132,10 @@ class Graph(WeightedGraph):
         self._build(Edges(sources, targets, weights, n_nodes, names), merge, kind)
 
     @classmethod
-    def _of(cls, edges: Edges, merge: How, kind: Kind) -> Graph:
+    def _of(cls, edges: Edges, merge: How, kind: Kind | None = None) -> Graph:
         """Return the graph of what a reader or converter found; errors use its words."""
         graph = cls.__new__(cls)
-        graph._build(edges, merge, kind)
+        graph._build(edges, merge, kind or edges.kind or "distance")
         return graph
 
     def _build(self, edges: Edges, merge: How, kind: Kind) -> None:
@@ -182,13 +178,9 @@ class Graph(WeightedGraph):
         >>> Graph.from_networkx(networkx.Graph([("a", "b", {"weight": 0.5})])).names.tolist()
         ['a', 'b']
         """
-        _check_directed(graph.is_directed(), merge)
-        nodes = list(graph.nodes)
-        number = {node: i for i, node in enumerate(nodes)}
-        triples = list(graph.edges(data=weight))
-        ends = [(number[a], number[b]) for a, b, _ in triples]
-        edges = _edges_of(ends, [value for _, _, value in triples], len(nodes), nodes, weight)
-        return cls._of(edges, merge, _kind_of(kind, graph.graph.get("kind"), weight))
+        from ptclust.graph.converters import edges_of_networkx
+
+        return cls._of(edges_of_networkx(graph, weight, merge), merge, kind)
 
     @classmethod
     def from_igraph(
@@ -205,13 +197,9 @@ class Graph(WeightedGraph):
         >>> Graph.from_igraph(igraph.Graph(n=2, edges=[(0, 1)], edge_attrs={"weight": [0.5]}))
         Graph(n_nodes=2, n_edges=1, weights=<private>)
         """
-        _check_directed(graph.is_directed(), merge)
-        ends = graph.get_edgelist()
-        names = graph.vs["name"] if "name" in graph.vs.attributes() else None
-        values = graph.es[weight] if weight in graph.es.attributes() else [None] * len(ends)
-        edges = _edges_of(ends, values, graph.vcount(), names, weight)
-        stated = graph["kind"] if "kind" in graph.attributes() else None
-        return cls._of(edges, merge, _kind_of(kind, stated, weight))
+        from ptclust.graph.converters import edges_of_igraph
+
+        return cls._of(edges_of_igraph(graph, weight, merge), merge, kind)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, merge: How = None, kind: Kind = "distance") -> Graph:
@@ -249,9 +237,10 @@ class Graph(WeightedGraph):
         >>> Graph.from_dataframe(frame, weight="trips", kind="similarity").names.tolist()
         ['a', 'b']
         """
+        from ptclust.graph.converters import edges_of_dataframe
         from ptclust.graph.readers.columns import settled_kind
 
-        edges = _edges_of_dataframe(frame, {"source": source, "target": target, "weight": weight})
+        edges = edges_of_dataframe(frame, {"source": source, "target": target, "weight": weight})
         return cls._of(edges, merge, settled_kind(kind, weight, "the data frame"))
 
     @classmethod
@@ -279,11 +268,13 @@ class Graph(WeightedGraph):
         >>> Graph.from_points([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
         Graph(n_nodes=3, n_edges=3, weights=<private>)
         """
-        points = _as_points(X)
+        from ptclust.graph.converters import edges_of_points
+
+        edges = edges_of_points(X, metric, n_neighbors)
         if n_neighbors is None:
-            return cls._of(_complete(points, metric), None, "distance")
+            return cls._of(edges, None)
         # Two points may be neighbours both ways, with distances that differ by rounding.
-        graph = cls._of(_nearest(points, metric, n_neighbors), "min", "distance")
+        graph = cls._of(edges, "min")
         graph.topology_of_data, graph.merge = True, None
         return graph
 
@@ -466,138 +457,3 @@ MERGES: dict[str, Callable[[Array, Ints], Array]] = {
     "max": np.maximum.reduceat,
     "sum": _sums,
 }
-
-
-def _edges_of(
-    ends: list[tuple[int, int]],
-    values: list[Any],
-    n_nodes: int,
-    names: list[Any] | None,
-    weight: str,
-) -> Edges:
-    """Return the edges of a graph of another library; the direction of its edges is forgotten."""
-    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    for edge, value in enumerate(values):
-        if value is None:
-            a, b = (int(node) if names is None else names[node] for node in pairs[edge])
-            lacks = f"edge {edge} ({shown(a)} - {shown(b)}) has no attribute {quoted(weight)}"
-            raise WeightError(f"{lacks}; give every edge one, or name another: weight=")
-    return Edges(pairs[:, 0], pairs[:, 1], values, n_nodes, names)
-
-
-def _check_directed(directed: bool, merge: How) -> None:
-    """Refuse a directed graph unless it is said what becomes of an edge there and an edge back."""
-    if directed and merge is None:
-        raise GraphError(
-            "the graph is directed, and clusters are of undirected ones: an edge there and an edge "
-            "back become one. Say how their weights are merged, Graph.from_networkx(graph, "
-            "merge='sum') (or from_igraph; 'min', 'max'): the sensitivity is then of merged weights"
-        )
-
-
-def _kind_of(given: Kind | None, stated: object, weight: str) -> Kind:
-    """Return the kind that was given, or stated in a graph, or in the name of its weights."""
-    from ptclust.graph.readers.columns import kind_of
-
-    said = next((kind for kind in get_args(Kind) if kind == stated), None)
-    return given or said or kind_of(weight) or "distance"
-
-
-def _edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
-    from ptclust.graph.readers.columns import BUILD
-
-    # Where the class DataFrame behind this one comes from, without importing it.
-    families = [kind for kind in type(frame).__mro__ if kind.__name__ == "DataFrame"]
-    library = families[0].__module__.partition(".")[0] if families else ""
-    if library not in ("pandas", "polars"):
-        given = type(frame).__name__
-        collect = "; collect it first" if given == "LazyFrame" else ""
-        raise UsageError(f"the data frame must be of pandas or polars, not {given}{collect}")
-    there = list(frame.columns)
-    for role, name in columns.items():
-        if there.count(name) != 1:
-            wrong = f"{'several columns' if name in there else 'no column'} {quoted(name)}"
-            listed = f"name the right one, {role}=; its columns are: {quoted_list(there)}"
-            raise InputError(f"the data frame has {wrong} for {role}; {listed}; {BUILD}")
-    if len(set(columns.values())) < 3:
-        raise UsageError("source, target and weight must be three different columns")
-    say = numbered("row", " (counted from 0)")
-    if library == "polars":
-        from ptclust.graph.readers.tables import edges_of_frame
-
-        return edges_of_frame(frame.select(*columns.values()), "the data frame", say, loose=True)
-    sources, targets, weights = (frame[name] for name in columns.values())
-    return _edges_of_pandas(sources, targets, weights, say)
-
-
-def _edges_of_pandas(sources: Any, targets: Any, weights: Any, say: Say) -> Edges:
-    from ptclust.graph.readers.ids import number_hashables, number_integers
-    from ptclust.graph.readers.tables import check_ids, check_weights
-
-    for ids in (sources, targets):
-        check_ids(ids.name, ids.isna().to_numpy(), say)
-    check_weights(weights.isna().to_numpy(), say)
-    a, b = sources.to_numpy(), targets.to_numpy()
-    if {a.dtype.kind, b.dtype.kind} <= set("iu") and np.result_type(a, b).kind != "f":
-        wide = np.result_type(a, b)
-        found = number_integers(a.astype(wide), b.astype(wide))
-    else:
-        found = number_hashables(sources.tolist(), targets.tolist())
-    return Edges(found.sources, found.targets, weights.to_numpy(), None, found.names, say)
-
-
-def _as_points(X: ArrayLike) -> Floats:
-    points = None
-    with suppress(TypeError, ValueError):
-        points = np.asarray(X, dtype=np.float64)
-    if points is None or points.ndim != 2:
-        raise InputError("the points must be a two-dimensional array of numbers, one point per row")
-    bad = ~np.isfinite(points).all(axis=1)
-    if bad.any():
-        wrong = "has a coordinate that is not a finite number"
-        raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong}; complete it")
-    return points
-
-
-def _complete(points: Floats, metric: str) -> Edges:
-    from scipy.spatial.distance import pdist
-
-    n = len(points)
-    n_edges = n * (n - 1) // 2
-    if (needed := n_edges * _BYTES_PER_EDGE) > _memory():
-        takes = f"has {n_edges:,} edges and takes {needed / 1e9:,.0f} GB, beyond this machine"
-        use = "give n_neighbors= or use DBMSTClu().fit"
-        raise InputError(f"the complete graph of {n:,} points {takes}; {use}")
-    weights = None
-    try:
-        weights = pdist(points, metric) if n > 1 else np.empty(0)
-    except (ValueError, TypeError) as error:
-        problem = str(error)
-    if weights is None:
-        raise UsageError(f"the metric {metric!r} cannot be used on these points: {problem}")
-    first, second = np.triu_indices(n, 1)
-    return Edges(first, second, weights, n)
-
-
-def _nearest(points: Floats, metric: str, n_neighbors: int) -> Edges:
-    from sklearn.neighbors import kneighbors_graph
-
-    n = len(points)
-    if not 1 <= n_neighbors < n:
-        allowed = f"at least 1 and below the number of points, {n}"
-        raise UsageError(f"n_neighbors must be {allowed}, not {n_neighbors}")
-    matrix = None
-    with suppress(ValueError, TypeError):
-        matrix = kneighbors_graph(points, n_neighbors, mode="distance", metric=metric)
-    if matrix is None:
-        raise UsageError(f"the metric {metric!r} cannot be used to find nearest neighbours")
-    found = matrix.tocoo()
-    return Edges(found.row, found.col, found.data, n)
-
-
-def _memory() -> int:
-    """Return the memory of this machine in bytes."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not every system tells
-        return 64 * 10**9

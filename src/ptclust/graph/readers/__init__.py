@@ -217,7 +217,7 @@ def _read(
     graph, edges, problem = None, None, ""
     try:
         edges = _READERS[form](file, request)
-        graph = Graph._of(edges, merge, edges.kind or "distance")
+        graph = Graph._of(edges, merge)
     except (OSError, EOFError, zlib.error):
         problem = "is damaged or cut short; copy or write it again"
     except MemoryError:
