@@ -40,6 +40,12 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
+def library_of(frame: object) -> str:
+    """Return the library of a data frame, without importing it; empty if it is not a data frame."""
+    of_frames = (kind for kind in type(frame).__mro__ if kind.__name__ == "DataFrame")
+    return next((kind.__module__.partition(".")[0] for kind in of_frames), "")
+
+
 def data_frame(columns: dict[str, Array], backend: str) -> Any:
     """Return a polars or pandas frame. Names that are not all strings stay the objects they are."""
     if backend == "pandas":

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from ptclust._markup import quoted, quoted_list
+from ptclust._tables import library_of
 from ptclust._types import Array
 from ptclust.building._contributions import Things
 from ptclust.building._pairs import Pairs
@@ -142,9 +143,7 @@ class Records:
             return table.scan()
         if isinstance(table, pl.DataFrame | pl.LazyFrame):
             return table.lazy()
-        # Where the class DataFrame behind this one comes from, without importing it.
-        families = [kind for kind in type(table).__mro__ if kind.__name__ == "DataFrame"]
-        if not families or families[0].__module__.partition(".")[0] != "pandas":
+        if library_of(table) != "pandas":
             kinds = "polars, pandas or Spark, the path of a file, or a Query"
             raise UsageError(f"records must be a data frame of {kinds}, not {type(table).__name__}")
         self._name_columns(table.columns)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptclust._lazy import package
+from ptclust._tables import library_of
 from ptclust._types import Array
 from ptclust._version import __version__
 from ptclust.errors import (
@@ -142,8 +143,7 @@ def warn_of_settings(running: Any) -> None:
 
 def is_frame(table: Any) -> bool:
     """Return whether this is a DataFrame of Spark, classic or Connect; nothing is imported."""
-    kinds = type(table).__mro__
-    return any(k.__name__ == "DataFrame" and k.__module__.startswith("pyspark.") for k in kinds)
+    return library_of(table) == "pyspark"
 
 
 def address(path: str | os.PathLike[str]) -> str:

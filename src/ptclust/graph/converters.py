@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._markup import quoted, quoted_list
+from ptclust._tables import library_of
 from ptclust._types import Floats
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.graph import Edges, How
@@ -73,9 +74,7 @@ def _edges(
 
 def edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
     """Return the edges of a pandas or polars data frame, of columns by their roles."""
-    # Where the class DataFrame behind this one comes from, without importing it.
-    families = [kind for kind in type(frame).__mro__ if kind.__name__ == "DataFrame"]
-    library = families[0].__module__.partition(".")[0] if families else ""
+    library = library_of(frame)
     if library not in ("pandas", "polars"):
         given = type(frame).__name__
         collect = "; collect it first" if given == "LazyFrame" else ""
