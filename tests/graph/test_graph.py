@@ -120,10 +120,14 @@ class TestSizes:
         results = []
         for dtype in (np.int32, np.int64):
             sources, targets = ends.astype(dtype)
+            said = []
+            for n_nodes in (39, 40):  # an end outside, and then a loop
+                with pytest.raises(GraphError, match="edge") as refused:
+                    Topology(sources, targets, n_nodes)
+                said.append(str(refused.value))
             results.append(
                 (
-                    topology.first_outside(sources, targets, 39),
-                    topology.first_self_loop(sources, targets),
+                    *said,
                     topology._in_order(sources, targets, np.arange(200), 40)[2].tolist(),
                 )
             )

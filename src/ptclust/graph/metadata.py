@@ -34,7 +34,7 @@ from ptclust.privacy.provenance import Provenance
 if TYPE_CHECKING:
     import polars as pl
 
-    from ptclust._types import Array, Floats
+    from ptclust._types import Floats
     from ptclust.graph.graph import Graph
 
 KEY = "ptclust"
@@ -108,11 +108,7 @@ class Metadata:
         if given["provenance"] is not None:
             given["provenance"] = Provenance.from_dict(given["provenance"])
         alone = given["alone"]
-        if not isinstance(alone, list) or {type(name) for name in alone} not in (
-            {int},
-            {str},
-            set(),
-        ):
+        if not isinstance(alone, list) or {*map(type, alone)} not in ({int}, {str}, set()):
             raise InputError("alone must be a list of names")
         given["alone"] = tuple(alone)
         for name in ("topology_digest", "digest"):
@@ -145,7 +141,7 @@ class Metadata:
         content = [words, _plain_names(topology)]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii"))
         for ends in (topology.sources, topology.targets):
-            digest.update(_bytes(ends, "<i8"))
+            digest.update(ends.astype("<i8").tobytes())
         return f"sha256:{digest.hexdigest()}"
 
 
@@ -162,14 +158,8 @@ def edge_table(graph: Graph) -> pl.DataFrame:
 
 def _digest_with(topology_digest: str, weights: Floats) -> str:
     digest = hashlib.sha256(topology_digest.encode("ascii"))
-    digest.update(_bytes(weights, "<f8"))
+    digest.update(weights.astype("<f8").tobytes())
     return f"sha256:{digest.hexdigest()}"
-
-
-def _bytes(array: Array, dtype: str) -> memoryview:
-    return (
-        np.ascontiguousarray(array, dtype=dtype).data.cast("B") if len(array) else memoryview(b"")
-    )
 
 
 def _plain_names(topology: Topology) -> list[Any]:

@@ -168,14 +168,19 @@ class Topology:
             raise GraphError(f"sources and targets must be of one length, not {given}")
         self._names = None if names is None else _as_names(names)
         self.n_nodes = _count_nodes(sources, targets, n_nodes, self._names)
-        if (edge := first_outside(sources, targets, self.n_nodes)) >= 0:
+        outside = np.minimum(sources, targets) < 0
+        outside |= np.maximum(sources, targets) >= self.n_nodes
+        if outside.any():
+            edge = int(outside.argmax())
             joins = f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}"
             use = f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
             raise GraphError(f"{joins}, but the nodes are {use}")
         dtype = index_dtype(self.n_nodes)
         self.sources = frozen(np.ascontiguousarray(sources, dtype).view())
         self.targets = frozen(np.ascontiguousarray(targets, dtype).view())
-        if (edge := first_self_loop(self.sources, self.targets)) >= 0:
+        is_loop = self.sources == self.targets
+        if is_loop.any():
+            edge = int(is_loop.argmax())
             node = shown(self.name(self.sources[edge]))
             raise GraphError(f"{say([edge])} joins node {node} to itself; remove self-loops")
 
@@ -517,17 +522,3 @@ def frozen(array: Array) -> Array:
     """Return the array, made read-only."""
     array.setflags(write=False)
     return array
-
-
-def first_outside(sources: Array, targets: Array, n_nodes: int) -> int:
-    """Return the first edge with an endpoint outside ``range(n_nodes)``, or -1."""
-    if all(len(a) == 0 or (a.min() >= 0 and a.max() < n_nodes) for a in (sources, targets)):
-        return -1
-    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n_nodes)
-    return int(np.argmax(outside))
-
-
-def first_self_loop(sources: Array, targets: Array) -> int:
-    """Return the first edge that joins a node to itself, or -1."""
-    is_loop = sources == targets
-    return int(np.argmax(is_loop)) if is_loop.any() else -1
