@@ -18,7 +18,7 @@ from ptclust import (
     Tree,
     dbmstclu,
     euclidean_spanning_tree,
-    pipeline,
+    inputs,
     read_graph,
 )
 from ptclust.graph import read_topology
@@ -29,7 +29,16 @@ from ptclust.trees.mst import minimum_spanning_edges
 
 PRIVATE = re.compile(r"\b(Graph|WeightedGraph|WeightedTree|Tree|GraphFile)\b")
 
-SEES_WEIGHTS = ("building", "graph", "trees", "mechanisms", "pipeline", "estimators", "theory")
+SEES_WEIGHTS = (
+    "building",
+    "graph",
+    "trees",
+    "mechanisms",
+    "inputs",
+    "pipeline",
+    "estimators",
+    "theory",
+)
 
 
 def functions_of(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
@@ -65,7 +74,7 @@ def test_all_that_takes_private_weights_is_decorated():
         add_noise, read_graph, read_topology, minimum_spanning_edges, euclidean_spanning_tree,
         euclidean_spanning_edges, dbmstclu, ptclust.dbcvi, ptclust.separation, ptclust.dispersion,
         ptclust.cluster_validity, PTClust.fit, PTClust.fit_predict, DBMSTClu.fit,
-        DBMSTClu.fit_predict, pipeline.as_graph, pipeline.as_tree, Graph.__init__, Tree.__init__,
+        DBMSTClu.fit_predict, inputs.as_graph, inputs.as_tree, Graph.__init__, Tree.__init__,
         ptclust.graph_from_flows, ptclust.graph_from_visits, ptclust.graph_from_profiles,
     ]  # fmt: skip
     by_other_types += [type(mechanism).draw for mechanism in MECHANISMS]

@@ -45,7 +45,8 @@ from ptclust import (
 )
 from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import read_topology
-from ptclust.pipeline import GraphFile, ReleaseRequest, publish
+from ptclust.inputs import GraphFile, cluster_file
+from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Plan
 from ptclust.published import Published
 from tests.lazy import lazy
@@ -432,7 +433,7 @@ def calls_of_everything(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]
     (folder / "edges.csv").write_bytes(path.read_bytes())
     file = GraphFile(folder / "edges.csv", **NAMED, **DISTANCES)
     yield "publish file", lambda: pipeline.prepare(file.read(), request).draw()
-    yield "cluster file", lambda: pipeline.cluster_file(file)
+    yield "cluster file", lambda: cluster_file(file)
     cut = DBMSTClu()
     yield "DBMSTClu", lambda: cut.fit(graph)
     yield "DBMSTClu of points", lambda: cut.fit(np.concatenate([POINTS, POINTS]))

@@ -48,6 +48,7 @@ _SUBMODULES = (
     "errors",
     "estimators",
     "graph",
+    "inputs",
     "ledger",
     "mechanisms",
     "pipeline",

@@ -14,17 +14,15 @@ from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Cuts, dbmstclu
-from ptclust.pipeline import (
-    ReleaseRequest,
+from ptclust.inputs import (
     as_graph,
     as_private_graph,
     as_tree,
     is_graph_like,
     nodes_of,
-    publish,
-    sensitivity_of,
     tree_of_points,
 )
+from ptclust.pipeline import ReleaseRequest, publish, sensitivity_of
 from ptclust.planning.plan import Plan, engine_of, make_plan
 from ptclust.trees import Tree
 

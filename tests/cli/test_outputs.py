@@ -143,7 +143,7 @@ class TestExistingFiles:
         def fail(*_args: object, **_options: object) -> None:
             raise FileError("no")
 
-        monkeypatch.setattr("ptclust.pipeline.read_graph", fail)
+        monkeypatch.setattr("ptclust.inputs.read_graph", fail)
         before = here()
         options = ["-o", "old.json", "--overwrite", "old.json"]
         assert run("cluster", "edges.csv", *BUDGET, *UNIT, *options)[0] == 3

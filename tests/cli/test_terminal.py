@@ -235,7 +235,7 @@ class TestOptions:
             warn_of_privacy("several\n  lines; say clip=(0, 1)")
             raise FileError("no")
 
-        monkeypatch.setattr("ptclust.pipeline.read_graph", warn)
+        monkeypatch.setattr("ptclust.inputs.read_graph", warn)
         code, _, err = run("dbmstclu", "edges.csv")
         assert err == "ptclust: warning: several lines; say --clip 0 1\nptclust: no\n"
 

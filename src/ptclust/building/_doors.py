@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 
-from ptclust.building._records import known_columns as columns_of_records
 from ptclust.errors import FileError
 from ptclust.graph.readers import read_columns
-from ptclust.graph.readers.columns import ROLES, Columns, known_columns
+from ptclust.graph.readers.columns import ROLES, Columns, columns_of_records, known_columns
 from ptclust.graph.readers.file import File
 from ptclust.release.format import FORMAT
 

@@ -26,6 +26,7 @@ from ptclust.building.databases import Query, is_address
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_expansion
+from ptclust.graph.readers.columns import COLUMNS_OF_RECORDS, columns_of_records
 from ptclust.graph.readers.csv import COMPRESSED, Dialect, find_separator, separator_hint
 from ptclust.graph.readers.file import File
 from ptclust.graph.readers.ids import normal_texts
@@ -39,30 +40,10 @@ _TABLES = (".csv", ".tsv")
 _PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".ipc", ".feather")
 _LARGEST_EXACT = 2**53  # up to here a float is one integer only
 
-#: What columns are called, in upper or lower case, also with _id at the end.
-KNOWN: dict[str, tuple[str, ...]] = {
-    "origin": ("origin", "source", "from", "start"),
-    "destination": ("destination", "target", "to", "end"),
-    "person": ("person", "user", "customer", "patient"),
-    "node_column": ("node", "item", "id", "name", "terminal", "zone", "stop"),
-    "item": ("item", "place", "location", "shop", "product"),
-}
-
-
-def known_columns(there: Sequence[Any], role: str) -> list[Any]:
-    """Return the columns that are called as this role is; its own name wins over the others.
-
-    >>> known_columns(["to", "Origin", "from"], "origin"), known_columns(["Patient_ID"], "person")
-    (['Origin'], ['Patient_ID'])
-    """
-    names = {column: str(column).strip().lower() for column in there}
-    exact = [column for column in there if names[column] == role]
-    return exact or [name for name in there if names[name].removesuffix("_id") in KNOWN[role]]
-
 
 def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
     """Return the column of persons that was given, or that is called so; None if there is none."""
-    if given is not None or not (needed or known_columns(Records(table, {}).there, "person")):
+    if given is not None or not (needed or columns_of_records(Records(table, {}).there, "person")):
         return given
     found: str = Records(table, {"person": None}).columns["person"]
     return found
@@ -183,14 +164,18 @@ class Records:
         self.there, named = list(there), {}
         for role, name in self.columns.items():
             if name is None:
-                found = known_columns(self.there, role)
-                called = f"that is called {' or '.join(KNOWN[role])}"
+                found = columns_of_records(self.there, role)
+                called = f"that is called {' or '.join(COLUMNS_OF_RECORDS[role])}"
             else:
                 found, called = _called(self.there, name), quoted(name)
             if len(found) != 1:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
                 listed = f"its columns are: {quoted_list(self.there)}{separator_hint(self.there)}"
-                use = f"name the right one, {role}=" if role in KNOWN else "every node is a column"
+                use = (
+                    f"name the right one, {role}="
+                    if role in COLUMNS_OF_RECORDS
+                    else "every node is a column"
+                )
                 raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
         if len(set(named.values())) < len(named):

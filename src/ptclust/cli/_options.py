@@ -36,7 +36,8 @@ from ptclust._traces import leaves_no_trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ptclust.pipeline import GraphFile, ReleaseRequest
+    from ptclust.inputs import GraphFile
+    from ptclust.pipeline import ReleaseRequest
     from ptclust.planning.plan import PlanRequest
     from ptclust.series import SeriesBudget
 
@@ -112,7 +113,7 @@ class GraphArguments(GraphOptions):
     def file(self, *, weighted: bool = True) -> GraphFile:
         """Return the file with its options; refuse one that is for another command."""
         from ptclust.errors import UsageError
-        from ptclust.pipeline import GraphFile
+        from ptclust.inputs import GraphFile
 
         if self.master is not None and self.engine == "local":
             raise UsageError("--master says where Spark runs: give --engine spark, too")

@@ -15,7 +15,7 @@ from ptclust.cli._terminal import progress_display, say
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
-    from ptclust.pipeline import TreeClustering
+    from ptclust.inputs import TreeClustering
 
 
 @o.command
@@ -37,7 +37,7 @@ def dbmstclu(
     The number of clusters is found, not given.
     """
     from ptclust.graph.labels import write_labels
-    from ptclust.pipeline import cluster_file
+    from ptclust.inputs import cluster_file
     from ptclust.report import draw_tree
 
     files, reads = {"--output": output, "--plot": plot}, {"the graph": graph.edges}

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from ptclust.engines.edges import SparkEdges
     from ptclust.graph import Graph
-    from ptclust.pipeline import GraphFile, ReleaseRequest
+    from ptclust.inputs import GraphFile
+    from ptclust.pipeline import ReleaseRequest
     from ptclust.release import Release
 
 
@@ -268,7 +269,7 @@ def cluster(
 
 def _read(file: GraphFile, request: ReleaseRequest, progress: Any) -> Graph | SparkEdges:
     """Read a graph; say what was read, and what of it will be public."""
-    from ptclust.pipeline import disclosure
+    from ptclust.inputs import disclosure
 
     progress(f"Reading {file.name}")
     graph = file.read()

@@ -15,10 +15,11 @@ from typing import Any
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import BudgetError, FileError, InputError, PtclustError, UsageError
 from ptclust.graph import Graph
+from ptclust.inputs import as_private_graph
 from ptclust.ledger import Ledger, Payment
 from ptclust.ledger.amounts import Account
 from ptclust.ledger.ledger import Charge
-from ptclust.pipeline import ReleaseRequest, as_private_graph, publish, sensitivity_of
+from ptclust.pipeline import ReleaseRequest, publish, sensitivity_of
 from ptclust.planning.series import (
     FINEST_T,
     MOST_VALUES,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ptclust._traces import guard_functions
 from ptclust.graph import Graph
 from ptclust.graph.labels import read_labels
-from ptclust.pipeline import GraphFile
+from ptclust.inputs import GraphFile
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.theory.bounds import Promise, TheoremD, recovery_promise, theorem_d
 from ptclust.theory.cluster import ClustersVerdict, clusters_verdict

@@ -6,7 +6,7 @@ Nothing is decided by looking at values, nor by the order of columns that have n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptclust._markup import quoted, quoted_list
 from ptclust.errors import FileError, UsageError
@@ -24,6 +24,14 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "source": ("source", "src", "from", "origin", "node1", "u"),
     "target": ("target", "dst", "to", "destination", "node2", "v"),
     "weight": ("weight", *_KINDS["distance"], *_KINDS["similarity"]),
+}
+#: The same of tables of records, also with _id at the end.
+COLUMNS_OF_RECORDS: dict[str, tuple[str, ...]] = {
+    "origin": ("origin", "source", "from", "start"),
+    "destination": ("destination", "target", "to", "end"),
+    "person": ("person", "user", "customer", "patient"),
+    "node_column": ("node", "item", "id", "name", "terminal", "zone", "stop"),
+    "item": ("item", "place", "location", "shop", "product"),
 }
 #: What to do with a table that is none of edges.
 BUILD = (
@@ -114,6 +122,21 @@ def known_columns(role: str, there: Sequence[str], asked: Columns) -> list[int]:
     names = {i: name.strip().lower() for i, name in enumerate(there) if name not in asked}
     exact = [i for i, name in names.items() if name == role]
     return exact or [i for i, name in names.items() if name in KNOWN[role]]
+
+
+def columns_of_records(there: Sequence[Any], role: str) -> list[Any]:
+    """Return the columns that are called as this role is; its own name wins over the others.
+
+    >>> columns_of_records(["to", "Origin", "from"], "origin")
+    ['Origin']
+    >>> columns_of_records(["Patient_ID"], "person")
+    ['Patient_ID']
+    """
+    names = {column: str(column).strip().lower() for column in there}
+    exact = [column for column in there if names[column] == role]
+    return exact or [
+        name for name in there if names[name].removesuffix("_id") in COLUMNS_OF_RECORDS[role]
+    ]
 
 
 def kind_of(weight: object) -> Kind | None:
