@@ -15,7 +15,7 @@ import pytest
 from ptclust import Graph, PTClust, Release, Sensitivity
 from ptclust.clustering import Clustering
 from ptclust.errors import FileError, InputError, PrivacyWarning
-from ptclust.privacy.statement._words import sentence
+from ptclust.privacy.statement import sentence
 from ptclust.report import read_coordinates, read_names, report_page, write_report
 from ptclust.report.picture import Picture
 from tests.report.releases import HOSTILE, planted, with_labels, with_levels

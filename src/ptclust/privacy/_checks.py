@@ -1,18 +1,62 @@
-"""Checks of the fields of a statement; every error names the field."""
+"""Records that are written to files, and checks of their fields; every error names the field."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from ptclust._markup import quoted
 from ptclust.errors import InputError
+
+
+@dataclass(frozen=True)
+class Record:
+    """A frozen dataclass whose fields are written to files under their names."""
+
+    _called: ClassVar[str]  # what errors call it
+
+    def __init_subclass__(cls, *, called: str) -> None:
+        super().__init_subclass__()
+        cls._called = called
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain objects, ready for JSON."""
+        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def given(cls, data: object, *derived: str) -> dict[str, Any]:
+        """Return what was written for every field, and for what is derived from them."""
+        return exactly(cls._called, data, (*(each.name for each in fields(cls)), *derived))
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
+        return cls(**cls.given(data))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
+
+
+def plain(value: Any) -> Any:
+    """Return an object as JSON has it."""
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def convert(record: Record, checked: Callable[[str, Any], object], *names: str) -> None:
+    """Replace fields of a record, while it is made, by what their check returns."""
+    for name in names:
+        object.__setattr__(record, name, checked(name, getattr(record, name)))
 
 
 def text(field: str, value: object, *, empty: bool = False) -> str:

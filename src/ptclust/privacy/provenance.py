@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from uuid import uuid4
 
 from ptclust._markup import quoted
@@ -19,8 +19,8 @@ Neighbours = Literal["add-remove", "replace"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spending:
-    """What one query of the records spent, before any weight was released.
+class Spending(check.Record, called="a spending"):
+    """What one look at the records spent, before any weight was released.
 
     A ledger is charged for it once, by its ``id``, whatever is made of the graph afterwards.
     """
@@ -37,7 +37,7 @@ class Spending:
         check.text("purpose", self.purpose)
         check.text("noise", self.noise)
         check.uuid4("id", self.id)
-        object.__setattr__(self, "scale", check.not_negative("scale", self.scale))
+        check.convert(self, check.not_negative, "scale")
         if not isinstance(self.budget, Budget) or self.budget.kind == "zcdp":
             raise InputError("a spending has a budget of epsilon, or of epsilon and delta")
 
@@ -46,14 +46,10 @@ class Spending:
         """What it released, and at what price."""
         return f"{self.purpose}: {self.budget}, {self.noise} noise of scale {self.scale:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain objects, ready for JSON."""
-        return {**vars(self), "budget": self.budget.to_dict()}
-
     @classmethod
     def from_dict(cls, data: object) -> Spending:
         """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
-        given = check.exactly("a spending", data, ("purpose", "budget", "noise", "scale", "id"))
+        given = cls.given(data)
         budget = check.mapping("budget", given["budget"])
         try:
             given["budget"] = Budget.from_dict(budget)
@@ -64,8 +60,8 @@ class Spending:
 
 @shown_half_built
 @dataclass(frozen=True, kw_only=True)
-class Provenance:
-    """How a graph was built from records, and by how much one unit can change its weights.
+class Provenance(check.Record, called="the provenance"):
+    """How a graph was built from records, and what one unit can do to its weights.
 
     Parameters
     ----------
@@ -95,7 +91,7 @@ class Provenance:
         check_sensitivity(self.sensitivity)
         check.text("unit", self.unit)
         check.choice("neighbours", self.neighbours, get_args(Neighbours))
-        object.__setattr__(self, "details", _as_details(self.details))
+        check.convert(self, _as_details, "details")
         object.__setattr__(self, "spent", tuple(self.spent))
 
     @property
@@ -104,21 +100,10 @@ class Provenance:
         before = "".join(f" Spent before, on {each.words}." for each in self.spent)
         return f"Built from records. Protected: {self.unit}.{before}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain objects, ready for JSON."""
-        return {
-            "sensitivity": self.sensitivity.to_dict(),
-            "unit": self.unit,
-            "neighbours": self.neighbours,
-            "details": dict(self.details),
-            "spent": [each.to_dict() for each in self.spent],
-        }
-
     @classmethod
     def from_dict(cls, data: object) -> Provenance:
         """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
-        names = ("sensitivity", "unit", "neighbours", "details", "spent")
-        given = check.exactly("the provenance", data, names)
+        given = cls.given(data)
         norms = check.mapping("sensitivity", given["sensitivity"])
         spent = given["spent"]
         if not isinstance(spent, list):
@@ -130,15 +115,12 @@ class Provenance:
         given["spent"] = [Spending.from_dict(each) for each in spent]
         return cls(**given)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_dict, (self.to_dict(),)
 
-
-def _as_details(details: object) -> Mapping[str, int | float | str]:
+def _as_details(field: str, details: object) -> Mapping[str, int | float | str]:
     """Return public numbers and words by their names, read-only."""
-    given = dict(check.mapping("details", details))
+    given = dict(check.mapping(field, details))
     for name, value in given.items():
-        where = f"details[{quoted(name)}]"
+        where = f"{field}[{quoted(name)}]"
         if isinstance(value, str):
             check.text(where, value)
         else:

@@ -22,7 +22,7 @@ from ptclust._types import Floats, Ints
 from ptclust.drawing.layout import as_places
 from ptclust.errors import FileError, InputError
 from ptclust.graph.labels import labels_text
-from ptclust.privacy.statement._words import entries, sentence
+from ptclust.privacy.statement import entries, sentence
 from ptclust.release import Release
 from ptclust.release.format import encode
 from ptclust.release.summary import Summary

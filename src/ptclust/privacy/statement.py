@@ -1,11 +1,19 @@
-"""The privacy statement: what a release guarantees, in numbers for experts and in words."""
+"""The privacy statement: what a release guarantees, in numbers for experts and in words.
+
+The words are in the template beside this module: the fields that follow from others, the guarantee
+in one sentence, the entries of a page, an entry for the public registry of deployments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 from uuid import uuid4
@@ -15,25 +23,47 @@ from ptclust._traces import shown_half_built
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
 from ptclust.privacy import _checks as check
-from ptclust.privacy._numbers import float_up
+from ptclust.privacy._numbers import at_most, float_up
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.provenance import Provenance, Spending
 from ptclust.privacy.sensitivity import Sensitivity
-from ptclust.privacy.statement import _words as words
-
-__all__ = ["ROUNDING", "SCHEMA_VERSION", "MechanismUse", "PrivacyStatement"]
 
 SCHEMA_VERSION = 3
-
-_TOTALS = ("total_epsilon", "total_delta")
 
 #: By how much sums of shares may miss the total, relatively: they are doubles.
 ROUNDING = 1e-12
 
+PRIVACY_UNIT = (
+    "A privacy unit is whatever moves the edge weights by no more than the declared bounds; the "
+    "curator has not said what that is (a person, a household, one event)."
+)
+PROTECTED = ("the edge weights",)
+NOT_PROTECTED = (
+    "the topology: which nodes and edges there are, how many of them, and their connected "
+    "components",
+    "the names of the nodes",
+    "the parameters given to ptclust: epsilon, delta, sensitivity and all other options, also if "
+    "they were chosen by looking at the weights",
+    "that there was a release, when, and how long it took, for whoever could watch",
+    "what holds whether or not any one unit is in the data, such as the clusters themselves",
+)
+TAKEN_ON_TRUST = (
+    "that one privacy unit moves the weights by no more than the declared sensitivity",
+    "that the topology is the whole one and may be known, like the names",
+    "kind, merge and clip of the weights, and that no option was chosen by looking at them",
+    "that noise, and the tree by the exponent stated, were drawn as stated, in secret",
+    "the labels, which anybody may have written, and what else was published of the same people",
+)
+
+#: What follows from the other fields, if the maker of a statement leaves it empty.
+_WRITTEN = ("neighbours", "composition_rule", "composition", "numerical_slack_words")
+_DERIVED = ("total_epsilon", "total_delta", "private", "sentence", "taken_on_trust")
+_MAX_LINES, _WIDTH, _LABEL = 60, 88, 16  # of the page
+
 
 @dataclass(frozen=True, kw_only=True)
-class MechanismUse:
-    """One mechanism that read the private weights, and what it spent.
+class MechanismUse(check.Record, called="a mechanism"):
+    """One mechanism that looked at the private weights, and what it spent.
 
     Examples
     --------
@@ -55,28 +85,16 @@ class MechanismUse:
     reference: str = ""  # where the mechanism and its guarantee are proved
 
     def __post_init__(self) -> None:
-        _convert(self, check.text, "name", "purpose", "noise")
+        check.convert(self, check.text, "name", "purpose", "noise")
         check.text("reference", self.reference, empty=True)
         check.choice("share_of", self.share_of, ("epsilon", "rho"))
-        _convert(self, check.not_negative, "share", *["scale"] * (self.scale is not None))
-        _convert(self, check.numbers, "parameters")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain objects, ready for JSON."""
-        return {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
-
-    @classmethod
-    def from_dict(cls, data: object) -> MechanismUse:
-        """Read what ``to_dict`` wrote; InputError if a field is missing, unknown or wrong."""
-        return cls(**check.exactly("a mechanism", data, _field_names(cls)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_dict, (self.to_dict(),)
+        check.convert(self, check.not_negative, "share", *["scale"] * (self.scale is not None))
+        check.convert(self, check.numbers, "parameters")
 
 
 @shown_half_built
 @dataclass(frozen=True, kw_only=True)
-class PrivacyStatement:
+class PrivacyStatement(check.Record, called="the statement"):
     """The guarantee of one release: parameters, mechanisms, assumptions and limits.
 
     Fields left out are filled with what is true of every release of this library; a statement that
@@ -148,10 +166,10 @@ class PrivacyStatement:
     merge: Literal["min", "max", "sum", "mean"] | None = None
     clip: tuple[float, float] | None = None
     provenance: Provenance | None = None
-    privacy_unit: str = words.PRIVACY_UNIT
+    privacy_unit: str = PRIVACY_UNIT
     neighbours: str = ""
-    protected: tuple[str, ...] = words.PROTECTED
-    not_protected: tuple[str, ...] = words.NOT_PROTECTED
+    protected: tuple[str, ...] = PROTECTED
+    not_protected: tuple[str, ...] = NOT_PROTECTED
     composition_rule: str = ""
     composition: str = ""
     post_processing: tuple[str, ...] = ()
@@ -173,23 +191,24 @@ class PrivacyStatement:
             )
         check.uuid4("id", self.id)
         check.utc_time("created", self.created)
-        _convert(self, check.text, "library", "library_version")
-        _convert(self, _as_sensitivity, "sensitivity")
+        check.convert(self, check.text, "library", "library_version")
+        check.convert(self, _as_sensitivity, "sensitivity")
         if self.provenance is not None and not isinstance(self.provenance, Provenance):
             raise InputError(f"provenance must be a Provenance, not {self.provenance!r}")
-        _convert(self, _as_mechanisms, "mechanisms")
+        check.convert(self, _as_mechanisms, "mechanisms")
         self._check_shares()
-        _convert(self, check.texts, "protected", "not_protected", "post_processing", "caveats")
-        for name, default in words.defaults(self).items():
+        check.convert(self, check.texts, "protected", "not_protected", "post_processing", "caveats")
+        for name, usual in self._usual_words.items():
             written = check.text(name, getattr(self, name), empty=True)
-            object.__setattr__(self, name, written or default)
+            object.__setattr__(self, name, written or usual)
 
     def _check_guarantee(self) -> None:
         check.choice("variant", self.variant, ("pure", "approximate"))
         check.choice("calibration", self.calibration, ("sound", "published"))
         check.choice("randomness", self.randomness, ("secure", "reproducible"))
-        _convert(self, check.positive, "epsilon")
-        _convert(self, check.not_negative, "delta", "numerical_slack")
+        check.choice("kind", self.kind, ("distance", "similarity"))
+        check.convert(self, check.positive, "epsilon")
+        check.convert(self, check.not_negative, "delta", "numerical_slack")
         if self.variant == "pure":
             if self.delta or self.rho is not None:
                 raise InputError(
@@ -198,16 +217,15 @@ class PrivacyStatement:
         elif not 0 < self.delta < 1:
             raise InputError(f"delta must lie between 0 and 1, not at {self.delta:g}")
         else:
-            _convert(self, check.positive, "rho")
+            check.convert(self, check.positive, "rho")
         if self.calibration == "published":
-            _convert(self, check.positive, "requested_epsilon")
+            check.convert(self, check.positive, "requested_epsilon")
         elif self.requested_epsilon is not None:
             raise InputError("requested_epsilon belongs to calibration='published' only")
-        check.choice("kind", self.kind, ("distance", "similarity"))
         if self.merge is not None:
             check.choice("merge", self.merge, ("min", "max", "sum", "mean"))
         if self.clip is not None:
-            _convert(self, check.interval, "clip")
+            check.convert(self, check.interval, "clip")
         if self.numerical_slack > self.epsilon:
             raise InputError("numerical_slack is part of epsilon and cannot exceed it")
 
@@ -253,18 +271,21 @@ class PrivacyStatement:
         )
 
     @property
+    def spent_before(self) -> tuple[Spending, ...]:
+        """What was spent when the graph was built."""
+        return () if self.provenance is None else self.provenance.spent
+
+    @property
     def total_epsilon(self) -> float:
         """What this release and the building of its graph spend together, rounded up."""
-        return float_up(Fraction(self.epsilon) + sum(each.budget.epsilon for each in self._before))
+        before = sum(each.budget.epsilon for each in self.spent_before)
+        return float_up(Fraction(self.epsilon) + before)
 
     @property
     def total_delta(self) -> float:
         """The delta of ``total_epsilon``, by basic composition, rounded up."""
-        return float_up(Fraction(self.delta) + sum(each.budget.delta for each in self._before))
-
-    @property
-    def _before(self) -> tuple[Spending, ...]:
-        return () if self.provenance is None else self.provenance.spent
+        before = sum(each.budget.delta for each in self.spent_before)
+        return float_up(Fraction(self.delta) + before)
 
     @property
     def private(self) -> bool:
@@ -274,12 +295,12 @@ class PrivacyStatement:
     @property
     def sentence(self) -> str:
         """The guarantee in plain language."""
-        return words.sentence(self)
+        return sentence(self)
 
     @property
     def taken_on_trust(self) -> tuple[str, ...]:
-        """What cannot be checked from the release."""
-        return words.TAKEN_ON_TRUST
+        """What nobody can check by looking at the release."""
+        return TAKEN_ON_TRUST
 
     @property
     def by_this_version(self) -> bool:
@@ -287,16 +308,23 @@ class PrivacyStatement:
         return (self.library, self.library_version) == ("ptclust", __version__)
 
     @property
+    def _usual_words(self) -> dict[str, str]:
+        """What the fields of words say when the maker of the statement is silent."""
+        written = {name: _one_line(getattr(_words(), name)(self)) for name in _WRITTEN}
+        return {"privacy_unit": PRIVACY_UNIT, **written}
+
+    @property
     def altered_words(self) -> list[str]:
         """The fields whose words are neither those of this version nor the curator's to choose."""
-        return words.altered(self) if self.by_this_version else []
+        if not self.by_this_version:
+            return []
+        usual = {**self._usual_words, "protected": PROTECTED, "not_protected": NOT_PROTECTED}
+        del usual["privacy_unit"]
+        return [name for name, said in usual.items() if getattr(self, name) != said]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and what follows from them as plain objects ready for JSON."""
-        content = {name: _plain(getattr(self, name)) for name in _field_names(type(self))}
-        totals = {name: getattr(self, name) for name in _TOTALS}
-        derived = {"private": self.private, "sentence": self.sentence}
-        return content | totals | derived | {"taken_on_trust": list(self.taken_on_trust)}
+        return super().to_dict() | {name: check.plain(getattr(self, name)) for name in _DERIVED}
 
     @classmethod
     def from_dict(cls, data: object) -> PrivacyStatement:
@@ -304,43 +332,49 @@ class PrivacyStatement:
 
         Derived words are made anew. Those of this version must be what follows from the fields.
         """
-        derived = (*_TOTALS, "private", "sentence", "taken_on_trust")
-        given = check.exactly("the statement", data, [*_field_names(cls), *derived])
-        said = {
-            "sentence": check.text("sentence", given.pop("sentence")),
-            "taken_on_trust": check.texts("taken_on_trust", given.pop("taken_on_trust")),
-        }
-        private = given.pop("private")
-        totals = {name: given.pop(name) for name in _TOTALS}
+        given = cls.given(data, *_DERIVED)
+        derived = {name: given.pop(name) for name in _DERIVED}
+        check.text("sentence", derived["sentence"])
+        check.texts("taken_on_trust", derived["taken_on_trust"])
         if given["provenance"] is not None:
             given["provenance"] = Provenance.from_dict(given["provenance"])
         given["mechanisms"] = _read_mechanisms(given["mechanisms"])
         check.exactly("sensitivity", given["sensitivity"], ("l1", "l2", "linf"))
         statement = cls(**given)
-        if private is not statement.private:
+        if derived["private"] is not statement.private:
             raise InputError(
                 f"private must be {statement.private} for {statement.randomness} randomness, not "
-                f"{private!r}"
+                f"{derived['private']!r}"
             )
-        for name, total in totals.items():
-            if total != getattr(statement, name):
-                raise InputError(f"{name} is not what follows from the other fields")
-        for name, words_given in said.items():
-            if statement.by_this_version and words_given != getattr(statement, name):
+        for name, stated in derived.items():
+            are_words = name in ("sentence", "taken_on_trust")
+            if are_words and not statement.by_this_version:
+                continue
+            if stated != check.plain(getattr(statement, name)):
                 raise InputError(f"{name} is not what follows from the other fields")
         return statement
 
     def to_text(self) -> str:
         """Return the statement as a page of at most 60 lines for a terminal."""
-        return words.page(self)
+        title = "PRIVACY STATEMENT" + ": THIS RELEASE IS NOT PRIVATE" * (not self.private)
+        lines = [title, *textwrap.wrap(self.sentence, _WIDTH), ""]
+        for label, items in entries(self).items():
+            dash = "- " if len(items) > 1 else ""
+            start, indent = f"{label}:".ljust(_LABEL), " " * (_LABEL + len(dash))
+            for item in items:
+                lines += textwrap.wrap(start + dash + item, _WIDTH, subsequent_indent=indent)
+                start = " " * _LABEL
+        if len(lines) > _MAX_LINES:
+            left = len(lines) - _MAX_LINES + 1
+            lines = [*lines[: _MAX_LINES - 1], f"({left} more lines; to_dict() has everything)"]
+        return "\n".join(lines) + "\n"
 
     def __str__(self) -> str:
         return self.to_text()
 
     def _repr_html_(self) -> str:
         title = "Privacy statement" + ": this release is NOT private" * (not self.private)
-        rows = [("In a sentence", (self.sentence,)), *words.entries(self).items()]
-        return facts(title, rows)
+        return facts(title, [("In a sentence", self.sentence), *entries(self).items()])
 
     def to_registry_yaml(self) -> str:
         """Return a draft entry for the public Differential Privacy Deployments Registry.
@@ -348,10 +382,69 @@ class PrivacyStatement:
         What only the curator knows reads ``TO BE FILLED BY THE CURATOR``. InputError if the
         release is not private: there is no deployment to register.
         """
-        return words.registry_yaml(self)
+        if not self.private:
+            raise InputError(
+                "a reproducible release is not private, so there is no deployment to register; "
+                "make it without random_state"
+            )
+        return "".join(f"{line}\n" for line in _lines(_words().registry(self)))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_dict, (self.to_dict(),)
+
+def sentence(statement: PrivacyStatement, *, plain: bool = False) -> str:
+    """Return the guarantee as one sentence that needs no mathematics.
+
+    A ``plain`` one has the privacy unit for a subject, and no powers: for a page.
+    """
+    return _one_line(_words().sentence(statement, plain))
+
+
+def entries(statement: PrivacyStatement) -> dict[str, list[str]]:
+    """Return everything that a statement says, by heading."""
+    found: dict[str, list[str]] = {}
+    for line in _lines(_words().entries(statement)):
+        heading, _, said = line.partition(": ")
+        found.setdefault(heading, []).append(said)
+    return found
+
+
+@cache
+def _words() -> Any:
+    """Return the template of all words: its macros are functions of a statement."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(undefined=StrictUndefined)  # noqa: S701 - text, no HTML
+    environment.filters |= {"at_most": at_most, "yaml": _yaml}
+    environment.globals |= {
+        "Sensitivity": Sensitivity,
+        "PRIVACY_UNIT": PRIVACY_UNIT,
+        "exp": math.exp,
+    }
+    text = files(__package__).joinpath("statement.jinja").read_text(encoding="utf-8")
+    return environment.from_string(text).module
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def _yaml(value: str | float | list[str] | tuple[str, ...]) -> str:
+    """Return a number, a text or a list of texts as YAML, which 1.1 and 1.2 read the same."""
+    if isinstance(value, float):
+        mantissa, exponent, power = repr(value).partition("e")
+        # YAML 1.1 takes 1e-06 for a text
+        return (mantissa if "." in mantissa else f"{mantissa}.0") + exponent + power
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        shown = (char if char.isprintable() else f"\\U{ord(char):08X}" for char in escaped)
+        return f'"{"".join(shown)}"'
+    lines = [f"- {item}" for item in value]
+    if len(lines) > 1 and all(line.isprintable() and line == line.rstrip() for line in lines):
+        return "|-" + "".join(f"\n      {line}" for line in lines)
+    return _yaml("\n".join(lines))
 
 
 def _as_sensitivity(field: str, value: object) -> Mapping[str, float | None]:
@@ -382,21 +475,3 @@ def _read_mechanisms(value: object) -> list[MechanismUse]:
         except InputError as error:
             raise InputError(f"mechanisms[{i}]: {error}") from None
     return uses
-
-
-def _field_names(cls: type) -> list[str]:
-    return [entry.name for entry in fields(cls)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value.to_dict() if isinstance(value, MechanismUse | Provenance) else value
-
-
-def _convert(instance: object, checked: Callable[[str, Any], object], *names: str) -> None:
-    """Replace fields of a frozen dataclass, while it is made, by what their check returns."""
-    for name in names:
-        object.__setattr__(instance, name, checked(name, getattr(instance, name)))
