@@ -28,8 +28,8 @@ from ptclust.mechanisms import _clock_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID, fill_exponents
 from ptclust.mechanisms.keyed_noise import EdgeWords, key_state
 from ptclust.mechanisms.urn import grid_factor
-from ptclust.privacy._certified import Bounds, exp_bounds, log_bounds
 from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks
+from ptclust.privacy._numbers import Bounds, exp_bounds, log_bounds
 from ptclust.privacy.noise.exact import Bits
 from ptclust.trees.mst import minimum_spanning_edges
 

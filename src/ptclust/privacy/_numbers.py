@@ -1,20 +1,29 @@
-"""Privacy parameters as exact rationals, and their way back to floats."""
+"""Exact numbers: privacy parameters as rationals, what is close to them as floats and in words.
+
+Exponentials and logarithms come with bounds, as close as wanted. Python's decimal arithmetic has
+``exp`` and ``ln`` correctly rounded, at any precision: the true value lies between the two
+neighbours of what they return. The argument is rounded outwards first.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational, Real
 from typing import Any
 
 from ptclust.errors import UsageError
 
 Number = int | float | Fraction | Decimal | str
+Bounds = tuple[Fraction, Fraction]
 
 # Beyond these decimal exponents there is no float, and an exact power of ten would take minutes.
 _LARGEST_EXPONENT = 400
+_EXPONENTS = 100_000  # powers of ten of decimals; what is smaller lies between 0 and the smallest
 
 
 def exact(name: str, value: Any, remedy: str) -> Fraction:
@@ -99,6 +108,47 @@ def exponent_below(number: Fraction) -> int:
     (1, -3)
     """
     return number.numerator.bit_length() - number.denominator.bit_length() - 1
+
+
+@lru_cache(maxsize=64)
+def _contexts(digits: int) -> tuple[Context, Context]:
+    """Return contexts that round down and up."""
+    down, up = (
+        Context(prec=digits, rounding=rounding, Emin=-_EXPONENTS, Emax=_EXPONENTS)
+        for rounding in (ROUND_FLOOR, ROUND_CEILING)
+    )
+    return down, up
+
+
+def _bounds(
+    function: Callable[[Context, Decimal], Decimal], number: Fraction, digits: int
+) -> Bounds:
+    """Return bounds of a rising function that a context rounds correctly."""
+    down, up = _contexts(digits)
+    numerator, denominator = Decimal(number.numerator), Decimal(number.denominator)
+    low = function(down, down.divide(numerator, denominator))
+    high = function(up, up.divide(numerator, denominator))
+    return Fraction(down.next_minus(low)), Fraction(up.next_plus(high))
+
+
+def exp_bounds(number: Fraction, digits: int) -> Bounds:
+    """Return a lower and an upper bound of e to a rational power, close to so many digits.
+
+    >>> low, high = exp_bounds(Fraction(1), 20)
+    >>> float(low), low < high, high - low < Fraction(1, 10**17)
+    (2.718281828459045, True, True)
+    """
+    return _bounds(Context.exp, number, digits) if number else (Fraction(1), Fraction(1))
+
+
+def log_bounds(number: Fraction, digits: int) -> Bounds:
+    """Return a lower and an upper bound of the logarithm of a positive rational.
+
+    >>> low, high = log_bounds(Fraction(2), 20)
+    >>> float(low), low < high
+    (0.6931471805599453, True)
+    """
+    return _bounds(Context.ln, number, digits) if number != 1 else (Fraction(0), Fraction(0))
 
 
 def words(number: Fraction) -> str:

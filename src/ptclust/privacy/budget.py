@@ -1,10 +1,21 @@
-"""Privacy budgets, in exact arithmetic: three thirds of a budget are the budget."""
+"""How much privacy may be spent, in exact arithmetic: three thirds of a budget are the budget.
+
+For every alpha > 1, rho-zCDP implies (epsilon, delta)-DP with
+
+    epsilon = alpha rho + (log(1/delta) - log(alpha)) / (alpha - 1) + log(1 - 1/alpha)
+
+(Canonne, Kamath and Steinke 2020, Corollary 13). The best alpha is sought in floats; what it gives
+is computed with certified bounds, and rounded to the safe side: a bad alpha would cost tightness,
+never soundness.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from ptclust._traces import shown_half_built
@@ -15,6 +26,7 @@ from ptclust.privacy._numbers import (
     exact_positive,
     float_down,
     float_up,
+    log_bounds,
     shown,
     words,
 )
@@ -22,6 +34,8 @@ from ptclust.privacy._numbers import (
 Kind = Literal["pure", "approximate", "zcdp"]
 Unit = Literal["epsilon", "rho"]
 
+_DIGITS = 40
+_LARGEST_ORDER = 2.0**100  # of alpha - 1; the smallest is its inverse
 _DELTA = "The bound may fail with this probability: choose far less than 1 / (number of people)."
 _REMEDY: dict[Unit, str] = {
     "epsilon": "Smaller means more private: 1 is a common choice, 0.1 is strong.",
@@ -40,8 +54,7 @@ class Budget:
     Notes
     -----
     *Privacy.* A budget is public. Sums are sequential composition: mechanisms on the same weights
-    spend the sum of what each spends. Conversions between the kinds round towards more privacy
-    (``privacy.zcdp``).
+    spend the sum of what each spends. Conversions between the kinds round towards more privacy.
 
     Examples
     --------
@@ -55,7 +68,7 @@ class Budget:
     """
 
     kind: Kind
-    _amount: Fraction
+    amount: Fraction  # epsilon of a pure or approximate budget, rho of zCDP
     _delta: Fraction = Fraction(0)
     # Of what was spent as (epsilon, delta) and is known to be rho-zCDP as well.
     _zcdp: Fraction | None = field(default=None, compare=False)
@@ -66,8 +79,8 @@ class Budget:
                 f"The kind of a budget must be 'pure', 'approximate' or 'zcdp', not {self.kind!r}; "
                 "use Budget.pure, Budget.approximate or Budget.zcdp."
             )
-        amount = exact_positive(self.unit, self._amount, _REMEDY[self.unit])
-        object.__setattr__(self, "_amount", amount)
+        amount = exact_positive(self.unit, self.amount, _REMEDY[self.unit])
+        object.__setattr__(self, "amount", amount)
         delta = exact("delta", self._delta, _DELTA)
         if not 0 <= delta < 1:
             raise UsageError(
@@ -110,16 +123,11 @@ class Budget:
         return "rho" if self.kind == "zcdp" else "epsilon"
 
     @property
-    def amount(self) -> Fraction:
-        """Epsilon of a pure or approximate budget, rho of zCDP."""
-        return self._amount
-
-    @property
     def epsilon(self) -> Fraction:
         """Epsilon of a pure or approximate budget."""
         if self.kind == "zcdp":
             raise UsageError(f"{self} has an epsilon only for a delta: use epsilon_at(delta).")
-        return self._amount
+        return self.amount
 
     @property
     def delta(self) -> Fraction:
@@ -131,7 +139,7 @@ class Budget:
     @property
     def rho(self) -> Fraction | None:
         """Rho of a zCDP budget, None for the others."""
-        return self._amount if self.kind == "zcdp" else None
+        return self.amount if self.kind == "zcdp" else None
 
     def split(self, *shares: Number) -> tuple[Budget, ...]:
         """Return one part for every share; the parts add up to exactly this budget.
@@ -149,7 +157,7 @@ class Budget:
         remedy = "Shares are relative sizes, such as 1, 2."
         sizes = [exact_positive("A share", share, remedy) for share in shares]
         whole = sum(sizes)
-        return tuple(Budget(self.kind, self._amount * size / whole) for size in sizes)
+        return tuple(Budget(self.kind, self.amount * size / whole) for size in sizes)
 
     def share(self, fraction: Number) -> tuple[Budget, Budget]:
         """Return the part of size ``fraction``, between 0 and 1, and the rest.
@@ -173,7 +181,7 @@ class Budget:
             zcdp = None
             if self._zcdp is not None and other._zcdp is not None:
                 zcdp = self._zcdp + other._zcdp
-            return Budget(self.kind, self._amount + other._amount, self._delta + other._delta, zcdp)
+            return Budget(self.kind, self.amount + other.amount, self._delta + other._delta, zcdp)
         raise UsageError(
             f"Budgets of different kinds do not add: {self}, {other}. Convert them with to_zcdp()."
         )
@@ -187,11 +195,11 @@ class Budget:
         False
         """
         if self.kind == "zcdp" and other.kind == "approximate":
-            return self.epsilon_at(other._delta) <= other._amount
+            return self.epsilon_at(other._delta) <= other.amount
         if self.kind == "pure" and other.kind == "zcdp":
             return self.to_zcdp().fits_in(other)
         if self.kind == other.kind or (self.kind == "pure" and other.kind == "approximate"):
-            return self._amount <= other._amount and self._delta <= other._delta
+            return self.amount <= other.amount and self._delta <= other._delta
         return False
 
     def to_zcdp(self) -> Budget:
@@ -207,10 +215,8 @@ class Budget:
         if self.kind == "zcdp":
             return self
         if self.kind == "pure":
-            return Budget("zcdp", self._amount**2 / 2)
-        from ptclust.privacy.zcdp import largest_rho
-
-        rho = largest_rho(self._amount, float_down(self._delta))
+            return Budget("zcdp", self.amount**2 / 2)
+        rho = _largest_rho(self.amount, float_down(self._delta))
         if rho == 0:
             raise UsageError(f"No zCDP budget fits in {self}. Choose a larger epsilon.")
         return Budget("zcdp", Fraction(rho))
@@ -242,16 +248,14 @@ class Budget:
         at = exact_positive("delta", delta, _DELTA)
         if at >= 1:
             raise UsageError(f"delta must be less than 1, but is {shown(delta)}. {_DELTA}")
-        from ptclust.privacy.zcdp import epsilon_of_zcdp
-
-        return epsilon_of_zcdp(float_up(self._amount), float_down(at))
+        return _epsilon_of_zcdp(float_up(self.amount), float_down(at))
 
     def __repr__(self) -> str:
         delta = f", {words(self._delta)}" if self._delta else ""
-        return f"Budget.{self.kind}({words(self._amount)}{delta})"
+        return f"Budget.{self.kind}({words(self.amount)}{delta})"
 
     def __str__(self) -> str:
-        numbers = loss_numbers(self.kind, self._amount, self._delta).items()
+        numbers = loss_numbers(self.kind, self.amount, self._delta).items()
         listed = ", ".join(f"{name} = {float(number):.6g}" for name, number in numbers)
         return f"{listed} (zCDP)" if self.kind == "zcdp" else listed
 
@@ -261,7 +265,7 @@ class Budget:
         >>> Budget.pure("1/3").to_dict()
         {'kind': 'pure', 'epsilon': '1/3', 'epsilon_float': 0.3333333333333333}
         """
-        return loss_dict(self.kind, loss_numbers(self.kind, self._amount, self._delta))
+        return loss_dict(self.kind, loss_numbers(self.kind, self.amount, self._delta))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Budget:
@@ -291,3 +295,49 @@ def loss_dict(kind: Kind, numbers: Mapping[str, Fraction]) -> dict[str, Any]:
     for name, number in numbers.items():
         content |= {name: str(number), f"{name}_float": float(number)}
     return content
+
+
+def _epsilon_of_zcdp(rho: float, delta: float) -> float:
+    """Return the least epsilon such that rho-zCDP implies (epsilon, delta)-DP, rounded up."""
+    # The derivative by alpha is rho - log(1 / (alpha delta)) / (alpha - 1)^2, which rises.
+    log_delta = math.log(delta)
+    order = _first_not(lambda order: _slope(order, log_delta) > rho)
+    return float_up(max(Fraction(0), (order + 1) * Fraction(rho) + _rest(order, delta)))
+
+
+@lru_cache(maxsize=1024)
+def _largest_rho(epsilon: Fraction, delta: float) -> float:
+    """Return the largest rho that affords no more than epsilon at delta, rounded down, or 0."""
+    log_delta, most = math.log(delta), float(epsilon)
+
+    def rises(order: Fraction) -> bool:
+        x = float(order)
+        rest = (-log_delta - math.log1p(x)) / x + math.log(x) - math.log1p(x)
+        return _slope(order, log_delta) > (most - rest) / (x + 1.0)
+
+    order = _first_not(rises)
+    rho = max(0.0, float_down((epsilon - _rest(order, delta)) / (order + 1)))
+    while rho and _epsilon_of_zcdp(rho, delta) > epsilon:  # which is rounded up
+        rho = math.nextafter(rho, 0.0)
+    return rho
+
+
+def _slope(order: Fraction, log_delta: float) -> float:
+    x = float(order)
+    return (-log_delta - math.log1p(x)) / x**2
+
+
+def _rest(order: Fraction, delta: float) -> Fraction:
+    """Return an upper bound of epsilon - alpha rho, where alpha is 1 + order."""
+    alpha = 1 + order
+    by_delta = log_bounds(1 / (alpha * Fraction(delta)), _DIGITS)[1]
+    return by_delta / order + log_bounds(order / alpha, _DIGITS)[1]
+
+
+def _first_not(holds: Callable[[Fraction], bool]) -> Fraction:
+    """Return about the least order where something that holds for small ones does not."""
+    low, high = -math.log(_LARGEST_ORDER), math.log(_LARGEST_ORDER)
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if holds(Fraction(math.exp(middle))) else (low, middle)
+    return Fraction(math.exp(high))

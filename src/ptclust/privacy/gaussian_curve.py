@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ptclust.privacy._certified import Bounds, exp_bounds, log_bounds
-from ptclust.privacy._numbers import root_up
+from ptclust.privacy._numbers import Bounds, exp_bounds, log_bounds, root_up
 
 #: The lattice is at least this much finer than sigma where the bound is used.
 FINEST_T = Fraction(2**20)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from ptclust._types import Array, Ints
 from ptclust.errors import UsageError
-from ptclust.privacy._certified import Bounds, exp_bounds, log_bounds
-from ptclust.privacy._numbers import exponent_below
+from ptclust.privacy._numbers import Bounds, exp_bounds, exponent_below, log_bounds
 from ptclust.privacy.noise import _lattice_kernel as kernel
 from ptclust.privacy.noise.distribution import WIDEST
 
