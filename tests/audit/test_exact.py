@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from ptclust.audit.search import farthest, worst_divergence, worst_loss
 from ptclust.mechanisms import MECHANISMS
-from ptclust.mechanisms.exponential import calibrate_published_tree, calibrate_tree
+from ptclust.mechanisms.exponential import (
+    calibrate_published_tree,
+    calibrate_tree,
+    sampler_energies,
+)
 from ptclust.mechanisms.laws import GRAPHS, SmallGraph
-from ptclust.mechanisms.urn import sampler_energies
 from ptclust.privacy import Budget, Sensitivity
 from tests.mechanisms import paper
 

@@ -36,8 +36,14 @@ from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
 from ptclust.mechanisms.exponential import TreeCalibration
-from ptclust.mechanisms.keyed_noise import add_keyed_noise, edge_numbers
-from ptclust.mechanisms.keyed_trees import Clocks, Pruning, kruskal_edges, pamst_edges
+from ptclust.mechanisms.keyed import (
+    Clocks,
+    Pruning,
+    add_keyed_noise,
+    edge_numbers,
+    kruskal_edges,
+    pamst_edges,
+)
 from ptclust.privacy import Budget
 from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 from ptclust.trees.mst import minimum_spanning_edges

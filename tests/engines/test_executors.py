@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ptclust.mechanisms.keyed_noise import add_keyed_noise, edge_numbers
+from ptclust.mechanisms.keyed import add_keyed_noise, edge_numbers
 from ptclust.trees.mst import minimum_spanning_edges
 from tests.engines.test_build import BUILDS, KEY, hostile
 from tests.engines.test_edges import BOUNDS, noise_of, table_of

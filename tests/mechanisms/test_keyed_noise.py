@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from ptclust.errors import UsageError
-from ptclust.mechanisms.keyed_noise import add_keyed_noise, draw_noise_key, edge_numbers
+from ptclust.mechanisms.keyed import add_keyed_noise, draw_noise_key, edge_numbers
 from ptclust.privacy import Noise, Sensitivity
 from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks, fill_words, new_state
 from ptclust.privacy.noise import _lattice_kernel as kernel

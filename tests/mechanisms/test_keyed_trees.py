@@ -12,14 +12,16 @@ from scipy.stats import chi2, kstest
 
 from ptclust.errors import UsageError
 from ptclust.mechanisms import _clock_kernel as kernel
-from ptclust.mechanisms import keyed_trees
+from ptclust.mechanisms import keyed
 from ptclust.mechanisms._urn_kernel import GRID
-from ptclust.mechanisms.keyed_noise import EdgeWords, edge_numbers, key_state
-from ptclust.mechanisms.keyed_trees import (
+from ptclust.mechanisms.keyed import (
     Clocks,
+    EdgeWords,
     Pruning,
     ShortestPaths,
     bounding_edges,
+    edge_numbers,
+    key_state,
     kruskal_edges,
     pamst_edges,
 )
@@ -152,7 +154,7 @@ def test_trees_are_those_of_exact_arithmetic(spread, monkeypatch):
     """Also where floats would lose short clocks beside long ones, and where floats know nothing."""
     sources, targets, weights = random_graph(int(spread) % 97, 14, 40, spread)
     clocks = clocks_of(sources, targets, weights, 14, key=key_of(int(spread)))
-    root = int(keyed_trees._roots(sources, targets, 14, clocks.key)[0])
+    root = int(keyed._roots(sources, targets, 14, clocks.key)[0])
     naive = naive_tree(sources, targets, clocks, 14, root)
     assert pamst_edges(sources, targets, clocks, 14).tolist() == naive
     forest = kruskal_edges(sources, targets, clocks, 14).tolist()
@@ -249,7 +251,7 @@ def test_components_have_a_tree_each_and_nodes_may_be_alone():
 
 def test_roots_are_uniform():
     sources, targets = np.array([0, 1, 3], np.int32), np.array([1, 2, 4], np.int32)
-    roots = [keyed_trees._roots(sources, targets, 5, key_of(i)) for i in range(3000)]
+    roots = [keyed._roots(sources, targets, 5, key_of(i)) for i in range(3000)]
     first, second = np.bincount([r[0] for r in roots]), np.bincount([r[1] for r in roots])[3:]
     for found in (first, second):
         expected = 3000 / len(found)

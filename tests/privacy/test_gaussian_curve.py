@@ -24,7 +24,7 @@ from ptclust.privacy.gaussian_curve import (
     lattice_delta,
     tail_bounds,
 )
-from ptclust.privacy.noise import curve_delta, gaussian_noise, gaussian_noise_alone, spent_by
+from ptclust.privacy.noise import gaussian_noise, gaussian_noise_alone, spent_by
 
 
 def in_floats(mu: float, epsilon: float) -> float:
@@ -109,11 +109,11 @@ def test_noise_is_less_than_by_zcdp(epsilon: float, delta: float, n: int) -> Non
     noise = gaussian_noise_alone(sensitivity, n, budget)
     by_zcdp = gaussian_noise(sensitivity, n, budget.to_zcdp().amount)
     assert 0.035 < 1 - noise.scale / by_zcdp.scale < 0.1
-    kept = curve_delta(noise, sensitivity, budget)
+    kept = noise.law.curve_delta(noise, sensitivity, budget)
     assert kept <= budget.delta
     assert float(kept) == pytest.approx(delta, rel=1e-3)
     less = replace(noise, scale=noise.scale * 0.9995)
-    assert curve_delta(less, sensitivity, budget) > budget.delta
+    assert less.law.curve_delta(less, sensitivity, budget) > budget.delta
 
 
 def test_noise_is_never_more_than_by_zcdp() -> None:

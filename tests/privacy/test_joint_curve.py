@@ -24,7 +24,6 @@ from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS
 from ptclust.privacy import Budget, Noise, gaussian_curve
 from ptclust.privacy.gaussian_curve import Steps, lattice_delta, square_after
-from ptclust.privacy.noise import curve_delta
 from ptclust.privacy.provenance import Spending
 from ptclust.privacy.statement import PrivacyStatement
 
@@ -201,7 +200,10 @@ def test_an_epsilon_beyond_all_curves_is_planned_by_zcdp() -> None:
     made = plan(path, epsilon=1e6, delta=1e-6, sensitivity=LINF)
     assert {each.mechanism for each in made.calibrations} >= {"gaussian", "kruskal"}
     budget = Budget.approximate(1e6, 1e-6)
-    assert curve_delta(made.calibrations[0].weights, LINF, budget) == 1
+    assert (
+        made.calibrations[0].weights.law.curve_delta(made.calibrations[0].weights, LINF, budget)
+        == 1
+    )
 
 
 def released(**options: Any) -> Release:

@@ -14,9 +14,9 @@ from ptclust.audit.search import farthest
 from ptclust.audit.statistical import LIKELIHOOD, Outcomes
 from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import Graph
+from ptclust.mechanisms.exponential import sampler_energies
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.mechanisms.laws import SmallGraph
-from ptclust.mechanisms.urn import sampler_energies
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Plan
 from ptclust.privacy import Noise, RandomStream, Sensitivity

@@ -18,8 +18,8 @@ import numpy as np
 
 from ptclust._types import Bools
 from ptclust._types import Floats as Vector
+from ptclust.mechanisms.exponential import sampler_energies
 from ptclust.mechanisms.laws import TreeLaw
-from ptclust.mechanisms.urn import sampler_energies
 from ptclust.privacy import Sensitivity
 
 # Takes the energies and those of the neighbour to a value and its derivatives by either.

@@ -1,7 +1,7 @@
 """Graphs whose edges stay in Spark; this machine sees only their number.
 
 Names of nodes fit on this machine, edges need not. Noise and clocks are drawn where the edges are,
-and once: as a function of a key and the edge (``mechanisms.keyed_noise``, ``keyed_trees``).
+and once: as a function of a key and the edge (``mechanisms.keyed``).
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, 
 from ptclust.graph.readers.tables import check_types
 from ptclust.graph.topology import Counts, Kind, Topology, as_distances, index_dtype
 from ptclust.mechanisms._clock_kernel import DROPPED, SHORTER
-from ptclust.mechanisms.keyed_noise import add_keyed_noise, draw_noise_key, edge_numbers
-from ptclust.mechanisms.keyed_trees import (
+from ptclust.mechanisms.keyed import (
     Clocks,
     Pruning,
     ShortestPaths,
+    add_keyed_noise,
     bounding_edges,
+    draw_noise_key,
+    edge_numbers,
     kruskal_edges,
 )
 from ptclust.published import Published

@@ -18,18 +18,19 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from ptclust._types import Array
+from ptclust._types import Array, Floats
 from ptclust.errors import InputError, UsageError
 from ptclust.graph.topology import Topology, WeightedGraph, index_dtype
+from ptclust.mechanisms import _urn_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID
-from ptclust.mechanisms.lattice import add_noise, counting
-from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use
+from ptclust.mechanisms.mechanism import Calibration, Mechanism, Variant, noise_use, with_noise
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.gaussian_curve import Steps
-from ptclust.privacy.noise import NO_NOISE, curve_delta, least_noise, spent_by
+from ptclust.privacy.noise import NO_NOISE, least_noise, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import MechanismUse
@@ -202,8 +203,8 @@ class SpanningTreeMechanism(Mechanism):
 
     def keeps(self, calibration: Calibration, sensitivity: Sensitivity, budget: Budget) -> bool:
         """Return whether the curve of steps and noise says that they keep (epsilon, delta)."""
-        steps = _steps(calibration, sensitivity)
-        return curve_delta(calibration.weights, sensitivity, budget, steps) <= budget.delta
+        noise, steps = calibration.weights, _steps(calibration, sensitivity)
+        return noise.law.curve_delta(noise, sensitivity, budget, steps) <= budget.delta
 
     def draw(
         self,
@@ -216,13 +217,9 @@ class SpanningTreeMechanism(Mechanism):
         """Draw the tree, then release its weights."""
         progress(f"Private spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
         edges = self._tree_edges(graph, calibration, stream)
-        report, noise = counting(len(edges), progress), calibration.weights
-        asked = calibration.sampler
-        noisy_weights = add_noise(
-            graph.weights[edges], noise, stream=stream, sampler=asked, progress=report
-        )
+        noisy_weights = with_noise(graph.weights[edges], calibration, stream, progress)
         tree = Tree(graph.topology.restricted_to(edges), noisy_weights, edges, kind=graph.kind)
-        return Published(self.name, noise, tree)
+        return Published(self.name, calibration.weights, tree)
 
     def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Draw the tree alone."""
@@ -303,3 +300,41 @@ def _even_split(halves: Calibration, shared: Budget) -> Fraction:
     ratio = tree_noise / halves.weights.standard_deviation
     odds = ratio if shared.rho is None else ratio**2
     return Fraction(min(95, max(5, round(100 * odds / (1 + odds)))), 100)
+
+
+def grid_factor(exponent: float) -> float:
+    """Return the factor that takes weights to exponents in steps of the grid.
+
+    It is rounded down: never above what was calibrated.
+    """
+    return exponent / math.log(2.0) * 2.0**GRID * (1.0 - 2.0**-50)
+
+
+def make_urn(
+    weights: Floats, exponent: float, item_dtype: Any, window: int = 32
+) -> tuple[kernel.Urn, float]:
+    """Return an empty urn for all edges, and the factor that takes weights to rounded exponents.
+
+    ``window``, how many buckets are compared at once, is a matter of speed; up to 32 no sum of
+    masses can overflow.
+    """
+    factor = grid_factor(exponent)
+    ends = (float(weights.min()), float(weights.max())) if len(weights) else (0.0, 0.0)
+    smallest, largest = (kernel.exponent_of(weight, factor) >> GRID for weight in ends)
+    n_buckets = largest - smallest + 1
+    urn = kernel.Urn(
+        start=np.zeros(n_buckets + 1, dtype=np.int64),
+        filled=np.zeros(n_buckets, dtype=np.int64),
+        items=np.empty(len(weights), dtype=item_dtype),
+        block_count=np.zeros(n_buckets // kernel.BLOCK + 2, dtype=np.int64),
+        totals=np.array([0, n_buckets, 0, smallest, window, 0, 0], dtype=np.int64),
+    )
+    kernel.lay_out(urn, weights, factor)
+    return urn, factor
+
+
+def sampler_energies(weights: Floats, exponent: float) -> Floats:
+    """Return exponent * weights as the sampler has them, rounded to its grid: for the audit."""
+    factor = grid_factor(exponent)
+    steps = [kernel.exponent_of(weight, factor) for weight in weights.tolist()]
+    return np.array(steps, dtype=np.float64) * (math.log(2.0) * 2.0**-GRID)

@@ -7,9 +7,8 @@ import numpy as np
 from ptclust._types import Array
 from ptclust.graph.topology import WeightedGraph, index_dtype
 from ptclust.mechanisms import _urn_kernel as kernel
-from ptclust.mechanisms.exponential import SpanningTreeMechanism
+from ptclust.mechanisms.exponential import SpanningTreeMechanism, make_urn
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
-from ptclust.mechanisms.urn import make_urn
 from ptclust.privacy.randomness import RandomStream as Stream
 
 

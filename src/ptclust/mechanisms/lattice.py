@@ -33,12 +33,6 @@ _EXACT_CHUNK = 1 << 18  # of our own: some milliseconds
 _Draw = Callable[[Stream, Ints], dict[int, int]]
 
 
-def counting(n_weights: int, progress: Callable[[str], None]) -> Callable[[int], None]:
-    """Return a progress callback for `add_noise` that reports its counts in words."""
-    progress(f"Noise on {n_weights:,} weights")
-    return lambda done: progress(f"Noise on {n_weights:,} weights: {done:,} done")
-
-
 @leaves_no_trace
 def add_noise(
     values: ArrayLike,
@@ -91,21 +85,17 @@ def add_noise(
     return _in_chunks(add, private_values, noise, _EXACT_CHUNK, progress)
 
 
-def sampler_of(noise: Noise, sampler: Sampler = "auto") -> str:
+def sampler_of(noise: Noise, sampler: Sampler = "auto", *, keyed: bool = False) -> str:
     """Return, for statements, what draws the noise: it follows from public numbers alone.
 
     >>> from ptclust.privacy.noise import noise_of_scale
     >>> sampler_of(noise_of_scale(1.0, 100)), sampler_of(noise_of_scale(1.0, 100), "opendp")
     ('ptclust, exact on the lattice', 'OpenDP')
     """
-    if sampler == "opendp":
+    if sampler == "opendp" and not keyed:
         check_drawn_by_opendp(noise)
         return "OpenDP"
-    return "ptclust, exact on the lattice"
-
-
-#: What draws noise as a function of a key and the edge, for statements: `keyed_noise`.
-KEYED_SAMPLER = "ptclust, exact on the lattice, by key and edge"
+    return "ptclust, exact on the lattice" + ", by key and edge" * keyed
 
 
 def _in_chunks(

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ptclust._registry import Registry
 from ptclust._traces import leaves_no_trace
+from ptclust._types import Floats
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology, WeightedGraph
-from ptclust.mechanisms.lattice import KEYED_SAMPLER, sampler_of
+from ptclust.mechanisms.lattice import add_noise, sampler_of
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Noise, Sampler
@@ -116,11 +117,11 @@ class Mechanism(ABC):
 
     def calibrate_published(
         self,
-        topology: Topology,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        budget: Budget,  # noqa: ARG002
+        topology: Topology,
+        sensitivity: Sensitivity,
+        budget: Budget,
         *,
-        split: Fraction | None = None,  # noqa: ARG002
+        split: Fraction | None = None,
     ) -> Calibration:
         """Return the calibration with the scales that the paper prints, and their true cost."""
         raise UsageError(
@@ -148,7 +149,7 @@ class Mechanism(ABC):
     def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Publish the topology of a spanning tree alone; it carries no weights."""
 
-    def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:  # noqa: ARG002
+    def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
         """Return the exact distribution of the tree on a small graph, for the audit.
 
         The first is that of the release, others are of what somebody with side knowledge sees.
@@ -157,10 +158,7 @@ class Mechanism(ABC):
         return ()
 
     def recalibrate(
-        self,
-        published: Published,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        stated: tuple[MechanismUse, ...],  # noqa: ARG002
+        self, published: Published, sensitivity: Sensitivity, stated: tuple[MechanismUse, ...]
     ) -> Calibration | None:
         """Return the calibration that published values show, and what it truly spends.
 
@@ -170,12 +168,7 @@ class Mechanism(ABC):
         """
         return None
 
-    def keeps(
-        self,
-        calibration: Calibration,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        budget: Budget,  # noqa: ARG002
-    ) -> bool:
+    def keeps(self, calibration: Calibration, sensitivity: Sensitivity, budget: Budget) -> bool:
         """Return whether a calibration keeps (epsilon, delta) by a proof other than that of zCDP.
 
         It is about all that the mechanism releases, and nothing else is released with it.
@@ -191,12 +184,31 @@ class Mechanism(ABC):
 MECHANISMS: Registry[Mechanism] = Registry("mechanism")
 
 
+@leaves_no_trace
+def with_noise(
+    private_weights: Floats,
+    calibration: Calibration,
+    stream: Stream,
+    progress: Callable[[str], None],
+) -> Floats:
+    """Return weights with the noise of a calibration; progress is reported in words."""
+    what = f"Noise on {len(private_weights):,} weights"
+    progress(what)
+    return add_noise(
+        private_weights,
+        calibration.weights,
+        stream=stream,
+        sampler=calibration.sampler,
+        progress=lambda done: progress(f"{what}: {done:,} done"),
+    )
+
+
 def noise_use(calibration: Calibration, purpose: str) -> tuple[MechanismUse, ...]:
     """Return the use of noise on weights."""
     noise, spent = calibration.weights, calibration.weights_spent
     if not noise.n_values or spent is None:
         return ()
-    sampler = KEYED_SAMPLER if calibration.keyed else sampler_of(noise, calibration.sampler)
+    sampler = sampler_of(noise, calibration.sampler, keyed=calibration.keyed)
     return (
         MechanismUse(
             name=noise.law.mechanism,

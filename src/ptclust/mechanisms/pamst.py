@@ -15,10 +15,10 @@ from ptclust.mechanisms.exponential import (
     HALF,
     SpanningTreeMechanism,
     calibrate_published_tree,
+    make_urn,
 )
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.mechanisms.mechanism import Calibration
-from ptclust.mechanisms.urn import make_urn
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import NO_NOISE, noise_of_scale, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream

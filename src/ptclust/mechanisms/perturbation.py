@@ -6,8 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ptclust.graph.topology import Topology, WeightedGraph, as_distances
-from ptclust.mechanisms.lattice import add_noise, counting
-from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use
+from ptclust.mechanisms.mechanism import Calibration, Mechanism, noise_use, with_noise
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import Distribution, spent_by
 from ptclust.privacy.randomness import RandomStream as Stream
@@ -37,12 +36,16 @@ class Perturbation(Mechanism):
         sensitivity: Sensitivity,
         budget: Budget,
         *,
-        split: Fraction | None = None,  # noqa: ARG002
-        largest_weight: float = 0.0,  # noqa: ARG002
+        split: Fraction | None = None,
+        largest_weight: float = 0.0,
     ) -> Calibration:
         """Spend all on noise; UsageError if the budget affords none of this kind."""
         noise = self.distribution.calibrate_alone(sensitivity, topology.n_edges, budget)
-        spent, on_noise = self.distribution.spent_alone(noise, sensitivity, budget)
+        if self.distribution.unit == "epsilon":  # it is pure: none of delta is spent
+            spent = on_noise = Budget.pure(budget.epsilon)
+        else:  # beside other releases the rho of the noise counts
+            on_noise = spent_by(noise, sensitivity) or budget.to_zcdp()
+            spent = Budget.approximate(budget.epsilon, budget.delta, on_noise.amount)
         return Calibration(self.name, None, noise, spent, on_noise)
 
     def draw(
@@ -54,14 +57,11 @@ class Perturbation(Mechanism):
         progress: Callable[[str], None] = lambda _: None,
     ) -> Published:
         """Publish all weights with noise. The minimum spanning tree of them is post-processing."""
-        report, noise = counting(graph.n_edges, progress), calibration.weights
-        noisy = add_noise(
-            graph.weights, noise, stream=stream, sampler=calibration.sampler, progress=report
-        )
+        noisy = with_noise(graph.weights, calibration, stream, progress)
         distances = as_distances(noisy, graph.kind)
         edges = minimum_spanning_edges(graph.sources, graph.targets, distances, graph.n_nodes)
         tree = Tree(graph.topology.restricted_to(edges), noisy[edges], edges, kind=graph.kind)
-        return Published(self.name, noise, tree, graph.topology, noisy)
+        return Published(self.name, calibration.weights, tree, graph.topology, noisy)
 
     def draw_tree(self, graph: WeightedGraph, calibration: Calibration, stream: Stream) -> Tree:
         """Publish the topology of the minimum spanning tree of the noisy weights."""
@@ -69,10 +69,7 @@ class Perturbation(Mechanism):
         return Tree(tree.topology, edge_ids=tree.edge_ids, kind=tree.kind)
 
     def recalibrate(
-        self,
-        published: Published,
-        sensitivity: Sensitivity,
-        stated: tuple[MechanismUse, ...],  # noqa: ARG002
+        self, published: Published, sensitivity: Sensitivity, stated: tuple[MechanismUse, ...]
     ) -> Calibration | None:
         """Return what the noise on all weights spends."""
         spent = spent_by(published.noise, sensitivity)

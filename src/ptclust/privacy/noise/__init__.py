@@ -12,7 +12,6 @@ from ptclust.privacy.noise.distribution import (
     Distribution,
     Noise,
     Sampler,
-    curve_delta,
     least_noise,
     spent_by,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "Noise",
     "Sampler",
     "cube_noise",
-    "curve_delta",
     "gaussian_noise",
     "gaussian_noise_alone",
     "laplace_noise",

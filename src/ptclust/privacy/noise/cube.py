@@ -7,15 +7,12 @@ half-width of Gamma(n + 1) scales, all values are uniform within it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust._types import Floats
 from ptclust.privacy.noise.distribution import Distribution, Noise
-
-if TYPE_CHECKING:
-    from ptclust.privacy.noise.exact import Sampler, WordSource
+from ptclust.privacy.noise.exact import CubeSampler, LatticeNoise, UniformSampler, WordSource
 
 
 class Cube(Distribution):
@@ -87,13 +84,11 @@ class Cube(Distribution):
         ratio: Floats = np.nanmax(np.abs(there), axis=-1) - np.nanmax(np.abs(here), axis=-1)
         return ratio
 
-    def sampler(self, noise: Noise, shared: WordSource) -> Sampler:
+    def sampler(self, noise: Noise, shared: WordSource) -> LatticeNoise:
         """Return the sampler of uniform values, its half-width drawn from ``shared``.
 
         *Privacy.* Nobody may learn the half-width: it stays in what is returned.
         """
-        from ptclust.privacy.noise.exact import CubeSampler, UniformSampler
-
         return UniformSampler(CubeSampler(noise.n_values, noise.steps).draw_half_width(shared))
 
     def simulate(self, generator: np.random.Generator, n_values: int) -> Floats:

@@ -13,7 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from ptclust._markup import quoted
 from ptclust._options import Sampler as Sampler
@@ -24,22 +26,16 @@ from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Number, exact_positive, exponent_below, float_up, root_up
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.gaussian_curve import NO_STEPS, Steps
+from ptclust.privacy.noise.exact import BEYOND_T, LatticeNoise, WordSource, lattice_sampler
 from ptclust.privacy.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ptclust.privacy.noise.exact import Sampler as ExactSampler
-    from ptclust.privacy.noise.exact import WordSource
 
 Norm = Literal["l1", "l2", "linf"]
 
 _ENLARGEMENT_BITS = 21  # rounding to the lattice enlarges the scale by at most 2^-21
 _FINENESS_BITS = 40  # the lattice is this much finer than the scale: noise looks continuous
+_WIDEST_BITS = BEYOND_T.numerator.bit_length() - 1  # of steps: nothing wider is drawn
 _MOST_VALUES = 2**63  # what an index holds
 _FINEST, _COARSEST = -1074, 1023  # the exponents of the smallest and the largest floats
-#: Steps of the lattice: the samplers draw what is less wide, and then nothing overflows.
-WIDEST = 2**56
 
 
 class Distribution(ABC):
@@ -107,13 +103,13 @@ class Distribution(ABC):
         width = change * per_change * self.width(n_values)
         no_larger = exponent_below(change / roundings) - _ENLARGEMENT_BITS
         as_fine = exponent_below(width) - _FINENESS_BITS
-        can_be_drawn = exponent_below(width) + 2 - (WIDEST.bit_length() - 2)
+        can_be_drawn = exponent_below(width) + 2 - (_WIDEST_BITS - 1)
         granularity = max(min(no_larger, as_fine), can_be_drawn, _FINEST)
         scale = float_up((change + roundings * Fraction(2) ** granularity) * per_change)
         noise = Noise(self.name, scale, granularity, n_values)
         while self.spent(noise, sensitivity) > budget:  # its float is rounded up
             noise = Noise(self.name, math.nextafter(noise.scale, math.inf), granularity, n_values)
-        if noise.steps * self.width(n_values) >= WIDEST:
+        if noise.steps * self.width(n_values) >= BEYOND_T:
             raise UsageError(
                 f"{self.title} noise on {n_values} values at {self.unit} = {float(budget):g} is "
                 f"too wide for its lattice; choose a larger {self.unit}"
@@ -124,36 +120,19 @@ class Distribution(ABC):
         """Return noise of a given scale, whatever it protects; `spent_by` says how much."""
         checked = exact_positive("scale", scale, f"It is the scale of {self.title} noise.")
         bits = _FINENESS_BITS + max(n_values, 1).bit_length()
-        granularity = exponent_below(checked) - min(bits, WIDEST.bit_length() - 4)
+        granularity = exponent_below(checked) - min(bits, _WIDEST_BITS - 3)
         return Noise(self.name, float(checked), max(granularity, _FINEST), n_values)
 
     def calibrate_alone(self, sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
         """Return the least noise for a release that is nothing else, of (epsilon, delta)."""
         return self.calibrate(sensitivity, n_values, budget.epsilon)
 
-    def spent_alone(
-        self,
-        noise: Noise,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        budget: Budget,
-    ) -> tuple[Budget, Budget]:
-        """Return what a release of `calibrate_alone` spends, and the share of the noise.
-
-        Pure noise spends all of epsilon and none of delta: epsilon-DP is (epsilon, delta)-DP.
-        """
-        pure = Budget.pure(budget.epsilon)
-        return pure, pure
-
     def spent(self, noise: Noise, sensitivity: Sensitivity) -> float:
         """Return epsilon or rho of the noise, rounded up."""
         return float_up(self.loss(self.moved(sensitivity, noise) / Fraction(noise.scale)))
 
     def curve_delta(
-        self,
-        noise: Noise,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        budget: Budget,  # noqa: ARG002
-        steps: Steps = NO_STEPS,  # noqa: ARG002
+        self, noise: Noise, sensitivity: Sensitivity, budget: Budget, steps: Steps = NO_STEPS
     ) -> Fraction:
         """Return an upper bound on the delta, at the epsilon of a budget, of steps and noise.
 
@@ -162,11 +141,7 @@ class Distribution(ABC):
         return Fraction(1)
 
     def rho_within(
-        self,
-        budget: Budget,  # noqa: ARG002
-        noise: Noise,  # noqa: ARG002
-        sensitivity: Sensitivity,  # noqa: ARG002
-        steps: Steps,  # noqa: ARG002
+        self, budget: Budget, noise: Noise, sensitivity: Sensitivity, steps: Steps
     ) -> Fraction | None:
         """Return about the largest rho of steps and noise that (epsilon, delta) affords, if known.
 
@@ -174,7 +149,7 @@ class Distribution(ABC):
         """
         return None
 
-    def width(self, n_values: int) -> int:  # noqa: ARG002
+    def width(self, n_values: int) -> int:
         """Return about how large the largest of so many values is."""
         return 1
 
@@ -206,7 +181,7 @@ class Distribution(ABC):
         """
 
     @abstractmethod
-    def sampler(self, noise: Noise, shared: WordSource) -> ExactSampler:
+    def sampler(self, noise: Noise, shared: WordSource) -> LatticeNoise:
         """Return what draws the noise in steps of its lattice, exactly.
 
         ``shared`` has the words of what is drawn once for all values.
@@ -215,6 +190,33 @@ class Distribution(ABC):
     @abstractmethod
     def simulate(self, generator: np.random.Generator, n_values: int) -> Floats:
         """Return so many values in floating-point numbers, for experiments."""
+
+
+class Independent(Distribution):
+    """Independent values, each with a density proportional to exp(-|z|^power / power)."""
+
+    power: int
+
+    @abstractmethod
+    def beyond(self, size: float) -> float:
+        """Return the probability that one value is larger than ``size``, of either sign."""
+
+    def probability_within(self, n_values: int, size: float) -> float:
+        """Return the probability that none of the values is beyond."""
+        beyond = self.beyond(size)
+        if beyond == 1 or n_values == 0:
+            return float(n_values == 0)
+        return math.exp(n_values * math.log1p(-beyond))
+
+    def log_ratio(self, here: Floats, there: Floats) -> Floats:
+        """Return the sum of differences of powers, over the power."""
+        differences = np.abs(there) ** self.power - np.abs(here) ** self.power
+        ratio: Floats = np.nansum(differences, axis=-1) / self.power
+        return ratio
+
+    def sampler(self, noise: Noise, shared: WordSource) -> LatticeNoise:
+        """Return the sampler of independent values."""
+        return lattice_sampler(self.power, noise.steps)
 
 
 #: Of two distributions whose noise is as large, the first is taken.
@@ -331,10 +333,3 @@ def spent_by(noise: Noise, sensitivity: Sensitivity) -> Budget | None:
         return None
     loss = noise.law.spent(noise, sensitivity)
     return Budget.zcdp(loss) if noise.law.unit == "rho" else Budget.pure(loss)
-
-
-def curve_delta(
-    noise: Noise, sensitivity: Sensitivity, budget: Budget, steps: Steps = NO_STEPS
-) -> Fraction:
-    """Return an upper bound on the delta, at the epsilon of a budget, of steps and noise."""
-    return noise.law.curve_delta(noise, sensitivity, budget, steps)

@@ -22,12 +22,11 @@ from ptclust._types import Array, Ints
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import Bounds, exp_bounds, exponent_below, log_bounds
 from ptclust.privacy.noise import _lattice_kernel as kernel
-from ptclust.privacy.noise.distribution import WIDEST
 
 #: Floats decide where they are this far from the boundary, far more than their rounding.
 MARGIN = 2.0**-24
 #: From the first up to below the second, a scale in steps of the lattice lets nothing overflow.
-SMALLEST_T, BEYOND_T = Fraction(1), Fraction(WIDEST)
+SMALLEST_T, BEYOND_T = Fraction(1), Fraction(2**56)
 
 _DIGITS, _TABLE_BITS = 60, 192  # of the tables
 _BUFFER = 1 << 15  # words at a time: they stay in the processor's cache
@@ -41,7 +40,7 @@ class WordSource(Protocol):
         """Fill an array with words that were never given out before."""
 
 
-class Sampler(Protocol):
+class LatticeNoise(Protocol):
     """Draws noise in steps of the lattice."""
 
     def draw(self, source: WordSource, noise: Ints) -> dict[int, int]:
@@ -353,7 +352,7 @@ class UniformSampler:
         else:
             kernel.draw_uniform_each(words, self.half_width, noise, outcome)
 
-    def settle(self, given: list[int], source: WordSource) -> int:  # noqa: ARG002
+    def settle(self, given: list[int], source: WordSource) -> int:
         """Return a value in Python integers, of words of its own."""
         bits, n_bits = Bits(source, 64), (2 * self.half_width).bit_length()
         while (number := bits.take(n_bits)) > 2 * self.half_width:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,15 +16,11 @@ from ptclust.errors import UsageError
 from ptclust.privacy._numbers import float_down
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.gaussian_curve import NO_STEPS, Steps, largest_mu, lattice_delta, square_after
-from ptclust.privacy.noise.distribution import Distribution, Noise, spent_by
-from ptclust.privacy.noise.laplace import all_of
+from ptclust.privacy.noise.distribution import Independent, Noise
 from ptclust.privacy.sensitivity import Sensitivity
 
-if TYPE_CHECKING:
-    from ptclust.privacy.noise.exact import Sampler, WordSource
 
-
-class Gaussian(Distribution):
+class Gaussian(Independent):
     """Never pure; the scale is sigma = l2 / sqrt(2 rho), or less if nothing else is released.
 
     >>> from ptclust.privacy import Sensitivity
@@ -40,6 +35,7 @@ class Gaussian(Distribution):
     proof = "docs/proofs/gaussian-curve.md"
     norm = "l2"
     unit = "rho"
+    power = 2
     opendp = ("make_gaussian", "l2_distance")
 
     def calibrate_alone(self, sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
@@ -74,13 +70,6 @@ class Gaussian(Distribution):
                 return noise
         return by_zcdp
 
-    def spent_alone(
-        self, noise: Noise, sensitivity: Sensitivity, budget: Budget
-    ) -> tuple[Budget, Budget]:
-        """Spend all of (epsilon, delta); beside other releases the rho of the noise counts."""
-        on_noise = spent_by(noise, sensitivity) or budget.to_zcdp()
-        return Budget.approximate(budget.epsilon, budget.delta, on_noise.amount), on_noise
-
     def curve_delta(
         self, noise: Noise, sensitivity: Sensitivity, budget: Budget, steps: Steps = NO_STEPS
     ) -> Fraction:
@@ -102,19 +91,19 @@ class Gaussian(Distribution):
         rho = square / 2 + steps.count * steps.loss_range**2 / 8
         return Fraction(float_down(rho * mu**2 / widened * (1 - Fraction(1, 2**18))))
 
-    def deviation(self, n_values: int) -> float:  # noqa: ARG002
+    def deviation(self, n_values: int) -> float:
         """Return 1."""
         return 1.0
 
-    def quantile(self, n_values: int, probability: float) -> float:  # noqa: ARG002
+    def quantile(self, n_values: int, probability: float) -> float:
         """Return the quantile of one value."""
         from scipy.special import ndtri
 
         return float(ndtri(probability))
 
-    def probability_within(self, n_values: int, size: float) -> float:
-        """Return erf(size / sqrt(2))^n."""
-        return all_of(n_values, math.erfc(size / math.sqrt(2)))
+    def beyond(self, size: float) -> float:
+        """Return erfc(size / sqrt(2))."""
+        return math.erfc(size / math.sqrt(2))
 
     def largest(self, n_values: int, gamma: float) -> float:
         """Return sqrt(2 log(n / gamma)), by the union bound."""
@@ -123,17 +112,6 @@ class Gaussian(Distribution):
     def mean_largest(self, n_values: int) -> float:
         """Return sqrt(2 log(2 n)), which it is at most."""
         return math.sqrt(2.0 * math.log(2.0 * n_values)) if n_values else 0.0
-
-    def log_ratio(self, here: Floats, there: Floats) -> Floats:
-        """Return half the sum of differences of squares."""
-        ratio: Floats = np.nansum(there**2 - here**2, axis=-1) / 2.0
-        return ratio
-
-    def sampler(self, noise: Noise, shared: WordSource) -> Sampler:  # noqa: ARG002
-        """Return the sampler of exp(-m^2 / (2 t^2))."""
-        from ptclust.privacy.noise.exact import lattice_sampler
-
-        return lattice_sampler(2, noise.steps)
 
     def simulate(self, generator: np.random.Generator, n_values: int) -> Floats:
         """Return numpy's values."""

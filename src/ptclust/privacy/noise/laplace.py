@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptclust._types import Floats
-from ptclust.privacy.noise.distribution import Distribution, Noise
-
-if TYPE_CHECKING:
-    from ptclust.privacy.noise.exact import Sampler, WordSource
+from ptclust.privacy.noise.distribution import Independent
 
 
-class Laplace(Distribution):
+class Laplace(Independent):
     """Pure, and the least where one person moves few values; the scale is b = l1 / epsilon.
 
     >>> from ptclust.privacy import Sensitivity
@@ -28,21 +24,22 @@ class Laplace(Distribution):
     reference = "Dwork et al. 2006"
     norm = "l1"
     unit = "epsilon"
+    power = 1
     has_exponential_tails = True
     opendp = ("make_laplace", "l1_distance")
 
-    def deviation(self, n_values: int) -> float:  # noqa: ARG002
+    def deviation(self, n_values: int) -> float:
         """Return sqrt(2)."""
         return math.sqrt(2.0)
 
-    def quantile(self, n_values: int, probability: float) -> float:  # noqa: ARG002
+    def quantile(self, n_values: int, probability: float) -> float:
         """Return the quantile of one value."""
         tail = math.log(2.0 * min(probability, 1.0 - probability))
         return tail if probability < 0.5 else -tail
 
-    def probability_within(self, n_values: int, size: float) -> float:
-        """Return (1 - exp(-size))^n."""
-        return all_of(n_values, math.exp(-size))
+    def beyond(self, size: float) -> float:
+        """Return exp(-size)."""
+        return math.exp(-size)
 
     def largest(self, n_values: int, gamma: float) -> float:
         """Return log(n / gamma), by the union bound (Sealfon 2016)."""
@@ -54,24 +51,6 @@ class Laplace(Distribution):
 
         return float(digamma(n_values + 1)) + np.euler_gamma
 
-    def log_ratio(self, here: Floats, there: Floats) -> Floats:
-        """Return the sum of differences."""
-        ratio: Floats = np.nansum(np.abs(there) - np.abs(here), axis=-1)
-        return ratio
-
-    def sampler(self, noise: Noise, shared: WordSource) -> Sampler:  # noqa: ARG002
-        """Return the sampler of exp(-m / t)."""
-        from ptclust.privacy.noise.exact import lattice_sampler
-
-        return lattice_sampler(1, noise.steps)
-
     def simulate(self, generator: np.random.Generator, n_values: int) -> Floats:
         """Return numpy's values."""
         return generator.laplace(0.0, 1.0, n_values)
-
-
-def all_of(n_values: int, beyond: float) -> float:
-    """Return the probability that none of so many independent values is beyond."""
-    if beyond == 1 or n_values == 0:
-        return float(n_values == 0)
-    return math.exp(n_values * math.log1p(-beyond))

@@ -1,18 +1,24 @@
-"""Spanning trees as a function of a secret key and the weights: drawn again, they are the same.
+"""Noise and trees as functions of a secret key and the edges: drawn again, they are the same.
 
-Every edge has a clock T = E exp(c w), E exponential (docs/proofs/samplers.md): the tree of
-``kruskal`` is the minimum spanning tree of the clocks, that of ``pamst`` the tree of their shortest
-paths. Here E is a function of a key and the edge, a real number of which any number of digits is
-known. Floats compare clocks and sums of them where they can, intervals of rational numbers
-otherwise. So the tree is that of the clocks, whatever the order of edges, and its distribution is
-that of the mechanism without any error but the grid of the exponents (docs/proofs/keyed-trees.md).
+Where edges are spread over many machines, work that is lost is done again. Were the noise drawn
+afresh, one edge could be published with two noises, whose mean has less noise than was calibrated.
+So every edge has a stream of words of its own, ChaCha20 (RFC 8439) with the edge as its nonce, and
+the samplers of ``privacy.noise`` read that: any machine that holds the key draws the same noise, in
+any order of the edges, and no words are ever used for two edges.
 
-What a part of the edges can be reduced to, without a change of the tree, is here as well: with that
-the edges may be spread over many machines.
+Trees are drawn by clocks (docs/proofs/samplers.md). Every edge has one, T = E exp(c w), E
+exponential: the tree of ``kruskal`` is the minimum spanning tree of the clocks, that of ``pamst``
+the tree of their shortest paths. Here E is a function of a key and the edge, a real number of which
+any number of digits is known. Floats compare clocks and sums of them where they can, intervals of
+rational numbers otherwise. So the tree is that of the clocks, whatever the order of edges, and its
+distribution is that of the mechanism without any error but the grid of the exponents
+(docs/proofs/keyed-trees.md). What a part of the edges can be reduced to, without a change of the
+tree, is here as well.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
@@ -23,22 +29,127 @@ from numpy.typing import NDArray
 from ptclust._components import label_components
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
+from ptclust.errors import UsageError
 from ptclust.graph.topology import index_dtype
 from ptclust.mechanisms import _clock_kernel as kernel
 from ptclust.mechanisms._urn_kernel import GRID, fill_exponents
-from ptclust.mechanisms.keyed_noise import EdgeWords, key_state
-from ptclust.mechanisms.urn import grid_factor
-from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks
+from ptclust.mechanisms.exponential import grid_factor
+from ptclust.mechanisms.lattice import added_on_lattice
+from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks, new_state
 from ptclust.privacy._numbers import Bounds, exp_bounds, log_bounds
-from ptclust.privacy.noise.exact import Bits
+from ptclust.privacy.noise import Noise
+from ptclust.privacy.noise import _lattice_kernel as lattice_kernel
+from ptclust.privacy.noise.exact import Bits, LatticeNoise
 from ptclust.trees.mst import minimum_spanning_edges
 
+KEY_BYTES = 32
+_CHUNK = 1 << 14  # edges at a time: their words stay in the processor's cache
+_NO_EDGE = 2**64 - 1  # the nonce of what is drawn once for all edges
 _FIRST_BLOCK = 1 << 63  # of the clock of an edge: the blocks below are those of its noise
 _FIRST_NODE = 1 << 63  # the nonces from here on are of nodes, those below of edges
-_CHUNK = 1 << 14
 _DIGITS = 40
 _LIGHTEST = 2  # edges at every node that bound how long shortest paths are
 _SIGN = np.int64(-(2**63))
+
+Numbers = NDArray[np.uint64]
+
+
+def draw_noise_key() -> bytes:
+    """Return a fresh secret key from the operating system, for one release."""
+    return os.urandom(KEY_BYTES)
+
+
+def key_state(key: bytes) -> NDArray[np.uint32]:
+    """Return the state of ChaCha20 under a key."""
+    if len(key) != KEY_BYTES:
+        raise UsageError(f"a key of noise has {KEY_BYTES} bytes, not {len(key)}")
+    return new_state(key)
+
+
+def edge_numbers(sources: Array, targets: Array, n_nodes: int) -> Numbers:
+    """Return a number for every edge, the same for both orders of its ends.
+
+    >>> edge_numbers(np.array([0, 3]), np.array([2, 1]), 5).tolist()
+    [2, 8]
+    """
+    if n_nodes > 2**31:
+        raise UsageError(f"noise by key is for at most 2^31 nodes, not {n_nodes:,}")
+    low, high = (
+        end.astype(np.uint64)
+        for end in (np.minimum(sources, targets), np.maximum(sources, targets))
+    )
+    return np.asarray(low * np.uint64(n_nodes) + high)
+
+
+@leaves_no_trace
+def add_keyed_noise(values: Floats, edges: Numbers, noise: Noise, key: bytes) -> Floats:
+    """Return the values of some edges plus their noise under a key; see `edge_numbers`.
+
+    The noise is calibrated for all ``noise.n_values`` edges; these may be any part of them.
+
+    Notes
+    -----
+    *Privacy.* As calibrated, against anyone who cannot tell ChaCha20 under a secret key from random
+    words: the guarantee is computational, as that of every release is whose words come from a
+    generator. It takes that every edge is drawn with one weight only: the same edge with two
+    weights would show their difference without noise. So a key is for one release, of one graph
+    without parallel edges, and nobody but who draws may hold it.
+
+    >>> from ptclust.privacy.noise import noise_of_scale
+    >>> noise, edges = noise_of_scale(1.0, 3), np.array([1, 2, 5], dtype=np.uint64)
+    >>> all_three = add_keyed_noise(np.zeros(3), edges, noise, bytes(32))
+    >>> bool(all_three[2] == add_keyed_noise(np.zeros(1), edges[2:], noise, bytes(32))[0])
+    True
+    """
+    state, noisy = key_state(key), np.empty(len(values))
+    sampler = noise.law.sampler(noise, EdgeWords(state, _NO_EDGE, 0))
+    for start in range(0, len(edges), _CHUNK):
+        some = slice(start, start + _CHUNK)
+        steps, giants = _keyed_steps(sampler, state, edges[some])
+        noisy[some] = added_on_lattice(values[some], steps, noise.granularity, giants)
+    return noisy
+
+
+def _keyed_steps(
+    sampler: LatticeNoise, state: Array, edges: Numbers
+) -> tuple[Ints, dict[int, int]]:
+    """Return the noise of edges in steps, and by place that which no int64 holds."""
+    steps, giants = np.empty(len(edges), dtype=np.int64), dict[int, int]()
+    left, block = np.arange(len(edges)), 0
+    while len(left):  # a round takes one block of every edge that has no value yet
+        words = np.empty((len(left), BLOCK_WORDS), dtype=np.uint64)
+        fill_blocks(state, edges[left], np.uint64(block), words)
+        found, outcome = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
+        block += 1
+        sampler.draw_each(words, found, outcome)
+        steps[left] = found
+        for i in np.flatnonzero(outcome >= lattice_kernel.OPEN):
+            at, place = int(outcome[i]) - lattice_kernel.OPEN, int(left[i])
+            more = EdgeWords(state, int(edges[place]), block)
+            given = words[i, at : at + lattice_kernel.WORDS].tolist()
+            value = sampler.settle(given, more)
+            steps[place] = value if abs(value) < lattice_kernel.NEAR else 0
+            if abs(value) >= lattice_kernel.NEAR:
+                giants[place] = value
+        left = left[outcome == lattice_kernel.REJECTED]
+    return steps, giants
+
+
+class EdgeWords:
+    """The words of one nonce, from a block on."""
+
+    def __init__(self, state: Array, nonce: int, block: int) -> None:
+        self._state, self._nonce, self._block = state, np.array([nonce], dtype=np.uint64), block
+        self._left = np.empty(0, dtype=np.uint64)
+
+    def fill(self, words: NDArray[np.uint64]) -> None:
+        """Fill an array with the next words."""
+        for i in range(len(words)):
+            if not len(self._left):
+                row = np.empty((1, BLOCK_WORDS), dtype=np.uint64)
+                fill_blocks(self._state, self._nonce, np.uint64(self._block), row)
+                self._left, self._block = row[0], self._block + 1
+            words[i], self._left = self._left[0], self._left[1:]
 
 
 @leaves_no_trace
@@ -51,14 +162,12 @@ class Clocks:
     *Privacy.* A clock is as private as the weight that it is made of.
     """
 
-    numbers: NDArray[np.uint64]
+    numbers: Numbers
     exponents: Ints  # c w / log 2 in steps of 2^-GRID
     key: bytes
 
     @classmethod
-    def of(
-        cls, distances: Floats, numbers: NDArray[np.uint64], exponent: float, key: bytes
-    ) -> Clocks:
+    def of(cls, distances: Floats, numbers: Numbers, exponent: float, key: bytes) -> Clocks:
         """Return the clocks of edges with these weights, as distances."""
         steps = np.empty(len(distances), dtype=np.int64)
         fill_exponents(distances, grid_factor(exponent), steps)
