@@ -108,6 +108,11 @@ def rendered(template: str, **content: Any) -> str:
     return _templates().get_template(template).render(content)
 
 
+def macros(template: str, **names: Any) -> Any:
+    """Return the macros of a template as functions; ``names`` are what it may use beside them."""
+    return _templates().get_template(template).make_module(names)
+
+
 def page(name: str, **content: Any) -> str:
     """Return a self-contained page of HTML: it may run its own style and script, and no more."""
     from markupsafe import Markup

@@ -1,6 +1,6 @@
 """The privacy statement: what a release guarantees, in numbers for experts and in words.
 
-The words are in the template beside this module: the fields that follow from others, the guarantee
+The words are in ``templates/statement.txt``: the fields that follow from others, the guarantee
 in one sentence, the entries of a page, an entry for the public registry of deployments.
 """
 
@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 from uuid import uuid4
 
-from ptclust._markup import facts
+from ptclust._markup import facts, macros
 from ptclust._traces import shown_half_built
 from ptclust._version import __version__
 from ptclust.errors import InputError, UsageError
@@ -409,18 +408,9 @@ def entries(statement: PrivacyStatement) -> dict[str, list[str]]:
 
 @cache
 def _words() -> Any:
-    """Return the template of all words: its macros are functions of a statement."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(undefined=StrictUndefined)  # noqa: S701 - text, no HTML
-    environment.filters |= {"at_most": at_most, "yaml": _yaml}
-    environment.globals |= {
-        "Sensitivity": Sensitivity,
-        "PRIVACY_UNIT": PRIVACY_UNIT,
-        "exp": math.exp,
-    }
-    text = files(__package__).joinpath("statement.jinja").read_text(encoding="utf-8")
-    return environment.from_string(text).module
+    """Return what says all words: functions of a statement."""
+    used = {"Sensitivity": Sensitivity, "PRIVACY_UNIT": PRIVACY_UNIT, "at_most": at_most}
+    return macros("statement.txt", exp=math.exp, yaml=_yaml, **used)
 
 
 def _one_line(text: str) -> str:
