@@ -13,7 +13,13 @@ from ptclust.mechanisms.keyed import add_keyed_noise, draw_noise_key, edge_numbe
 from ptclust.privacy import Noise, Sensitivity
 from ptclust.privacy._chacha_kernel import BLOCK_WORDS, fill_blocks, fill_words, new_state
 from ptclust.privacy.noise import _lattice_kernel as kernel
-from ptclust.privacy.noise import cube_noise, exact, gaussian_noise, laplace_noise, noise_of_scale
+from ptclust.privacy.noise import (
+    cube_noise,
+    distribution,
+    gaussian_noise,
+    laplace_noise,
+    noise_of_scale,
+)
 from ptclust.privacy.noise.exact import CubeSampler, LatticeSampler
 
 ALPHA = 1e-6
@@ -123,7 +129,7 @@ def test_what_floats_leave_open_is_settled_by_words_of_the_edge(monkeypatch):
         sampler.table = sampler.table._replace(margin=0.05)  # leaves far more open
         return sampler
 
-    monkeypatch.setattr(exact, "lattice_sampler", wide)
+    monkeypatch.setattr(distribution, "lattice_sampler", wide)
     settled = add_keyed_noise(np.zeros(3000), edges, noise, KEY)
     assert len(opened) > 50
     # An open attempt that is accepted gives what the kernel gives; one that is rejected goes on.

@@ -30,8 +30,8 @@ _ONE = np.uint64(1)
 # counts of a tuple of arrays would be touched at every draw, at several times its price.
 # It begins with the next input block (constants, key, counter, nonce); the other parts begin at:
 _POSITION = 16  # where in this array the next unused word is; its end when a refill is due
-_WORKING = 32  # the lanes of the block function, word i of lane j at 16 i + j
-_BUFFER = 288  # keystream
+_WORKING = 32  # the lanes of the block function: word i of lane j at 16 i + j, then what is given
+_BUFFER = _WORKING + 20 * _LANES  # keystream
 _END = _BUFFER + 2 * BUFFER_WORDS
 
 
@@ -85,44 +85,50 @@ def _mixed(x: Any) -> Any:
 
 
 @kernel
-def _compute_blocks(state: NDArray[np.uint32], counter: Any) -> None:
-    """Compute the blocks of 16 counters, one a lane; the loop becomes vector code."""
-    a00, a01, a02, a03 = state[0], state[1], state[2], state[3]
-    a04, a05, a06, a07 = state[4], state[5], state[6], state[7]
-    a08, a09, a10, a11 = state[8], state[9], state[10], state[11]
-    a14, a15 = state[14], state[15]
+def _compute_blocks(key: NDArray[np.uint32], lanes: NDArray[np.uint32], first: Any) -> None:
+    """Compute 16 blocks under one key, one a lane; the loop becomes vector code.
+
+    From ``first`` on are the words of all lanes: those of the blocks, then counters and nonces.
+    """
+    a00, a01, a02, a03 = key[0], key[1], key[2], key[3]
+    a04, a05, a06, a07 = key[4], key[5], key[6], key[7]
+    a08, a09, a10, a11 = key[8], key[9], key[10], key[11]
     for j in range(np.uint64(_LANES)):
-        low = np.uint32((counter + j) & _LOW_32)
-        high = np.uint32((counter + j) >> _BITS_32)
-        given = (a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, low, high, a14, a15)
-        x = _mixed(given)
-        lane = np.uint64(_WORKING) + j
-        state[lane] = x[0] + a00
-        state[lane + np.uint64(16)] = x[1] + a01
-        state[lane + np.uint64(32)] = x[2] + a02
-        state[lane + np.uint64(48)] = x[3] + a03
-        state[lane + np.uint64(64)] = x[4] + a04
-        state[lane + np.uint64(80)] = x[5] + a05
-        state[lane + np.uint64(96)] = x[6] + a06
-        state[lane + np.uint64(112)] = x[7] + a07
-        state[lane + np.uint64(128)] = x[8] + a08
-        state[lane + np.uint64(144)] = x[9] + a09
-        state[lane + np.uint64(160)] = x[10] + a10
-        state[lane + np.uint64(176)] = x[11] + a11
-        state[lane + np.uint64(192)] = x[12] + low
-        state[lane + np.uint64(208)] = x[13] + high
-        state[lane + np.uint64(224)] = x[14] + a14
-        state[lane + np.uint64(240)] = x[15] + a15
+        lane = np.uint64(first) + j
+        a12, a13 = lanes[lane + np.uint64(256)], lanes[lane + np.uint64(272)]
+        a14, a15 = lanes[lane + np.uint64(288)], lanes[lane + np.uint64(304)]
+        x = _mixed((a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, a12, a13, a14, a15))
+        lanes[lane] = x[0] + a00
+        lanes[lane + np.uint64(16)] = x[1] + a01
+        lanes[lane + np.uint64(32)] = x[2] + a02
+        lanes[lane + np.uint64(48)] = x[3] + a03
+        lanes[lane + np.uint64(64)] = x[4] + a04
+        lanes[lane + np.uint64(80)] = x[5] + a05
+        lanes[lane + np.uint64(96)] = x[6] + a06
+        lanes[lane + np.uint64(112)] = x[7] + a07
+        lanes[lane + np.uint64(128)] = x[8] + a08
+        lanes[lane + np.uint64(144)] = x[9] + a09
+        lanes[lane + np.uint64(160)] = x[10] + a10
+        lanes[lane + np.uint64(176)] = x[11] + a11
+        lanes[lane + np.uint64(192)] = x[12] + a12
+        lanes[lane + np.uint64(208)] = x[13] + a13
+        lanes[lane + np.uint64(224)] = x[14] + a14
+        lanes[lane + np.uint64(240)] = x[15] + a15
 
 
 @merged  # a call might raise, and counts references then
 def _refill(state: NDArray[np.uint32]) -> None:
     """Fill the buffer with the next blocks of the keystream and advance the counter."""
     lanes = np.uint64(_LANES)
-    first = np.uint64(_WORKING)
+    first, given = np.uint64(_WORKING), np.uint64(_WORKING + 16 * _LANES)
     counter = np.uint64(state[12]) | (np.uint64(state[13]) << _BITS_32)
     for begin in range(np.uint64(_BUFFER), np.uint64(_END), np.uint64(16 * _LANES)):
-        _compute_blocks(state, counter)
+        for j in range(lanes):
+            state[given + j] = np.uint32((counter + j) & _LOW_32)
+            state[given + lanes + j] = np.uint32((counter + j) >> _BITS_32)
+            state[given + np.uint64(2) * lanes + j] = state[14]
+            state[given + np.uint64(3) * lanes + j] = state[15]
+        _compute_blocks(state, state, first)
         for j in range(lanes):
             for i in range(np.uint64(16)):
                 state[begin + np.uint64(16) * j + i] = state[first + i * lanes + j]
@@ -168,42 +174,20 @@ def fill_blocks(
 ) -> None:
     """Fill row i of ``words`` with one block of the keystream of nonce i; ``block`` counts from 0.
 
-    ``key`` begins as a state does. Blocks are computed side by side as in `_compute_blocks`, only
-    that lanes differ in their nonce.
+    ``key`` begins as a state does.
     """
-    a00, a01, a02, a03 = key[0], key[1], key[2], key[3]
-    a04, a05, a06, a07 = key[4], key[5], key[6], key[7]
-    a08, a09, a10, a11 = key[8], key[9], key[10], key[11]
     low = np.uint32(np.uint64(block) & _LOW_32)
     high = np.uint32(np.uint64(block) >> _BITS_32)
-    lanes = np.empty(18 * _LANES, dtype=np.uint32)  # the last two words are the nonces
-    count, first = np.uint64(len(nonces)), np.uint64(16 * _LANES)
+    lanes = np.empty(20 * _LANES, dtype=np.uint32)
+    count, given = np.uint64(len(nonces)), np.uint64(16 * _LANES)
     for begin in range(np.uint64(0), count, np.uint64(_LANES)):
-        for j in range(np.uint64(_LANES)):  # apart from what follows, which becomes vector code
-            at: Any = min(begin + j, count - _ONE)  # lanes beyond the last nonce repeat it
-            lanes[first + j] = np.uint32(nonces[at] & _LOW_32)
-            lanes[first + np.uint64(_LANES) + j] = np.uint32(nonces[at] >> _BITS_32)
         for j in range(np.uint64(_LANES)):
-            a14, a15 = lanes[first + j], lanes[first + np.uint64(_LANES) + j]
-            x = _mixed(
-                (a00, a01, a02, a03, a04, a05, a06, a07, a08, a09, a10, a11, low, high, a14, a15)
-            )
-            lanes[j] = x[0] + a00
-            lanes[j + np.uint64(16)] = x[1] + a01
-            lanes[j + np.uint64(32)] = x[2] + a02
-            lanes[j + np.uint64(48)] = x[3] + a03
-            lanes[j + np.uint64(64)] = x[4] + a04
-            lanes[j + np.uint64(80)] = x[5] + a05
-            lanes[j + np.uint64(96)] = x[6] + a06
-            lanes[j + np.uint64(112)] = x[7] + a07
-            lanes[j + np.uint64(128)] = x[8] + a08
-            lanes[j + np.uint64(144)] = x[9] + a09
-            lanes[j + np.uint64(160)] = x[10] + a10
-            lanes[j + np.uint64(176)] = x[11] + a11
-            lanes[j + np.uint64(192)] = x[12] + low
-            lanes[j + np.uint64(208)] = x[13] + high
-            lanes[j + np.uint64(224)] = x[14] + a14
-            lanes[j + np.uint64(240)] = x[15] + a15
+            at: Any = min(begin + j, count - _ONE)  # lanes beyond the last nonce repeat it
+            lanes[given + j] = low
+            lanes[given + np.uint64(_LANES) + j] = high
+            lanes[given + np.uint64(2 * _LANES) + j] = np.uint32(nonces[at] & _LOW_32)
+            lanes[given + np.uint64(3 * _LANES) + j] = np.uint32(nonces[at] >> _BITS_32)
+        _compute_blocks(key, lanes, np.uint64(0))
         for j in range(min(np.uint64(_LANES), count - begin)):
             for i in range(np.uint64(BLOCK_WORDS)):
                 at = np.uint64(32) * i + j
