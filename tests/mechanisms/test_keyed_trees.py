@@ -189,7 +189,7 @@ def test_near_clocks_are_put_in_order(monkeypatch):
     assert np.argsort(wrong).tolist() != right.tolist()
     monkeypatch.setattr(kernel, "NEAR", 1 << 32)
     clocks.__dict__["logs"] = wrong
-    assert np.argsort(clocks.ordered_logs()).tolist() == right.tolist()
+    assert np.argsort(clocks.ranks()).tolist() == right.tolist()
 
 
 def test_a_guess_in_floats_is_made_right(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from ptclust.graph import Graph
-from ptclust.mechanisms import Kruskal, Pamst, _urn_kernel, urn
+from ptclust.mechanisms import Kruskal, Pamst, _urn_kernel, exponential
 from ptclust.mechanisms.pamst import heaviest_listed
 from ptclust.privacy import RandomStream
 from tests.mechanisms import paper
@@ -178,7 +178,7 @@ def test_what_lies_beyond_the_window_keeps_its_probability(mechanism, window, mo
     """With the usual window the part beyond is hit once in 2^31 draws; with a narrow one, often."""
     for module in ("pamst", "kruskal"):
         monkeypatch.setattr(
-            f"ptclust.mechanisms.{module}.make_urn", partial(urn.make_urn, window=window)
+            f"ptclust.mechanisms.{module}.make_urn", partial(exponential.make_urn, window=window)
         )
     sampler, exact = SAMPLERS[mechanism]
     n_nodes, edges, exponent = graph = GRAPHS["wheel of five"]
@@ -197,7 +197,7 @@ class TestEdgesNotListedAtFirst:
          ("two scales", 0.25), ("K4", -1.0)],
     )  # fmt: skip
     def test_keep_their_probability(self, name, heaviest, window, monkeypatch):
-        make_urn = partial(urn.make_urn, window=window)
+        make_urn = partial(exponential.make_urn, window=window)
         monkeypatch.setattr("ptclust.mechanisms.pamst.make_urn", make_urn)
         monkeypatch.setattr("ptclust.mechanisms.pamst.heaviest_listed", lambda *_: heaviest)
         monkeypatch.setattr("ptclust.mechanisms.pamst.PATIENCE", 1)

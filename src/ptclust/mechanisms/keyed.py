@@ -226,9 +226,8 @@ class Clocks:
             if of_log[1] < -4 * digits:  # far less than what the digits show of the others
                 high += least
                 continue
-            ends = [exp_bounds(log * half[log * side > 0], digits) for log, side in
-                    zip(of_log, (-1, 1), strict=True)]  # fmt: skip
-            low, high = low + ends[0][0], high + ends[1][1]
+            low += exp_bounds(of_log[0] * half[of_log[0] < 0], digits)[0]
+            high += exp_bounds(of_log[1] * half[of_log[1] > 0], digits)[1]
         return (low, high), power
 
     def _log_bounds(self, place: int, digits: int) -> Bounds:
@@ -247,45 +246,19 @@ class Clocks:
         shift = Fraction(int(self.exponents[place]), 2**GRID)
         return low + shift, high + shift
 
-    def _sorted(self, places: Array) -> list[int]:
-        """Return places in the order of their clocks, by exact arithmetic."""
-
-        def compare(a: int, b: int) -> int:
-            return self.compare([a], [b])
-
-        return sorted(places.tolist(), key=cmp_to_key(compare))
-
-    def ordered_logs(self) -> Ints:
-        """Return the logarithms with those that are too close to call put in the right order."""
-        logs = self.logs.copy()
-        ascending = np.sort(logs)
-        is_near = np.diff(ascending) <= kernel.NEAR
-        if not is_near.any():
-            return logs
-        first = ascending[:-1][is_near & np.r_[True, ~is_near[:-1]]]
-        last = ascending[1:][is_near & np.r_[~is_near[1:], True]]
-        group = np.searchsorted(first, logs, side="right") - 1
-        places = np.flatnonzero((group >= 0) & (logs <= last[group]))
-        for members in np.split(places[np.argsort(group[places], kind="stable")],
-                                np.cumsum(np.bincount(group[places]))[:-1]):  # fmt: skip
-            order = self._sorted(members)
-            if len(order) > kernel.NEAR:  # so many that the next ones may not be beyond them
-                return _ranks(self.logs, self)
-            # What comes next is farther away than that.
-            logs[order] = logs[members].min() + np.arange(len(order))
-        return logs
-
-
-def _ranks(logs: Ints, clocks: Clocks) -> Ints:
-    """Return the places of clocks in their order."""
-    order = np.argsort(logs, kind="stable")
-    starts = np.flatnonzero(np.diff(logs[order]) > kernel.NEAR) + 1
-    ranks, done = np.empty(len(logs), dtype=np.int64), 0
-    for group in np.split(order, starts):
-        members = clocks._sorted(group)
-        ranks[members] = done + np.arange(len(members))
-        done += len(members)
-    return ranks
+    def ranks(self) -> Ints:
+        """Return the places of the clocks in their order; what is too close to call is compared."""
+        order = np.argsort(self.logs, kind="stable")
+        near = np.diff(self.logs[order]) <= kernel.NEAR
+        ends = np.flatnonzero(np.diff(near, prepend=False, append=False)).reshape(-1, 2)
+        for first, last in ends.tolist():  # of a run of near ones
+            run = order[first : last + 1].tolist()
+            order[first : last + 1] = sorted(
+                run, key=cmp_to_key(lambda a, b: self.compare([a], [b]))
+            )
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
 
 
 @leaves_no_trace
@@ -299,7 +272,7 @@ def kruskal_edges(sources: Array, targets: Array, clocks: Clocks, n_nodes: int) 
     *Privacy.* With a key from `draw_noise_key` that is used for one graph, as
     `SpanningTreeMechanism.draw_edges`: docs/proofs/keyed-trees.md.
     """
-    return minimum_spanning_edges(sources, targets, _as_floats(clocks.ordered_logs()), n_nodes)
+    return minimum_spanning_edges(sources, targets, _as_floats(clocks.ranks()), n_nodes)
 
 
 @leaves_no_trace
@@ -359,8 +332,9 @@ class ShortestPaths:
         lengths = np.exp2(np.clip((logs - middle) / 2.0**GRID, -900.0, 900.0))
         matrix = csr_array((lengths, (sources, targets)), shape=(n, n))
         roots = _roots(sources, targets, n, self._clocks.key)
-        _, before, _ = dijkstra(matrix, directed=False, indices=roots, return_predecessors=True,
-                                min_only=True)  # fmt: skip
+        _, before, _ = dijkstra(
+            matrix, directed=False, indices=roots, return_predecessors=True, min_only=True
+        )
         parent, by = np.arange(n), np.full(n, -1)
         nodes = np.flatnonzero(before >= 0)
         parent[nodes] = before[nodes]
@@ -462,8 +436,7 @@ def _parting(
     parent: Ints, depth: Ints, by: Ints, node: int, other: int
 ) -> tuple[list[int], list[int]]:
     """Return the edges to two nodes from where their paths part."""
-    to_node: list[int] = []
-    to_other: list[int] = []
+    to_node, to_other = list[int](), list[int]()
     while node != other:
         if depth[node] >= depth[other]:
             to_node.append(int(by[node]))
