@@ -71,7 +71,7 @@ class TreeCalibration:
 
     @property
     def largest_weight(self) -> float:
-        """Weights beyond this, positive or negative, look to the draw as if they were just this."""
+        """The size that the draw clamps larger weights to, positive or negative."""
         return LARGEST_EXPONENT / self.exponent if self.exponent > 0 else math.inf
 
 

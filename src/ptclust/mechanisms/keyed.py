@@ -248,14 +248,15 @@ class Clocks:
 
     def ranks(self) -> Ints:
         """Return the places of the clocks in their order; what is too close to call is compared."""
-        order = np.argsort(self.logs, kind="stable")
+
+        def compare(a: int, b: int) -> int:
+            return self.compare([a], [b])
+
+        order, by_clock = np.argsort(self.logs, kind="stable"), cmp_to_key(compare)
         near = np.diff(self.logs[order]) <= kernel.NEAR
         ends = np.flatnonzero(np.diff(near, prepend=False, append=False)).reshape(-1, 2)
         for first, last in ends.tolist():  # of a run of near ones
-            run = order[first : last + 1].tolist()
-            order[first : last + 1] = sorted(
-                run, key=cmp_to_key(lambda a, b: self.compare([a], [b]))
-            )
+            order[first : last + 1] = sorted(order[first : last + 1].tolist(), key=by_clock)
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
         return ranks

@@ -51,9 +51,9 @@ def add_noise(
     Notes
     -----
     *Privacy.* As calibrated, if no reproducible stream is given; with one, nothing is guaranteed. A
-    value too large for the lattice (beyond 2^53 steps) is rounded after the noise, as any float is:
-    post-processing, so it is not refused, which would depend on the value. Only values that are no
-    finite numbers are, and no error shows one.
+    value too large for the lattice (beyond 2^53 steps) is rounded after the noise, as any float is.
+    That is post-processing; to refuse it would depend on the value. Only values that are not finite
+    are refused, and no error shows one.
 
     >>> from ptclust.privacy.noise import noise_of_scale
     >>> add_noise([1.0, 2.0], noise_of_scale(0.1, 2)).shape

@@ -70,8 +70,8 @@ class Pamst(SpanningTreeMechanism):
     def draw_edges(self, graph: WeightedGraph, exponent: float, stream: Stream) -> Array:
         """Return the ids, ascending, of a forest drawn from a uniform root in every component.
 
-        Edges so heavy that they are hardly ever chosen are at first not listed at their nodes. When
-        most nodes are reached, few of them can still be chosen.
+        Edges so heavy that they are hardly ever chosen are not listed at their nodes at first. Once
+        most nodes are reached, few of these edges can still be chosen.
         """
         n_nodes, n_edges = graph.n_nodes, graph.n_edges
         item = [("node", graph.sources.dtype), ("edge", index_dtype(n_edges))]
@@ -97,7 +97,7 @@ class Pamst(SpanningTreeMechanism):
             heaviest = np.inf
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
-        """Return the law of the tree, and that of the tree from root 0 for who knows the root."""
+        """Return the law of the tree, and the one for an observer who knows the root: from root 0."""
         return (
             TreeLaw("PAMST", graph, tuple(range(graph.n_nodes))),
             TreeLaw("PAMST, root known", graph, (0,)),
@@ -107,7 +107,7 @@ class Pamst(SpanningTreeMechanism):
 def heaviest_listed(distances: Floats, n_nodes: int, exponent: float) -> float:
     """Return the weight beyond which edges are not listed at first, or infinity.
 
-    That is a matter of speed alone: by any weight the edges are chosen with the same probabilities.
+    It matters for speed alone: whatever it is, edges are chosen with the same probabilities.
     """
     n_edges = len(distances)
     if n_edges < _FEW_EDGES:

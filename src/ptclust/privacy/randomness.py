@@ -26,12 +26,12 @@ class RandomStream:
 
     Notes
     -----
-    *Privacy.* Whoever knows the key of a stream can subtract the noise drawn from it. A secure
+    *Privacy.* Anyone who knows the key of a stream can subtract the noise drawn from it. A secure
     stream takes 256 bits from ``os.urandom`` and never shows or pickles them: its output is as hard
     to tell from uniform bits as ChaCha20 is to break. A seeded stream is predictable by anyone who
     guesses the seed, so what is drawn from it is not private, and :attr:`reproducible` says so.
-    There is no forward secrecy: who reads the memory of the process during a run learns the words
-    drawn before, but the same memory holds the weights themselves.
+    There is no forward secrecy: anyone who reads the memory of the process during a run learns the
+    words drawn before, but the same memory holds the weights themselves.
 
     Examples
     --------

@@ -40,11 +40,11 @@ class Sensitivity:
 
     Notes
     -----
-    *Privacy.* These numbers are public. They are about the weights of the graph as it is published,
-    after parallel rows were merged: a person in k rows that are summed moves the sum k times as
-    far as one row. They must hold for every possible pair of neighbours, so
-    they come from how the weights are made (clipping, averaging), never from a look at the
-    weights. Bounds derived from them are rounded up: none is below the true bound.
+    *Privacy.* These numbers are public. They bound the weights of the graph after parallel rows
+    were merged: a person who is in k rows that are summed moves the sum k times as far as one row.
+    They must hold for every pair of neighbours, so they come from how the weights are made
+    (clipping, averaging), never from a look at the weights. Bounds derived from them are rounded
+    up: none is below the true bound.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from ptclust.privacy.noise.exact import CubeSampler, LatticeNoise, UniformSample
 
 
 class Cube(Distribution):
-    """Pure, for one who moves all values; the scale is linf / epsilon.
+    """Pure, and the least where one person moves all values; the scale is linf / epsilon.
 
     Under linf it is 2.4 times less than Laplace noise, and its largest value is not log(m) times
     the typical one but 1.7 times.

@@ -68,9 +68,8 @@ class Distribution(ABC):
         return distance
 
     def roundings(self, n_values: int) -> Fraction:
-        """Return how many steps rounding to the lattice may add to the change."""
-        in_norm = {"l1": Fraction(n_values), "linf": Fraction(1)}
-        return in_norm.get(self.norm) or Fraction(root_up(Fraction(n_values)))
+        """Return how many steps rounding to the lattice may add to the change: one to each value."""
+        return Fraction(self.change(Sensitivity(linf=1.0), n_values))
 
     def moved(self, sensitivity: Sensitivity, noise: Noise) -> Fraction:
         """Return the bound on the change of values that are rounded to the lattice of the noise."""

@@ -3,7 +3,8 @@
 The discrete Laplace and Gaussian distributions on the integers, P(x) proportional to
 exp(-phi(|x|)) with phi(m) = m/t or m^2/(2 t^2), are drawn by one rejection step. Its proposal has
 probabilities that are integers over 2^64, so that a single comparison is irrational, V < p. Floats
-decide it when they can, intervals of rational numbers otherwise: about once in ten million draws.
+decide it where they are precise enough, intervals of rational numbers otherwise: about once in ten
+million draws.
 Method and proof: docs/proofs/exact-noise.md.
 """
 

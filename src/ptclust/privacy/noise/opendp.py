@@ -1,4 +1,4 @@
-"""OpenDP's samplers: the reference in tests, and for who asks for them; an extra.
+"""OpenDP's samplers: the reference of the tests, and ``sampler="opendp"``; an optional dependency.
 
 ``opendp.prelude`` would import polars and scikit-learn: hence the imports from OpenDP's modules.
 """
