@@ -132,7 +132,7 @@ def test_noise_and_tree_are_those_of_one_machine(
 
 
 def tree_calibration(mechanism: str, graph, kind: str, exponent: float) -> Calibration:
-    tree = TreeCalibration(exponent, graph.topology.n_tree_edges, Budget.pure(1), 0.0)
+    tree = TreeCalibration(exponent, graph.topology.n_tree_edges, Budget.pure(1))
     noise = laplace_noise(Sensitivity(l1=1), graph.topology.n_tree_edges, 1)
     return Calibration(mechanism, tree, noise, Budget.pure(1), Budget.pure(1))
 

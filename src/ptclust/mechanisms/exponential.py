@@ -62,7 +62,11 @@ class TreeCalibration:
     exponent: float
     n_steps: int
     spent: Budget | None  # None if there is nothing to draw
-    slack: float  # how much of the epsilon spent pays for the rounding of the sampler
+
+    @property
+    def slack(self) -> float:
+        """How much of the epsilon spent pays for the rounding of the sampler."""
+        return self.n_steps * STEP_SLACK
 
     @property
     def noise(self) -> float:
@@ -90,7 +94,7 @@ def calibrate_tree(
     2.5253
     """
     if n_steps == 0:
-        return TreeCalibration(0.0, 0, None, 0.0)
+        return TreeCalibration(0.0, 0, None)
     if budget.rho is not None:
         step_range = math.sqrt(8.0 * float(budget.rho) / n_steps) * _DOWN
         spread = sensitivity.spread
@@ -105,7 +109,7 @@ def calibrate_tree(
     exponent = _usable((step_range - STEP_SLACK) / spread * _DOWN)
     if exponent * largest_weight > LARGEST_EXPONENT:
         exponent = LARGEST_EXPONENT / largest_weight * _DOWN
-    return TreeCalibration(exponent, n_steps, budget, n_steps * STEP_SLACK)
+    return TreeCalibration(exponent, n_steps, budget)
 
 
 def calibrate_published_tree(
@@ -117,10 +121,10 @@ def calibrate_published_tree(
     epsilon / (4 mu (n - 1)) spend epsilon / 2.
     """
     if n_steps == 0:
-        return TreeCalibration(0.0, 0, None, 0.0)
+        return TreeCalibration(0.0, 0, None)
     exponent = _usable(float(epsilon) / (4.0 * sensitivity.largest_change * n_steps) * _DOWN)
     spent = n_steps * (exponent * sensitivity.mean_spread(n_steps) + STEP_SLACK) / _DOWN
-    return TreeCalibration(exponent, n_steps, Budget.pure(spent), n_steps * STEP_SLACK)
+    return TreeCalibration(exponent, n_steps, Budget.pure(spent))
 
 
 def _usable(exponent: float) -> float:
@@ -252,7 +256,7 @@ class SpanningTreeMechanism(Mechanism):
         spread = sensitivity.mean_spread(n_steps) if pure else sensitivity.spread
         loss = _loss_range(exponent, spread)
         on_tree = Budget.pure(n_steps * loss) if pure else Budget.zcdp(n_steps * loss**2 / 8)
-        tree = TreeCalibration(exponent, n_steps, on_tree, n_steps * STEP_SLACK)
+        tree = TreeCalibration(exponent, n_steps, on_tree)
         return Calibration(self.name, tree, published.noise, on_tree + on_weights, on_weights)
 
     def uses(self, calibration: Calibration) -> tuple[MechanismUse, ...]:

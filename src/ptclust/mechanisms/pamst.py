@@ -97,7 +97,7 @@ class Pamst(SpanningTreeMechanism):
             heaviest = np.inf
 
     def laws(self, graph: SmallGraph) -> tuple[TreeLaw, ...]:
-        """Return the law of the tree, and the one for an observer who knows the root: from root 0."""
+        """Return the law of the tree, and that from root 0, for an observer who knows the root."""
         return (
             TreeLaw("PAMST", graph, tuple(range(graph.n_nodes))),
             TreeLaw("PAMST, root known", graph, (0,)),

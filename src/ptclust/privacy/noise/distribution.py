@@ -68,7 +68,7 @@ class Distribution(ABC):
         return distance
 
     def roundings(self, n_values: int) -> Fraction:
-        """Return how many steps rounding to the lattice may add to the change: one to each value."""
+        """Return how many steps rounding to the lattice may add to the change, one a value."""
         return Fraction(self.change(Sensitivity(linf=1.0), n_values))
 
     def moved(self, sensitivity: Sensitivity, noise: Noise) -> Fraction:
