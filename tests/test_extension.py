@@ -118,9 +118,6 @@ class Wide(Distribution):
     def deviation(self, n_values):
         return LAPLACE.deviation(n_values)
 
-    def quantile(self, n_values, probability):
-        return LAPLACE.quantile(n_values, probability)
-
     def probability_within(self, n_values, size):
         return LAPLACE.probability_within(n_values, size)
 

@@ -1,6 +1,6 @@
 """The noise on published weights: one class per distribution, in one file each, and a registry.
 
-Calibration, exact sampler, law, quantiles, words: all in the class. Samplers see no weights; they
+Calibration, exact sampler, law, words: all in the class. Samplers see no weights; they
 draw integers, which ``mechanisms.lattice`` adds to weights.
 """
 

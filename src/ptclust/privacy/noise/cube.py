@@ -43,26 +43,6 @@ class Cube(Distribution):
         """Return that of a uniform value whose half-width is Gamma(n + 1)."""
         return math.sqrt((n_values + 1) * (n_values + 2) / 3.0)
 
-    def quantile(self, n_values: int, probability: float) -> float:
-        """Return the quantile of one value, by P(|z| > s) = Q(n + 1, s) - Q(n, s) s / n.
-
-        >>> round(Cube().quantile(10_000, 0.05) / 10_000, 2)  # nearly uniform from -1 to 1
-        -0.9
-        """
-        from scipy.optimize import brentq
-        from scipy.special import gammaincc
-
-        beyond, n = 2.0 * min(probability, 1.0 - probability), float(n_values)
-        if beyond == 1.0:
-            return 0.0
-
-        def excess(size: float) -> float:
-            within = gammaincc(n + 1.0, size) - size / n * gammaincc(n, size)
-            return float(within) - beyond
-
-        size = float(brentq(excess, 0.0, n + 40.0 * math.sqrt(n) - 40.0 * math.log(beyond)))
-        return -size if probability < 0.5 else size
-
     def probability_within(self, n_values: int, size: float) -> float:
         """Return the probability that Gamma(n) is, which is the largest value."""
         from scipy.special import gammainc

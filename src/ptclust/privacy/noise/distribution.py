@@ -157,10 +157,6 @@ class Distribution(ABC):
         """Return the standard deviation of one value."""
 
     @abstractmethod
-    def quantile(self, n_values: int, probability: float) -> float:
-        """Return the quantile of one of so many values."""
-
-    @abstractmethod
     def probability_within(self, n_values: int, size: float) -> float:
         """Return the probability that no value is larger than ``size``."""
 

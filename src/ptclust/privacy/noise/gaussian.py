@@ -95,12 +95,6 @@ class Gaussian(Independent):
         """Return 1."""
         return 1.0
 
-    def quantile(self, n_values: int, probability: float) -> float:
-        """Return the quantile of one value."""
-        from scipy.special import ndtri
-
-        return float(ndtri(probability))
-
     def beyond(self, size: float) -> float:
         """Return erfc(size / sqrt(2))."""
         return math.erfc(size / math.sqrt(2))

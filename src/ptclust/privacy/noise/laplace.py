@@ -32,11 +32,6 @@ class Laplace(Independent):
         """Return sqrt(2)."""
         return math.sqrt(2.0)
 
-    def quantile(self, n_values: int, probability: float) -> float:
-        """Return the quantile of one value."""
-        tail = math.log(2.0 * min(probability, 1.0 - probability))
-        return tail if probability < 0.5 else -tail
-
     def beyond(self, size: float) -> float:
         """Return exp(-size)."""
         return math.exp(-size)
