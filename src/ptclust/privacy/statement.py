@@ -62,7 +62,7 @@ _MAX_LINES, _WIDTH, _LABEL = 60, 88, 16  # of the page
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismUse(check.Record, called="a mechanism"):
-    """One mechanism that looked at the private weights, and what it spent.
+    """One mechanism that read the private weights, and what it spent.
 
     Examples
     --------
@@ -298,7 +298,7 @@ class PrivacyStatement(check.Record, called="the statement"):
 
     @property
     def taken_on_trust(self) -> tuple[str, ...]:
-        """What nobody can check by looking at the release."""
+        """What cannot be checked from the release."""
         return TAKEN_ON_TRUST
 
     @property
@@ -308,13 +308,13 @@ class PrivacyStatement(check.Record, called="the statement"):
 
     @property
     def _usual_words(self) -> dict[str, str]:
-        """What the fields of words say when the maker of the statement is silent."""
+        """The default texts of the statement."""
         written = {name: _one_line(getattr(_words(), name)(self)) for name in _WRITTEN}
         return {"privacy_unit": PRIVACY_UNIT, **written}
 
     @property
     def altered_words(self) -> list[str]:
-        """The fields whose words are neither those of this version nor the curator's to choose."""
+        """The text fields, but for the curator's own, that differ from the texts of this version."""
         if not self.by_this_version:
             return []
         usual = {**self._usual_words, "protected": PROTECTED, "not_protected": NOT_PROTECTED}
