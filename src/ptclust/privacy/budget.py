@@ -1,4 +1,4 @@
-"""How much privacy may be spent, in exact arithmetic: three thirds of a budget are the budget.
+"""Privacy budgets, in exact arithmetic: three thirds of a budget are the budget.
 
 For every alpha > 1, rho-zCDP implies (epsilon, delta)-DP with
 

@@ -314,7 +314,7 @@ class PrivacyStatement(check.Record, called="the statement"):
 
     @property
     def altered_words(self) -> list[str]:
-        """The text fields, but for the curator's own, that differ from the texts of this version."""
+        """The text fields, but for the curator's own, that are not those of this version."""
         if not self.by_this_version:
             return []
         usual = {**self._usual_words, "protected": PROTECTED, "not_protected": NOT_PROTECTED}
