@@ -351,7 +351,7 @@ def private_spanning_tree(
     >>> private_spanning_tree(graph, epsilon=1, sensitivity=Sensitivity(linf=0.01))
     Tree(n_nodes=3, n_edges=2)
     """
-    graph = as_private_graph(graph)
+    graph, chosen = as_private_graph(graph), MECHANISMS[mechanism]
     request = ReleaseRequest(
         epsilon=epsilon,
         delta=delta,
@@ -365,7 +365,7 @@ def private_spanning_tree(
         ledger=ledger,
         dataset=dataset,
     )
-    chosen, edges = MECHANISMS[mechanism], checked_edges(graph, request)
+    edges = checked_edges(graph, request)
     of_graph: Any = (graph.topology, request.sensitivity, request.budget)
     if calibration == "sound":
         largest = max(map(abs, request.clip or (0.0,)))
