@@ -260,6 +260,10 @@ class TestCrossings:
         assert "cli/publish.py" in trace.files
         assert ("cli", "pipeline") in {(here, there.package) for here, there in trace.crossings}
 
+    def test_one_run_is_read_in_few_places(self, trace):
+        assert len(trace.files) <= 90
+        assert len(trace.crossings) <= 120
+
     def test_what_is_counted(self, trace):
         assert 0 < len(trace.crossings) <= len(trace.pairs)
         assert all(package != called.package for package, called in trace.crossings)

@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from ptclust._markup import facts
-from ptclust._options import Bounds, CalibrationRule, Kind, Sampler
+from ptclust._options import Bounds, CalibrationRule, Kind, Sampler, check_choice
 from ptclust._registry import AUTO
 from ptclust._statistics import agreement, seed_of
 from ptclust._tables import right_aligned
@@ -409,8 +409,7 @@ def _check(
     repetitions: object,
     random_state: object,
 ) -> None:
-    if kind not in get_args(Kind):
-        raise UsageError(f"kind must be 'distance' or 'similarity', not {kind!r}")
+    check_choice("kind", kind, Kind)
     largest = int(np.bincount(topology.components).max(initial=0)) if topology.n_nodes else 0
     if largest < _SMALLEST:
         raise InputError(

@@ -14,11 +14,13 @@ Three rules are sound; the one with the smallest visible gap is used:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+from ptclust._options import Per as Per
+from ptclust._options import check_choice
 from ptclust._tables import right_aligned
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology
@@ -28,7 +30,6 @@ from ptclust.privacy.budget import Budget
 from ptclust.privacy.gaussian_curve import joint_delta, largest_mu
 
 Rule = Literal["gaussian", "zcdp", "pure"]
-Per = Literal["series", "period"]
 
 RULES: dict[Rule, str] = {
     "gaussian": "the joint curve of their Gaussian noise",
@@ -60,37 +61,29 @@ class SeriesBudget:
     releases: int | None = None
     shares: tuple[float | Fraction, ...] | None = None
     per: Per = "series"
+    total: Budget = field(init=False, repr=False, compare=False)
+    #: The share of each release; they add up to 1, or are 1 each of a budget per period.
+    parts: tuple[Fraction, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.releases is None) == (self.shares is None):
             raise UsageError("give releases=, or shares=, one for each release")
-        if self.per not in get_args(Per):
-            raise UsageError(f"per must be 'series' or 'period', not {self.per!r}")
+        check_choice("per", self.per, Per)
         if self.shares is not None and self.per == "period":
             raise UsageError("with per='period' every release has all of epsilon: leave shares out")
         count = len(self.shares) if self.shares is not None else self.releases
         if type(count) is not int or not 1 <= count <= MOST_RELEASES:
             raise UsageError(f"a series has 1 to {MOST_RELEASES:,} releases, not {count!r}")
-        self.total  # noqa: B018 - refuses what is no budget
-        self.parts  # noqa: B018 - refuses what are no shares
+        object.__setattr__(self, "total", Budget.approximate(self.epsilon, self.delta))
+        given = self.shares or (1,) * count
+        sizes = [exact_positive("A share", each, "Shares are relative: 1, 2.") for each in given]
+        whole = Fraction(1) if self.per == "period" else sum(sizes, Fraction(0))
+        object.__setattr__(self, "parts", tuple(size / whole for size in sizes))
 
     @property
     def n_releases(self) -> int:
         """The number of releases."""
         return len(self.parts)
-
-    @property
-    def total(self) -> Budget:
-        """Epsilon and delta."""
-        return Budget.approximate(self.epsilon, self.delta)
-
-    @cached_property
-    def parts(self) -> tuple[Fraction, ...]:
-        """The share of each release; they add up to 1, or are 1 each of a budget per period."""
-        given = self.shares or (1,) * (self.releases or 0)
-        sizes = [exact_positive("A share", each, "Shares are relative: 1, 2.") for each in given]
-        whole = Fraction(1) if self.per == "period" else sum(sizes, Fraction(0))
-        return tuple(size / whole for size in sizes)
 
     def amount(self, rule: Rule) -> Fraction:
         """Return what the parts are parts of: rho, or epsilon of pure releases."""
@@ -173,15 +166,9 @@ class SeriesPlan:
             seen.setdefault(part, []).append(i + 1)
         for numbers in seen.values():
             plan = self.plans[numbers[0] - 1]
-            which = f"{numbers[0]}" if len(numbers) == 1 else _ranges(numbers)
-            noise = plan.chosen.noise
+            epsilon, noise = float(plan.request.epsilon), plan.chosen.noise
             rows.append(
-                (
-                    which,
-                    f"{float(plan.request.epsilon):.4g}",
-                    f"{noise:.3g}",
-                    f"{noise / alone:.3g}",
-                )
+                (_ranges(numbers), f"{epsilon:.4g}", f"{noise:.3g}", f"{noise / alone:.3g}")
             )
         lines += right_aligned(rows)
         lines += ["", f"Splitting epsilon would need a noise of {self.split.chosen.noise:.3g};"]
@@ -301,9 +288,9 @@ def _round(epsilon: float) -> Fraction:
 def _ranges(numbers: list[int]) -> str:
     """Return numbers in words, such as 1 to 12.
 
-    >>> _ranges([1, 2, 3]), _ranges([1, 3])
-    ('1 to 3', '1, 3')
+    >>> _ranges([1, 2, 3]), _ranges([1, 3]), _ranges([2])
+    ('1 to 3', '1, 3', '2')
     """
-    if numbers[-1] - numbers[0] == len(numbers) - 1:
+    if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
