@@ -1,10 +1,9 @@
 """The exact minimum spanning tree of points under the Euclidean distance, without the n^2 graph.
 
-Boruvka's algorithm, each component finding its nearest neighbour through a kd-tree (Bentley and
-Friedman 1978; March, Ram and Gray 2010). The kd-tree is a complete binary tree in heap order (the
+Boruvka's algorithm, each component finding its nearest neighbour through scikit-learn's kd-tree
+(Bentley and Friedman 1978; March, Ram and Gray 2010): a complete binary tree in heap order (the
 children of ``node`` are ``2 * node + 1`` and ``2 * node + 2``) over points permuted so that every
-node owns a contiguous range of positions. Within a leaf the coordinates are stored one dimension
-after the other, which lets the compiler compute several distances at once without reordering a sum.
+node owns a contiguous range of positions.
 
 The kernels use positions, except that a pair of points is named by its *key*, ``smaller id * n +
 larger id`` with the ids of the caller: pairs are compared by (squared distance, key), a strict
@@ -44,7 +43,7 @@ class _KdTree(NamedTuple):
     ends: Ints
     boxes: Floats  # of shape (nodes, 2, dimensions): lower and upper corner
     smallest_id: Ints
-    blocks: Floats  # the points leaf by leaf, transposed within each leaf
+    columns: Floats  # the coordinates of the points, one row per dimension, by position
     ids: Ints  # which point is at a position
 
 
@@ -148,83 +147,19 @@ def _boruvka(points: Floats) -> _Pairs:
 
 
 def _kd_tree(points: Floats) -> _KdTree:
-    n_points, n_dimensions = points.shape
-    n_leaves = 1
-    while n_leaves * LEAF_SIZE < n_points:
-        n_leaves *= 2
-    n_nodes = 2 * n_leaves - 1
-    starts, ends, smallest_id = np.empty((3, n_nodes), dtype=np.int64)
-    boxes = np.empty((n_nodes, 2, n_dimensions))
-    tree = _KdTree(starts, ends, boxes, smallest_id, np.empty(points.size), np.arange(n_points))
-    _build_tree(np.array(points, order="C"), tree)
-    return tree
+    from sklearn.neighbors import KDTree
 
-
-@kernel
-def _build_tree(rows: Floats, tree: _KdTree) -> None:
-    """Permute ``rows`` and the ids in place into kd order and fill the arrays of the nodes."""
-    starts, ends, boxes, smallest_id, blocks, ids = tree
-    n_nodes, n_dimensions = len(starts), rows.shape[1]
-    first_leaf = n_nodes // 2
-    starts[0], ends[0] = 0, len(rows)
-    for node in range(n_nodes):
-        start, end = starts[node], ends[node]
-        for d in range(n_dimensions):
-            boxes[node, 0, d] = rows[start:end, d].min()
-            boxes[node, 1, d] = rows[start:end, d].max()
-        if node < first_leaf:
-            widest = 0
-            for d in range(1, n_dimensions):
-                extent = boxes[node, 1, d] - boxes[node, 0, d]
-                if extent > boxes[node, 1, widest] - boxes[node, 0, widest]:
-                    widest = d
-            middle = (start + end) // 2
-            _select(rows, ids, start, end, middle, widest)
-            starts[2 * node + 1], ends[2 * node + 1] = start, middle
-            starts[2 * node + 2], ends[2 * node + 2] = middle, end
-        else:
-            cell = start * n_dimensions
-            for d in range(n_dimensions):
-                for i in range(start, end):
-                    blocks[cell] = rows[i, d]
-                    cell += 1
-    for node in range(n_nodes - 1, -1, -1):
-        if node < first_leaf:
-            smallest_id[node] = min(smallest_id[2 * node + 1], smallest_id[2 * node + 2])
-        else:
-            smallest_id[node] = ids[starts[node] : ends[node]].min()
-
-
-@kernel
-def _select(rows: Floats, ids: Ints, start: int, end: int, rank: int, d: int) -> None:
-    """Reorder positions ``start`` to ``end`` so that none before ``rank`` exceeds one after it.
-
-    Hoare's quickselect. Pivots are pseudo-random, so no order of the input makes it quadratic;
-    swapping equal values too keeps it linear when most values are equal.
-    """
-    state = 1
-    low, high = start, end - 1
-    while low < high:
-        state = (state * 1103515245 + 12345) % 2147483648
-        pivot = rows[low + state % (high - low + 1), d]
-        i, j = low, high
-        while i <= j:
-            while rows[i, d] < pivot:
-                i += 1
-            while rows[j, d] > pivot:
-                j -= 1
-            if i <= j:
-                for k in range(rows.shape[1]):
-                    rows[i, k], rows[j, k] = rows[j, k], rows[i, k]
-                ids[i], ids[j] = ids[j], ids[i]
-                i += 1
-                j -= 1
-        if rank <= j:
-            high = j
-        elif rank >= i:
-            low = i
-        else:
-            return
+    _, ids, nodes, corners = KDTree(points, leaf_size=LEAF_SIZE // 2).get_arrays()
+    ids, starts, ends = (np.array(each) for each in (ids, nodes["idx_start"], nodes["idx_end"]))
+    smallest_id = np.empty_like(starts)
+    first = len(starts) // 2
+    smallest_id[first:] = np.minimum.reduceat(ids, starts[first:])
+    while first > 0:  # from level to level, up to the root
+        children = smallest_id[first : 2 * first + 1].reshape(-1, 2)
+        first //= 2
+        smallest_id[first : 2 * first + 1] = children.min(axis=1)
+    boxes = np.ascontiguousarray(np.swapaxes(corners, 0, 1))
+    return _KdTree(starts, ends, boxes, smallest_id, np.ascontiguousarray(points[ids].T), ids)
 
 
 @inlined
@@ -302,21 +237,19 @@ def _find_best_pairs(
     comes before it. The floor stays true as components grow, so a point whose floor is not below
     its component's best need not search. A search that ends moves the floor to that best.
     """
-    starts, ends, boxes, smallest_id, blocks, ids = tree
+    starts, ends, boxes, smallest_id, columns, ids = tree
     n_points, n_dimensions = len(ids), boxes.shape[2]
     first_leaf = len(starts) // 2
     query, squares = np.empty(n_dimensions), np.empty(LEAF_SIZE)
     stack_node, stack_bound = np.empty(64, dtype=np.int64), np.empty(64)
     for home in range(first_home, last_home):
-        size = ends[home] - starts[home]
         for i in range(starts[home], ends[home]):
             own, own_id = component[i], ids[i]
             square, key = best.squares[own], best.keys[own]
             lowest = floor.squares[i]
             if lowest > square or (lowest == square and floor.keys[i] >= key):
                 continue
-            for d in range(n_dimensions):
-                query[d] = blocks[starts[home] * n_dimensions + d * size + i - starts[home]]
+            query[:] = columns[:, i]
             partner = -1
             depth = 1
             stack_node[0], stack_bound[0] = 0, 0.0
@@ -329,7 +262,7 @@ def _find_best_pairs(
                 ):
                     if node >= first_leaf:
                         start, end = starts[node], ends[node]
-                        _leaf_squares(blocks, start, end, query, squares)
+                        _leaf_squares(columns, start, end, query, squares)
                         for j in range(start, end):
                             found = squares[j - start]
                             if found <= square and component[j] != own:
@@ -355,16 +288,15 @@ def _find_best_pairs(
 
 
 @kernel
-def _leaf_squares(blocks: Floats, start: int, end: int, query: Floats, squares: Floats) -> None:
+def _leaf_squares(columns: Floats, start: int, end: int, query: Floats, squares: Floats) -> None:
     """Write the squared distances from ``query`` to the points of a leaf."""
-    size = end - start
-    squares = squares[:size]
+    squares = squares[: end - start]
     squares[:] = 0.0
     for d in range(len(query)):
-        strip = blocks[start * len(query) + d * size :][:size]
+        column = columns[d, start:end]
         coordinate = query[d]
-        for j in range(size):
-            difference = coordinate - strip[j]
+        for j in range(len(squares)):
+            difference = coordinate - column[j]
             squares[j] += difference * difference
 
 
