@@ -186,7 +186,10 @@ def test_a_mechanism_that_is_registered_is_audited_by_its_own_law(register):
         for norm, pure in least.items()
         for kind in (pure, "Gaussian")
     }
-    played = {f"toy, joint curve, {n} adaptive steps, then the noise" for n in (3, 30, 100)}
+    played = {
+        f"toy, joint curve on {n} adaptive steps, then the noise, the largest change"
+        for n in (3, 30, 100)
+    }
     assert {*added} == drawn | played
     assert sum(title.startswith("Kruskal on K3") for title in before) == 3
 

@@ -10,7 +10,7 @@ import pytest
 
 from ptclust.audit import controls, suite
 from ptclust.audit.statistical import LIKELIHOOD, EventTester
-from ptclust.audit.suite import Effort
+from ptclust.audit.suite import Effort, Suite
 from ptclust.audit.tables import (
     BuiltRelease,
     Tables,
@@ -32,7 +32,7 @@ def found(build, tables=FLOWS):
 
 
 def claims():
-    return [finding for audit in suite._built(EFFORT, 0) for finding in audit.run(ERROR)]
+    return [finding for audit in Suite(EFFORT, 0).from_records() for finding in audit.run(ERROR)]
 
 
 def test_what_is_built_of_neighbouring_tables_stands():

@@ -15,7 +15,7 @@ from scipy.stats import chisquare, kstest
 
 from ptclust import PTClust, Release, Sensitivity, Topology, plan
 from ptclust.audit.controls import unsafe_rounding
-from ptclust.audit.cube import CubeCase
+from ptclust.audit.noise import CUBE_CHANGE, cube_noise_of, worst_cube
 from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, UsageError
 from ptclust.mechanisms import MECHANISMS
@@ -331,12 +331,17 @@ def test_the_largest_noise_is_a_gamma_variable() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_worst_case_is_the_claim_and_no_more(n: int) -> None:
-    case = CubeCase.of(n)
-    worst = case.worst_loss().loss
-    assert round(worst / case.claim, 4) == 1.0
-    assert worst <= case.claim
-    away = CubeCase.of(n, rounded=unsafe_rounding)  # three steps and a bit become five
-    assert away.worst_loss().loss == pytest.approx(5 / 4, rel=1e-5)
-    unpaid = CubeCase.of(n, rounding=0)
-    assert unpaid.worst_loss().loss > 1.3
-    assert unpaid.claim > 1.3  # and a release would say so
+    def claim(noise: Noise) -> float:
+        spent = spent_by(noise, CUBE_CHANGE)
+        assert spent is not None
+        return float(spent.epsilon)
+
+    noise = cube_noise_of(n)
+    worst = worst_cube(noise).loss
+    assert round(worst / claim(noise), 4) == 1.0
+    assert worst <= claim(noise)
+    away = worst_cube(noise, unsafe_rounding)  # three steps and a bit become five
+    assert away.loss == pytest.approx(5 / 4, rel=1e-5)
+    unpaid = cube_noise_of(n, rounding=0)
+    assert worst_cube(unpaid).loss > 1.3
+    assert claim(unpaid) > 1.3  # and a release would say so

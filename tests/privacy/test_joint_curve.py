@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from ptclust import PTClust, Release, Sensitivity, Topology, plan
-from ptclust.audit.curves import LatticeCase, StepsCase, gaussian_delta
+from ptclust.audit.noise import gaussian_delta, worst_after_steps, worst_gaussian
 from ptclust.datasets import planted_graph
 from ptclust.errors import BudgetError, FileError, UsageError
 from ptclust.ledger import Ledger, Payment
@@ -137,10 +137,10 @@ def test_trees_and_weights_of_small_graphs(mechanism: str, name: str) -> None:
 
 def test_an_adversary_who_adapts_gets_close_and_no_further() -> None:
     for n_steps, close in ((3, 0.85), (30, 0.97), (100, 0.99)):
-        assert close < StepsCase.of("kruskal", n_steps).worst_loss().loss <= 1.0
-    assert StepsCase.of("pamst", 100, more=0.02).worst_loss().loss > 1.0
-    assert 0.9999 < LatticeCase.of().worst_loss().loss <= 1.0
-    assert LatticeCase.of(more=0.001).worst_loss().loss > 1.0
+        assert close < worst_after_steps("kruskal", n_steps).loss <= 1.0
+    assert worst_after_steps("pamst", 100, more=0.02).loss > 1.0
+    assert 0.9999 < worst_gaussian().loss <= 1.0
+    assert worst_gaussian(more=0.001).loss > 1.0
 
 
 def test_the_curve_that_adversaries_are_measured_by() -> None:

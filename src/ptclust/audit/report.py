@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -142,8 +141,16 @@ class AuditReport:
 
     def to_csv(self) -> str:
         """Return one row per finding."""
+        names = "section", "mechanism", "setting", "neighbours", "claim", "found", "ratio"
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(_rows(self.findings))
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*names, "witness", "verdict"])
+        for finding in self.findings:
+            where = finding.section, finding.mechanism, finding.setting, finding.neighbours
+            delta = f", delta {finding.delta:g}" if finding.delta else ""
+            claim = f"{finding.unit} {finding.claim:.4g}{delta}"
+            found = f"{finding.found:.4g}", f"{finding.ratio:.4f}"
+            writer.writerow([*where, claim, *found, finding.witness, finding.verdict])
         return text.getvalue().rstrip("\n")
 
     def save(self, directory: Path) -> None:
@@ -152,24 +159,3 @@ class AuditReport:
         for suffix, text in texts.items():
             with written_at_once(directory / f"{self.name}.{suffix}") as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
-
-
-def _rows(findings: Sequence[Finding]) -> list[list[str]]:
-    names = "section", "mechanism", "setting", "neighbours", "claim", "found", "ratio"
-    rows = [[*names, "witness", "verdict"]]
-    for finding in findings:
-        delta = f", delta {finding.delta:g}" if finding.delta else ""
-        rows.append(
-            [
-                finding.section,
-                finding.mechanism,
-                finding.setting,
-                finding.neighbours,
-                f"{finding.unit} {finding.claim:.4g}{delta}",
-                f"{finding.found:.4g}",
-                f"{finding.ratio:.4f}",
-                finding.witness,
-                finding.verdict,
-            ]
-        )
-    return rows

@@ -34,7 +34,7 @@ _ROUNDS = 12
 _SAMPLES = 400
 _PROGRESS = 1e-6  # in units of the claim
 _LIMITS = {"maxiter": 100, "ftol": 1e-10}
-_WITHIN = 1.0 - 2.0**-40  # keeps neighbours within the ball when w + x is rounded to floats
+WITHIN = 1.0 - 2.0**-40  # keeps neighbours within the ball when w + x is rounded to floats
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _ascend(
     for energies, direction in starts:
         value, change = -math.inf, np.zeros(len(energies))
         for _ in range(_ROUNDS):
-            jumped = farthest(sensitivity, direction) * _WITHIN
+            jumped = farthest(sensitivity, direction) * WITHIN
 
             def downhill(at: Vector, shift: Vector = exponent * jumped) -> tuple[float, Vector]:
                 height, slope, slope_there = objective(at, at + shift)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ptclust._statistics import seed_of
-from ptclust._types import Floats
 from ptclust.audit import controls as unsafe
-from ptclust.audit.cube import CubeCase
-from ptclust.audit.curves import DELTA, EPSILON, LATTICE, LatticeCase, SeriesCase, StepsCase
 from ptclust.audit.mechanisms import (
     NoiseAlone,
     Pair,
@@ -22,9 +20,22 @@ from ptclust.audit.mechanisms import (
     make_graph,
     neighbours,
 )
-from ptclust.audit.norms import worst_noise
+from ptclust.audit.noise import (
+    CUBE_CHANGE,
+    DELTA,
+    EPSILON,
+    LATTICE,
+    Rounding,
+    cube_noise_of,
+    rounded_to_lattice,
+    worst_after_steps,
+    worst_corner,
+    worst_cube,
+    worst_gaussian,
+    worst_series,
+)
 from ptclust.audit.report import AuditReport, Finding, Verdict
-from ptclust.audit.search import worst_divergence, worst_loss
+from ptclust.audit.search import Worst, worst_divergence, worst_loss
 from ptclust.audit.statistical import DivergenceTester, Drawable, EventTester, Private, Tester
 from ptclust.audit.tables import (
     Build,
@@ -37,12 +48,11 @@ from ptclust.audit.tables import (
 from ptclust.mechanisms import MECHANISMS, Mechanism
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
-from ptclust.mechanisms.mechanism import Variant
 from ptclust.planning import plan
 from ptclust.planning.plan import PlanRequest
 from ptclust.planning.series import SeriesBudget, plan_series
 from ptclust.privacy import Budget, Sensitivity
-from ptclust.privacy.noise import CUBE, DISTRIBUTIONS, GAUSSIAN, LAPLACE, Distribution
+from ptclust.privacy.noise import CUBE, DISTRIBUTIONS, GAUSSIAN, LAPLACE, Distribution, spent_by
 
 ERROR = 1e-4  # probability that any statistical bound of a run is wrong
 
@@ -67,7 +77,10 @@ _SEEDED_DRAWS = 1_000_000
 _DELTA = 1e-3
 _EPSILON = 4.0  # of releases: large enough for a few thousand draws to show
 _DELTA_OF = {"pure": 0.0, "approximate": _DELTA}
+_UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
+_PAIR = Pair(np.array([0.0]), np.array([1.0]))
 _CYCLE = SmallGraph("cycle", 9, tuple((node, (node + 1) % 9) for node in range(9)))
+_TOO_LITTLE = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0  # by how much more is lost then
 
 Claim = tuple[Literal["epsilon", "rho"], float, float]  # unit, amount and delta
 Tested = tuple[Claim, Tester]
@@ -122,162 +135,265 @@ def run_audit(
 
 def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     """Yield all audits of a run, controls last."""
-    for name in effort.graphs:
+    suite = Suite(effort, seed)
+    yield from suite.trees()
+    yield from suite.noise()
+    yield from suite.releases()
+    yield from suite.from_records()
+    yield from suite.of_one_value()
+    yield from suite.controls()
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The audits of one effort and seed, by what they look at."""
+
+    effort: Effort
+    seed: int
+
+    def trees(self) -> Iterator[Audit]:
+        """Compare the law of every tree with what its exponent claims to spend."""
+        for name in self.effort.graphs:
+            for mechanism in MECHANISMS:
+                for law in mechanism.laws(GRAPHS[name]):
+                    for relation, sensitivity in _RELATIONS.items():
+                        if relation not in _COMBINED or name == "K4":
+                            yield self.tree(mechanism, law, sensitivity, Budget.pure(1))
+                        approximate = "approximate" in mechanism.variants
+                        if relation in self.effort.divergences and approximate:
+                            yield self.tree(mechanism, law, sensitivity, Budget.zcdp("1/8"))
+        # The worst loss over epsilon is largest as epsilon goes to 0; K3 has it in closed form.
+        pamst = MECHANISMS["pamst"]
+        law = pamst.laws(GRAPHS["K3"])[0]
+        yield self.tree(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"))
+
+    def noise(self) -> Iterator[Audit]:
+        """Compare what noise loses on small lattices and against adversaries with its claim."""
+        for n_values in (1, 2, 3):
+            yield _cube(EXACT_NOISE, CUBE.name, n_values)
+        for relation in _COMBINED:
+            for distribution in DISTRIBUTIONS:
+                yield self.corner(EXACT_NOISE, distribution, relation)
+        yield from _curves(EXACT_NOISE, "", (3, 30, 100), ((1, 1), (1, 3)), _with_steps(), 0.0)
+
+    def releases(self) -> Iterator[Audit]:
+        """Draw from every mechanism, and whole releases of each."""
+        draws, whole = self.effort.draws, self.effort.whole_draws
         for mechanism in MECHANISMS:
-            for law in mechanism.laws(GRAPHS[name]):
-                for relation, sensitivity in _RELATIONS.items():
-                    if relation not in _COMBINED or name == "K4":
-                        yield _exact(mechanism, law, sensitivity, Budget.pure(1), effort, seed)
-                    if relation in effort.divergences and "approximate" in mechanism.variants:
-                        yield _exact(mechanism, law, sensitivity, Budget.zcdp("1/8"), effort, seed)
-    # A tree's worst loss over epsilon is largest as epsilon goes to 0; K3 has it in closed form.
-    pamst = MECHANISMS["pamst"]
-    law = pamst.laws(GRAPHS["K3"])[0]
-    yield _exact(pamst, law, _RELATIONS["linf"], Budget.pure("1/64"), effort, seed)
-    for n_values in (1, 2, 3):
-        yield _exact_cube(EXACT_NOISE, CUBE.name, CubeCase.of(n_values))
-    for relation in _COMBINED:
-        for distribution in DISTRIBUTIONS:
-            yield _exact_norm(EXACT_NOISE, distribution, relation, seed)
-    yield _exact_curve(EXACT_NOISE, "Gaussian by its own curve", LatticeCase.of())
-    for name in _with_steps():
-        for n_steps in (3, 30, 100):
-            yield _exact_curve(EXACT_NOISE, f"{name}, joint curve", StepsCase.of(name, n_steps))
-    for shares in ((1, 1), (1, 3)):
-        yield _exact_curve(EXACT_NOISE, f"series, shares {shares}", SeriesCase.of(shares))
-    releases: list[tuple[str, type[ValuesRelease], int, Mechanism, Variant, str]] = [
-        (DRAWN, ValuesRelease, effort.draws, mechanism, variant, relation)
-        for mechanism in MECHANISMS
-        for variant in mechanism.variants
-        for relation in ("linf", "l1", "l2", "l1 and linf")
-    ]
-    releases += [
-        (WHOLE, WholeRelease, effort.whole_draws, mechanism, mechanism.variants[-1], mechanism.norm)
-        for mechanism in MECHANISMS
-    ]
-    for section, kind, draws, mechanism, variant, relation in releases:
-        asked = {"epsilon": _EPSILON, "delta": _DELTA_OF[variant], "mechanism": mechanism.name}
-        yield _release(section, "", kind, draws, seed, relation, asked)
-    yield _series(DRAWN, "", ValuesRelease, effort.draws, seed)
-    yield _series(WHOLE, "", WholeRelease, effort.whole_draws, seed)
-    yield from _built(effort, seed)
-    yield from _noise_and_controls(effort, seed)
-    yield from _built_wrongly(effort, seed)
+            for variant in mechanism.variants:
+                for relation in ("linf", "l1", "l2", "l1 and linf"):
+                    asked = {"delta": _DELTA_OF[variant], "mechanism": mechanism.name}
+                    yield self.release(DRAWN, "", ValuesRelease, draws, relation, asked)
+        for mechanism in MECHANISMS:
+            asked = {"delta": _DELTA_OF[mechanism.variants[-1]], "mechanism": mechanism.name}
+            yield self.release(WHOLE, "", WholeRelease, whole, mechanism.norm, asked)
+        yield self.series(DRAWN, "", ValuesRelease, draws)
+        yield self.series(WHOLE, "", WholeRelease, whole)
+
+    def from_records(self) -> Iterator[Audit]:
+        """Build of neighbouring tables and publish."""
+        settings: list[tuple[str, Build, Tables, float]] = [
+            ("flows of single records", build_records, Tables.of_records(), 0.0),
+            ("flows of persons", build_flows, Tables.of_flows(), 0.0),
+            ("flows of persons", build_flows, Tables.of_flows(), _DELTA),
+            ("visits", build_visits, Tables.of_visits(), 0.0),
+        ]
+        for title, build, tables, delta in settings:
+            drawn = BuiltRelease(build, tables, _EPSILON, delta)
+            yield self.built(BUILT, title, drawn, self.effort.whole_draws // 2)
+
+    def of_one_value(self) -> Iterator[Audit]:
+        """Draw noise on one value, then what is broken about it."""
+        laplace, gaussian = LAPLACE.calibrate(_UNIT, 1, 2), GAUSSIAN.calibrate(_UNIT, 1, 1)
+        streams = unsafe.UnsafeReusedStream(laplace, LAPLACE.calibrate(_UNIT, 1, 1))
+        cube = unsafe.UnsafePublishedHalfWidth(CUBE.calibrate(_UNIT, 1, 2))
+        too_little, secure_controls = unsafe.UnsafeTooLittleNoise, self.effort.secure_controls
+        few = min(self.effort.noise_draws, 30_000)
+        rows: list[tuple[str, str, Drawable[Any], Tested, int]] = []
+        once, both = _pure(2.0), _pure(3.0)
+        rho: Tested = ("rho", 1.0, 0.0), DivergenceTester()
+        for section, kind, sources, what in (
+            (NOISE, NoiseAlone, (True, False), ""),
+            (CONTROLS, too_little, secure_controls, ", 5 % too little"),
+        ):
+            for secure in sources:
+                draws = self.effort.noise_draws if secure else _SEEDED_DRAWS
+                by = ("secure" if secure else "seeded") + what
+                noisy = kind(laplace, _PAIR, secure), kind(gaussian, _PAIR, secure)
+                rows.append((section, f"Laplace, {by}", noisy[0], once, draws))
+                rows.append((section, f"Gaussian, {by}", noisy[1], rho, draws))
+            if section == NOISE:
+                title = "two Laplace releases, a stream each (seeded)"
+                rows.append((NOISE, title, replace(streams, reused=False), both, few))
+        rows += [
+            (CONTROLS, "cube, half-width published", cube, once, few),
+            (CONTROLS, "Laplace by numpy", unsafe.UnsafeNumpyNoise(laplace, _PAIR), once, few),
+            (CONTROLS, "two Laplace releases, one stream", streams, both, few),
+        ]
+        sides = _PAIR.weights, _PAIR.neighbour
+        for section, title, drawn, claim, draws in rows:
+            yield self.drawn(section, title, drawn, sides, [claim], draws, "one value, change 1")
+
+    def controls(self) -> Iterator[Audit]:
+        """Do the same to what is broken on purpose."""
+        for mechanism in MECHANISMS:
+            # The last law has the tightest claim: of PAMST, the one with the root known.
+            for law in mechanism.laws(GRAPHS["K3"])[-1:]:
+                what = mechanism, law, _RELATIONS["linf"], Budget.pure(1)
+                yield self.tree(*what, unsafe.unsafe_exponent, ", exponent 5 % too large")
+        yield _cube(CONTROLS, "cube, rounding to the lattice not paid for", 2, rounding=0)
+        yield _cube(CONTROLS, "cube, rounded away from zero", 2, rounded=unsafe.unsafe_rounding)
+        too_small = Sensitivity(l2=_MU)
+        without = ", without the rest of l1"
+        yield self.corner(CONTROLS, GAUSSIAN, "l1 and linf", too_small, without)
+        little = ", 5 % too little"
+        yield from _curves(CONTROLS, little, (100,), ((1, 1),), _with_steps()[:1], _TOO_LITTLE)
+        not_split = ", each with all of the budget"
+        yield self.series(CONTROLS, not_split, ValuesRelease, 12_000, split=False)
+        asked: dict[str, Any] = {"epsilon": 1, "mechanism": "pamst"}
+        title, draws = "PTClust with the paper's scales", min(2 * self.effort.draws, 10_000)
+        printed, kind = {**asked, "calibration": "published"}, unsafe.UnsafePublishedScales
+        yield self.release(CONTROLS, title, kind, draws, "linf", printed, _CYCLE, 0.0)
+        title = "whole release, tau from private weights"
+        draws = min(self.effort.whole_draws, 1_000)
+        yield self.release(CONTROLS, title, unsafe.UnsafePrivateShift, draws, "linf", asked)
+        settings: list[tuple[str, Build]] = [
+            ("without a bound", unsafe.unsafe_unbounded),
+            ("the first records of a person", unsafe.unsafe_first_records),
+            ("on the pairs that occur", unsafe.unsafe_pairs_that_occur),
+        ]
+        for what_errs, build in settings:
+            drawn = BuiltRelease(build, Tables.of_flows(), 1.0)
+            draws = min(self.effort.whole_draws, 200)
+            yield self.built(CONTROLS, f"flows of persons, {what_errs}", drawn, draws)
+
+    def tree(
+        self,
+        mechanism: Mechanism,
+        law: TreeLaw,
+        sensitivity: Sensitivity,
+        budget: Budget,
+        change: Callable[[float], float] | None = None,
+        what: str = "",
+    ) -> Audit:
+        """Audit the exponent of a mechanism's tree; ``change``, named ``what``, makes a control."""
+        pure = budget.rho is None
+
+        def worst() -> Worst:
+            topology = make_graph(law.graph, np.zeros(len(law.graph.edges))).topology
+            tree = mechanism.calibrate(topology, sensitivity, budget, split=ALONE).tree
+            assert tree is not None  # noqa: S101 - there is a law of it
+            exponent = tree.exponent if change is None else change(tree.exponent)
+            search, starts = (worst_loss, 1) if pure else (worst_divergence, 2)
+            starts *= self.effort.starts
+            return search(law, sensitivity, exponent, starts=starts, seed=self.seed)
+
+        where = f"{law.title}{what}", law.graph.name, str(sensitivity)
+        return _exact(EXACT if change is None else CONTROLS, *where, _claim_of(budget), worst)
+
+    def corner(
+        self,
+        section: str,
+        law: Distribution,
+        relation: str,
+        declared: Sensitivity | None = None,
+        what: str = "",
+    ) -> Audit:
+        """Audit noise under combined bounds; a control is calibrated for others, ``declared``."""
+        sensitivity = _RELATIONS[relation]
+        budget = Budget.zcdp("1/8") if law.unit == "rho" else Budget.pure(1)
+        noise = law.calibrate(declared or sensitivity, _COMBINED_VALUES, budget.amount)
+        where = f"{noise.distribution}{what}", f"{noise.n_values} values", str(sensitivity)
+        worst = partial(worst_corner, noise, sensitivity, self.seed)
+        return _exact(section, *where, _claim_of(budget), worst)
+
+    def release(
+        self,
+        section: str,
+        title: str,
+        kind: type[ValuesRelease],
+        draws: int,
+        relation: str,
+        asked: dict[str, Any],
+        graph: SmallGraph = GRAPHS["K4"],
+        spread: float = 2 * _MU,
+    ) -> Audit:
+        """Audit releases: epsilon at delta by an event, and rho where that is what was shared."""
+        sensitivity = _RELATIONS[relation]
+        pair = neighbours(len(graph.edges), sensitivity, spread)
+        topology = make_graph(graph, pair.weights).topology
+        planned = plan(topology, **{"epsilon": _EPSILON, "sensitivity": sensitivity, **asked})
+        epsilon, delta = float(planned.budget.epsilon), float(planned.budget.delta)
+        claims: list[Tested] = [(("epsilon", epsilon, delta), EventTester(delta))]
+        if delta:
+            zcdp = planned.chosen.spent.implied_zcdp
+            assert zcdp is not None  # noqa: S101 - without it there is no statement
+            claims.append((("rho", float(zcdp.amount), 0.0), DivergenceTester()))
+        if not title:
+            noise, publishes = planned.chosen.weights.law.title, planned.mechanism.publishes
+            title = f"{planned.mechanism.name}, {noise} noise on the {publishes}"
+        sides = pair.weights, pair.neighbour
+        drawn = kind(graph, planned, pair)
+        return self.drawn(section, title, drawn, sides, claims, draws, str(sensitivity))
+
+    def series(
+        self, section: str, what: str, kind: type[ValuesRelease], draws: int, *, split: bool = True
+    ) -> Audit:
+        """Audit two releases of the same people by their total; a control does not split it."""
+        graph, sensitivity = GRAPHS["K4"], _RELATIONS["l2"]
+        pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
+        total = SeriesBudget(_EPSILON, _DELTA, releases=2)
+        request = PlanRequest(
+            epsilon=total.epsilon, delta=total.delta, sensitivity=sensitivity, mechanism="gaussian"
+        )
+        planned = plan_series(make_graph(graph, pair.weights).topology, request, total)
+        both = SeriesOfTwo(kind(graph, planned.plans[0] if split else planned.alone, pair))
+        claims: list[Tested] = [(("rho", float(planned.account.amount), 0.0), DivergenceTester())]
+        if split:  # few draws do not refute the epsilon of the control
+            claims.append((("epsilon", _EPSILON, _DELTA), EventTester(_DELTA)))
+        sides, title = (pair.weights, pair.neighbour), f"series of two, Gaussian noise{what}"
+        return self.drawn(section, title, both, sides, claims, draws, str(sensitivity))
+
+    def built(self, section: str, title: str, drawn: BuiltRelease, draws: int) -> Audit:
+        """Audit what is built of two tables and then published."""
+        tables, delta = drawn.tables, drawn.delta
+        claim: Tested = ("epsilon", drawn.epsilon, delta), EventTester(delta)
+        sides = tables.table, tables.neighbour
+        return self.drawn(section, title, drawn, sides, [claim], draws, tables.words)
+
+    def drawn(
+        self,
+        section: str,
+        title: str,
+        drawn: Drawable[Private],
+        sides: tuple[Private, Private],
+        claims: list[Tested],
+        draws: int,
+        words: str,
+    ) -> Audit:
+        """Audit something by draws under two neighbours."""
+
+        def run(error: float) -> list[Finding]:
+            # Seeds are apart, since what is drawn may count on from its own.
+            first, second = (
+                drawn.draw(private, draws, seed_of(self.seed, section, title, words, side))
+                for side, private in enumerate(sides)
+            )
+            where = section, title, f"2 x {draws:,} draws", words
+            return [
+                Finding(*where, *claim, *tester.bound(first, second, error), _expected(section))
+                for claim, tester in claims
+            ]
+
+        return Audit(f"{title}, {words}", len(claims), run)
 
 
-def _exact(
-    mechanism: Mechanism,
-    law: TreeLaw,
-    sensitivity: Sensitivity,
-    budget: Budget,
-    effort: Effort,
-    seed: int,
-    change: Callable[[float], float] | None = None,
-    what: str = "",
-) -> Audit:
-    """Audit the exponent of a mechanism's tree; ``change``, named ``what``, makes it a control."""
-    title, name = f"{law.title}{what}", law.graph.name
-
-    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
-        topology = make_graph(law.graph, np.zeros(len(law.graph.edges))).topology
-        tree = mechanism.calibrate(topology, sensitivity, budget, split=ALONE).tree
-        assert tree is not None  # noqa: S101 - there is a law of it
-        exponent = tree.exponent if change is None else change(tree.exponent)
-        search = worst_loss if budget.rho is None else worst_divergence
-        starts = effort.starts if budget.rho is None else 2 * effort.starts
-        worst = search(law, sensitivity, exponent, starts=starts, seed=seed)
-        section = EXACT if change is None else CONTROLS
-        claim: Claim = budget.unit, float(budget.amount), 0.0
-        where = section, title, name, str(sensitivity)
-        return [Finding(*where, *claim, worst.loss, worst.outcome, _expected(section))]
-
-    return Audit(f"{title} on {name}, {sensitivity!s}", 0, run)
+def _pure(epsilon: float) -> Tested:
+    return ("epsilon", epsilon, 0.0), EventTester()
 
 
-def _built(effort: Effort, seed: int) -> Iterator[Audit]:
-    """Audit what is built of neighbouring tables and then published."""
-    settings: list[tuple[str, Build, Tables, float]] = [
-        ("flows of single records", build_records, Tables.of_records(), 0.0),
-        ("flows of persons", build_flows, Tables.of_flows(), 0.0),
-        ("flows of persons", build_flows, Tables.of_flows(), _DELTA),
-        ("visits", build_visits, Tables.of_visits(), 0.0),
-    ]
-    for title, build, tables, delta in settings:
-        drawn = BuiltRelease(build, tables, _EPSILON, delta)
-        yield _of_tables(BUILT, title, drawn, effort.whole_draws // 2, seed)
-
-
-def _built_wrongly(effort: Effort, seed: int) -> Iterator[Audit]:
-    """Audit builders that err."""
-    settings: list[tuple[str, Build]] = [
-        ("without a bound", unsafe.unsafe_unbounded),
-        ("the first records of a person", unsafe.unsafe_first_records),
-        ("on the pairs that occur", unsafe.unsafe_pairs_that_occur),
-    ]
-    for title, build in settings:
-        drawn = BuiltRelease(build, Tables.of_flows(), 1.0)
-        draws = min(effort.whole_draws, 200)
-        yield _of_tables(CONTROLS, f"flows of persons, {title}", drawn, draws, seed)
-
-
-def _of_tables(section: str, title: str, drawn: BuiltRelease, draws: int, seed: int) -> Audit:
-    tables, delta = drawn.tables, drawn.delta
-    claim: Tested = ("epsilon", drawn.epsilon, delta), EventTester(delta)
-    sides = tables.table, tables.neighbour
-    return _drawn(section, title, drawn, sides, [claim], draws, seed, tables.words)
-
-
-def _exact_cube(section: str, title: str, case: CubeCase, claimed: float | None = None) -> Audit:
-    """Audit cube noise on a small lattice; ``claimed`` is what it claims to spend, if not that."""
-    setting = f"{case.noise.n_values} values, a lattice of a quarter of the noise"
-
-    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
-        worst, claim = case.worst_loss(), case.claim if claimed is None else claimed
-        where = section, title, setting, str(case.sensitivity)
-        found = worst.loss, worst.outcome, _expected(section)
-        return [Finding(*where, "epsilon", claim, 0.0, *found)]
-
-    return Audit(f"{title}, {setting}", 0, run)
-
-
-def _exact_norm(
-    section: str,
-    law: Distribution,
-    relation: str,
-    seed: int,
-    declared: Sensitivity | None = None,
-    what: str = "",
-) -> Audit:
-    """Audit noise under combined bounds; a control is calibrated for others, ``declared``."""
-    sensitivity = _RELATIONS[relation]
-    budget = Budget.zcdp("1/8") if law.unit == "rho" else Budget.pure(1)
-    noise = law.calibrate(declared or sensitivity, _COMBINED_VALUES, budget.amount)
-    title, setting = f"{noise.distribution}{what}", f"{noise.n_values} values"
-
-    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
-        worst = worst_noise(noise, sensitivity, seed)
-        where = section, title, setting, str(sensitivity)
-        found = worst.loss, worst.outcome, _expected(section)
-        return [Finding(*where, budget.unit, float(budget.amount), 0.0, *found)]
-
-    return Audit(f"{title}, {setting}, {sensitivity!s}", 0, run)
-
-
-def _exact_curve(section: str, title: str, case: LatticeCase | StepsCase | SeriesCase) -> Audit:
-    """Audit Gaussian noise that was calibrated by a curve."""
-    setting = f"a lattice of {LATTICE:,} steps a deviation"
-    if isinstance(case, StepsCase):
-        setting = f"{case.n_steps} adaptive steps, then the noise"
-    if isinstance(case, SeriesCase):
-        setting = "two releases, the second after the first"
-
-    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
-        worst = case.worst_loss()
-        where = section, title, setting, "the largest change"
-        found = worst.loss, worst.outcome, _expected(section)
-        return [Finding(*where, "epsilon", EPSILON, DELTA, *found)]
-
-    return Audit(f"{title}, {setting}", 0, run)
+def _claim_of(budget: Budget) -> Claim:
+    return budget.unit, float(budget.amount), 0.0
 
 
 def _with_steps() -> list[str]:
@@ -286,147 +402,64 @@ def _with_steps() -> list[str]:
     return [each.name for each in MECHANISMS if each.laws(graph) and "approximate" in each.variants]
 
 
-def _noise_and_controls(effort: Effort, seed: int) -> Iterator[Audit]:
-    unit = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
-    pair = Pair(np.array([0.0]), np.array([1.0]))
-    laplace, gaussian = LAPLACE.calibrate(unit, 1, 2), GAUSSIAN.calibrate(unit, 1, 1)
-    twice = unsafe.UnsafeReusedStream(laplace, LAPLACE.calibrate(unit, 1, 1), reused=False)
-    once: Tested = ("epsilon", 2.0, 0.0), EventTester()
-    both: Tested = ("epsilon", 3.0, 0.0), EventTester()
-    rho: Tested = ("rho", 1.0, 0.0), DivergenceTester()
-    few = min(effort.noise_draws, 30_000)
-
-    def one(section: str, title: str, drawn: Drawable[Floats], claim: Tested, draws: int) -> Audit:
-        sides = pair.weights, pair.neighbour
-        return _drawn(section, title, drawn, sides, [claim], draws, seed, "one value, change 1")
-
-    def alone(section: str, kind: type[NoiseAlone], secure: bool, what: str) -> Iterator[Audit]:
-        draws = effort.noise_draws if secure else _SEEDED_DRAWS
-        by = ("secure" if secure else "seeded") + what
-        yield one(section, f"Laplace, {by}", kind(laplace, pair, secure), once, draws)
-        yield one(section, f"Gaussian, {by}", kind(gaussian, pair, secure), rho, draws)
-
-    for secure in (True, False):
-        yield from alone(NOISE, NoiseAlone, secure, "")
-    yield one(NOISE, "two Laplace releases, a stream each (seeded)", twice, both, few)
-
-    for mechanism in MECHANISMS:
-        # The last law has the tightest claim: of PAMST, the one with the root known.
-        for law in mechanism.laws(GRAPHS["K3"])[-1:]:
-            setting = mechanism, law, _RELATIONS["linf"], Budget.pure(1), effort, seed
-            yield _exact(*setting, unsafe.unsafe_exponent, ", exponent 5 % too large")
-    yield _exact_cube(
-        CONTROLS, "cube, rounding to the lattice not paid for", CubeCase.of(2, rounding=0), 1.0
-    )
-    away = CubeCase.of(2, rounded=unsafe.unsafe_rounding)
-    yield _exact_cube(CONTROLS, "cube, rounded away from zero", away)
-    too_small = Sensitivity(l2=_MU)
-    what = ", without the rest of l1"
-    yield _exact_norm(CONTROLS, GAUSSIAN, "l1 and linf", seed, too_small, what)
-    little = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0
-    title = "Gaussian by its own curve, 5 % too little"
-    yield _exact_curve(CONTROLS, title, LatticeCase.of(little))
-    for name in _with_steps()[:1]:
-        title = f"{name}, joint curve, 5 % too little"
-        yield _exact_curve(CONTROLS, title, StepsCase.of(name, 100, little))
-    title = "series, shares (1, 1), 5 % too little"
-    yield _exact_curve(CONTROLS, title, SeriesCase.of((1, 1), little))
-    title = ", each with all of the budget"
-    yield _series(CONTROLS, title, ValuesRelease, 12_000, seed, split=False)
-    cube = unsafe.UnsafePublishedHalfWidth(CUBE.calibrate(unit, 1, 2))
-    yield one(CONTROLS, "cube, half-width published", cube, once, few)
-    for secure in effort.secure_controls:
-        yield from alone(CONTROLS, unsafe.UnsafeTooLittleNoise, secure, ", 5 % too little")
-    floats, reused = unsafe.UnsafeNumpyNoise(laplace, pair), replace(twice, reused=True)
-    yield one(CONTROLS, "Laplace by numpy", floats, once, few)
-    yield one(CONTROLS, "two Laplace releases, one stream", reused, both, few)
-    asked: dict[str, Any] = {"epsilon": 1, "mechanism": "pamst"}
-    title, draws = "PTClust with the paper's scales", min(2 * effort.draws, 10_000)
-    at_its_word, printed = unsafe.UnsafePublishedScales, {**asked, "calibration": "published"}
-    yield _release(CONTROLS, title, at_its_word, draws, seed, "linf", printed, _CYCLE, 0.0)
-    title, draws = "whole release, tau from private weights", min(effort.whole_draws, 1_000)
-    yield _release(CONTROLS, title, unsafe.UnsafePrivateShift, draws, seed, "linf", asked)
-
-
-def _release(
+def _cube(
     section: str,
     title: str,
-    kind: type[ValuesRelease],
-    draws: int,
-    seed: int,
-    relation: str,
-    asked: dict[str, Any],
-    graph: SmallGraph = GRAPHS["K4"],
-    spread: float = 2 * _MU,
-) -> Audit:
-    """Audit releases: epsilon at delta by an event, and rho where that is what was shared out."""
-    sensitivity = _RELATIONS[relation]
-    pair = neighbours(len(graph.edges), sensitivity, spread)
-    planned = plan(make_graph(graph, pair.weights).topology, sensitivity=sensitivity, **asked)
-    epsilon, delta = float(planned.budget.epsilon), float(planned.budget.delta)
-    claims: list[Tested] = [(("epsilon", epsilon, delta), EventTester(delta))]
-    if delta:
-        zcdp = planned.chosen.spent.implied_zcdp
-        assert zcdp is not None  # noqa: S101 - without it there is no statement
-        claims.append((("rho", float(zcdp.amount), 0.0), DivergenceTester()))
-    drawn, sides = kind(graph, planned, pair), (pair.weights, pair.neighbour)
-    if not title:
-        noise, publishes = planned.chosen.weights.law.title, planned.mechanism.publishes
-        title = f"{planned.mechanism.name}, {noise} noise on the {publishes}"
-    return _drawn(section, title, drawn, sides, claims, draws, seed, str(sensitivity))
-
-
-def _series(
-    section: str,
-    title: str,
-    kind: type[ValuesRelease],
-    draws: int,
-    seed: int,
+    n_values: int,
     *,
-    split: bool = True,
+    rounding: int = 1,
+    rounded: Rounding = rounded_to_lattice,
 ) -> Audit:
-    """Audit two releases of the same people by their total; a control does not split it."""
-    graph, sensitivity = GRAPHS["K4"], _RELATIONS["l2"]
-    pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
-    total = SeriesBudget(_EPSILON, _DELTA, releases=2)
-    request = PlanRequest(
-        epsilon=total.epsilon, delta=total.delta, sensitivity=sensitivity, mechanism="gaussian"
-    )
-    planned = plan_series(make_graph(graph, pair.weights).topology, request, total)
-    both = SeriesOfTwo(kind(graph, planned.plans[0] if split else planned.alone, pair))
-    claims: list[Tested] = [(("rho", float(planned.account.amount), 0.0), DivergenceTester())]
-    if split:  # few draws do not refute the epsilon of the control
-        claims.append((("epsilon", _EPSILON, _DELTA), EventTester(_DELTA)))
-    sides = pair.weights, pair.neighbour
-    title = f"series of two, Gaussian noise{title}"
-    return _drawn(section, title, both, sides, claims, draws, seed, str(sensitivity))
+    """Audit cube noise on a small lattice."""
+    noise, claim = cube_noise_of(n_values, rounding=rounding), 1.0
+    if rounding and (spent := spent_by(noise, CUBE_CHANGE)):
+        claim = float(spent.epsilon)
+    where = title, f"{n_values} values, a lattice of a quarter of the noise", str(CUBE_CHANGE)
+    worst = partial(worst_cube, noise, rounded)
+    return _exact(section, *where, ("epsilon", claim, 0.0), worst)
 
 
-def _drawn(
+def _curves(
+    section: str,
+    what: str,
+    steps: tuple[int, ...],
+    shares: tuple[tuple[int, int], ...],
+    mechanisms: list[str],
+    more: float,
+) -> Iterator[Audit]:
+    """Audit Gaussian noise that was calibrated by a curve; a control loses ``more``."""
+
+    def one(title: str, setting: str, worst: Callable[[], Worst]) -> Audit:
+        where = f"{title}{what}", setting, "the largest change"
+        return _exact(section, *where, ("epsilon", EPSILON, DELTA), worst)
+
+    lattice = f"a lattice of {LATTICE:,} steps a deviation"
+    yield one("Gaussian by its own curve", lattice, partial(worst_gaussian, more))
+    for name in mechanisms:
+        for n in steps:
+            setting = f"{n} adaptive steps, then the noise"
+            yield one(f"{name}, joint curve", setting, partial(worst_after_steps, name, n, more))
+    for pair in shares:
+        setting = "two releases, the second after the first"
+        yield one(f"series, shares {pair}", setting, partial(worst_series, pair, more))
+
+
+def _exact(
     section: str,
     title: str,
-    drawn: Drawable[Private],
-    sides: tuple[Private, Private],
-    claims: list[Tested],
-    draws: int,
-    seed: int,
-    words: str,
+    setting: str,
+    neighbours: str,
+    claim: Claim,
+    worst: Callable[[], Worst],
 ) -> Audit:
-    """Audit something by draws under two neighbours."""
+    """Audit a claim by the worst loss there is."""
 
-    def run(error: float) -> list[Finding]:
-        # Seeds are apart, since what is drawn may count on from its own.
-        first, second = (
-            drawn.draw(private, draws, seed_of(seed, section, title, words, side))
-            for side, private in enumerate(sides)
-        )
-        where = section, title, f"2 x {draws:,} draws", words
-        return [
-            Finding(*where, *claim, *tester.bound(first, second, error), _expected(section))
-            for claim, tester in claims
-        ]
+    def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
+        found = worst()
+        result = found.loss, found.outcome, _expected(section)
+        return [Finding(section, title, setting, neighbours, *claim, *result)]
 
-    return Audit(f"{title}, {words}", len(claims), run)
+    return Audit(f"{title} on {setting}, {neighbours}", 0, run)
 
 
 def _expected(section: str) -> Verdict:
