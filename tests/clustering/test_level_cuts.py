@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptclust.clustering import cut_levels, dbmstclu, level_cuts
+from ptclust.clustering import cut_levels, dbmstclu, levels
 from ptclust.clustering.dbmstclu import rooted
-from ptclust.clustering.level_cuts import (
+from ptclust.clustering.levels import (
     _gaussian_exceeds,
     _gaussian_with_tail,
     _laplace_exceeds,
@@ -128,7 +128,7 @@ class TestPlanted:
             return dbmstclu(tree)
 
         random = np.random.default_rng(3)
-        monkeypatch.setattr(level_cuts, "dbmstclu", record)
+        monkeypatch.setattr(levels, "dbmstclu", record)
         cut_levels(random_tree(random, random.uniform(-1, 1, 200)), gaussian(0.01))
         assert seen == pytest.approx([0.01])
 
@@ -236,7 +236,7 @@ class TestParts:
     @pytest.mark.parametrize("tail", [0.0, 1.0])
     def test_chance_seldom_stands_out(self, monkeypatch, is_laplace, tail):
         """If a tenth of the trees may be cut, at most twice as many are: the fit is not exact."""
-        monkeypatch.setattr(level_cuts, "_FALSE", 0.1)
+        monkeypatch.setattr(levels, "_FALSE", 0.1)
         random = np.random.default_rng(7)
         n_wrong = 0
         for _ in range(300):

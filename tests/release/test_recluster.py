@@ -13,7 +13,7 @@ import pytest
 import ptclust
 from ptclust._statistics import agreement
 from ptclust.clustering import ClusteringRequest, choose_clusterer
-from ptclust.clustering.level_cuts import cut_levels
+from ptclust.clustering.levels import cut_levels
 from ptclust.datasets import planted_graph
 from ptclust.errors import InputError, UsageError
 from ptclust.mechanisms import MECHANISMS

@@ -11,17 +11,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 import ptclust.theory
-from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
-from ptclust.graph import Topology
-from ptclust.privacy import Noise
 from ptclust.theory.separation import (
-    cluster_trade_offs,
     exact_laplace_order_moment,
     laplace_order_moments,
     trade_off,
 )
-from ptclust.trees import Tree
 
 # n, theta_min, theta_max, theta_out, noise_scale
 TEN = [
@@ -255,26 +250,6 @@ def test_bounds_are_probabilities_and_zero_without_the_precondition(n, low, rati
         assert result.theta_max**2 < result.theta_min * result.theta_out * (1 + 1e-12)
 
 
-def test_from_a_tree():
-    # Two paths, three and two edges, joined by one; edge 9 of the graph is the cut.
-    topology = Topology([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6])
-    tree = Tree(topology, [0.1, 0.3, 0.2, 0.9, 0.4, 0.4], edge_ids=[0, 2, 4, 9, 11, 12])
-    noise = Noise("laplace", scale=0.01, granularity=-40, n_values=6)
-    found = cluster_trade_offs(
-        tree, [5, 5, 5, 5, 7, 7, 7], noise=noise, normalisation=Normalisation(0.1, 2.0)
-    )
-    assert set(found) == {(5, 9), (7, 9)}
-    assert found[5, 9] == trade_off(
-        3, theta_min=0.1, theta_max=0.2, theta_out=0.5, noise_scale=0.005
-    )
-    assert found[7, 9].n_edges == 2
-    assert found[7, 9].theta_min == found[7, 9].theta_max == 0.25
-    alone = cluster_trade_offs(
-        tree, [0, 0, 0, 0, -1, 1, 1], noise=noise, normalisation=Normalisation(0.1, 2.0)
-    )
-    assert set(alone) == {(0, 9), (1, 11)}
-
-
 def test_errors():
     good = {"theta_min": 0.1, "theta_max": 0.2, "theta_out": 0.5, "noise_scale": 0.01}
     for wrong, words in [
@@ -287,20 +262,9 @@ def test_errors():
             trade_off(3, **{**good, **wrong})
     with pytest.raises(UsageError, match="at least 1 edge, not 0"):
         trade_off(0, **good)
-    tree = Tree(Topology([0], [1]), [0.5])
-    with pytest.raises(UsageError, match="Laplace noise, not gaussian"):
-        cluster_trade_offs(
-            tree,
-            [0, 1],
-            noise=Noise("gaussian", 1.0, -40, 1),
-            normalisation=Normalisation(0.0, 1.0),
-        )
 
 
 def test_no_weight_in_messages():
-    tree = Tree(Topology([0, 1], [1, 2]), [-0.731, 0.5])
-    noise = Noise("laplace", scale=0.01, granularity=-40, n_values=2)
     with pytest.raises(UsageError) as error:
-        cluster_trade_offs(tree, [0, 0, 1], noise=noise, normalisation=Normalisation(0.1, 1.0))
-    assert "731" not in str(error.value)
+        trade_off(1, theta_min=-0.631, theta_max=-0.631, theta_out=0.6, noise_scale=0.01)
     assert "631" not in str(error.value)

@@ -17,7 +17,7 @@ from ptclust.clustering.clusterer import (
 from ptclust.clustering.communities import CommunitiesClusterer
 from ptclust.clustering.dbcvi import WeightedTree, cluster_validity, dbcvi, dispersion, separation
 from ptclust.clustering.dbmstclu import DBMSTCluClusterer, dbmstclu
-from ptclust.clustering.level_cuts import LevelsClusterer, cut_levels
+from ptclust.clustering.levels import LevelsClusterer, cut_levels
 
 __all__ = [
     "CLUSTERERS",

@@ -50,7 +50,6 @@ from ptclust.theory.recovery import theorem_a as theorem_a
 from ptclust.theory.recovery import theorem_b as theorem_b
 from ptclust.theory.recovery import theorem_c as theorem_c
 from ptclust.theory.separation import TradeOff as TradeOff
-from ptclust.theory.separation import cluster_trade_offs as cluster_trade_offs
 from ptclust.theory.separation import exact_laplace_order_moment as exact_laplace_order_moment
 from ptclust.theory.separation import laplace_order_moments as laplace_order_moments
 from ptclust.theory.separation import trade_off as trade_off

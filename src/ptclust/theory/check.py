@@ -164,10 +164,9 @@ def check_file(
 
 
 def _homogeneity(result: Homogeneity) -> dict[str, Any]:
-    offenders = [
-        {name: value for name, value in vars(one).items() if name != "holds"}
-        for one in result.offenders
-    ]
+    offenders = [one._asdict() for one in result.offenders]
+    for each in offenders:
+        del each["holds"]
     return {"holds": result.holds, "offenders": offenders}
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,8 +36,7 @@ from ptclust.theory.partition import (
 )
 
 
-@dataclass(frozen=True)
-class ClusterHomogeneity:
+class ClusterHomogeneity(NamedTuple):
     """What decided for one cluster: it is homogeneous if heaviest^2 / lightest < crossing."""
 
     label: int  # as it was given; -1 for an unclustered node
@@ -46,14 +45,6 @@ class ClusterHomogeneity:
     lightest: float  # edge within the cluster in any of the trees; infinite if it has none
     crossing: float  # lightest edge leaving the cluster in any of the trees; infinite if none does
     holds: bool
-
-    def describe(self) -> str:
-        """Return the numbers in a sentence."""
-        needed = self.heaviest * _ratio(self.heaviest, self.lightest)
-        return (
-            f"cluster {self.label}: heaviest {self.heaviest:.6g} and lightest {self.lightest:.6g} "
-            f"within, so {needed:.6g}, against a crossing edge of {self.crossing:.6g}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,23 +60,27 @@ class Homogeneity(VerdictByCluster):
     @property
     def offenders(self) -> tuple[ClusterHomogeneity, ...]:
         """The clusters that are not."""
-        return tuple(self._record(k) for k in np.flatnonzero(~self.cluster_holds).tolist())
+        return tuple(record for record in self.records if not record.holds)
 
     @property
     def records(self) -> tuple[ClusterHomogeneity, ...]:
         """All clusters."""
-        return tuple(self._record(k) for k in range(len(self.labels)))
+        numbers = self.alpha, self.heaviest, self.lightest, self.crossing
+        columns = (each.tolist() for each in (self.labels, *numbers, self.cluster_holds))
+        return tuple(map(ClusterHomogeneity._make, zip(*columns, strict=True)))
 
     def describe(self) -> str:
         """Return the verdict in a few lines, with the numbers of the first offenders."""
-        so = f"{self.kind}ly homogeneous"
-        return self._described(so, f"not {so}", lambda k: self._record(k).describe())
+        records, so = self.records, f"{self.kind}ly homogeneous"
 
-    def _record(self, k: int) -> ClusterHomogeneity:
-        names = ("alpha", "heaviest", "lightest", "crossing")
-        numbers = {name: float(getattr(self, name)[k]) for name in names}
-        label, holds = int(self.labels[k]), bool(self.cluster_holds[k])
-        return ClusterHomogeneity(label=label, **numbers, holds=holds)
+        def offender(k: int) -> str:
+            label, ratio, heaviest, lightest, crossing, _ = records[k]
+            return (
+                f"cluster {label}: heaviest {heaviest:.6g} and lightest {lightest:.6g} within, so "
+                f"{heaviest * ratio:.6g}, against a crossing edge of {crossing:.6g}"
+            )
+
+        return self._described(so, f"not {so}", offender)
 
 
 def alpha(weights: ArrayLike) -> float:

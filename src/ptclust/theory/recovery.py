@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._components import find, label_components, union
+from ptclust._components import label_components
 from ptclust._kernel import kernel
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
@@ -42,6 +42,7 @@ from ptclust.clustering.dbmstclu._kernel import RootedForest
 from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.errors import GraphError
 from ptclust.theory.partition import Partition, as_partition, has_partitioning_topology, is_cut
+from ptclust.trees.tree import fill_linkage
 
 # By how much, in units of N * DBCVI, a condition has to hold: DBMSTClu compares on a grid of
 # 2**-24 = 6e-8, and rounding errors stay below that up to 1e8 nodes.
@@ -259,47 +260,50 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
     partition = as_partition(labels, tree.n_nodes)
     across = is_cut(tree, labels)
     n_clusters = partition.n_clusters
-    found = [Condition("partition", math.inf)]
     if n_clusters < 2 or np.count_nonzero(across) != n_clusters - 1:
-        found = [Condition("partition", -math.inf)]
-    else:
-        found.append(_order(tree, across))
+        torn = (Condition("partition", -math.inf),)
+        return RecoveryCertificate(tree.n_nodes, n_clusters, torn)
+    found = [Condition("partition", math.inf), _order(tree, across)]
     if found[-1].holds:
-        c, d = float(tree.weights[across].min()), float(tree.weights[across].max())
-        clusters = _Clusters(c, d, partition.sizes, cluster_validity(tree, partition.cluster))
-        sweep = _Sweep.of(tree, partition)
-        found += _conditions_within(tree, partition, clusters, sweep)
+        known = _Known.of(tree, partition, across)
+        found += _conditions_within(tree, partition, known)
         if n_clusters > 2:
-            found.append(_progress(tree, clusters, sweep))
+            found.append(_progress(tree, known))
     return RecoveryCertificate(tree.n_nodes, n_clusters, tuple(found))
 
 
+class _Sides(NamedTuple):
+    """Both sides, within its cluster, of the edge above every node in preorder."""
+
+    n_below: Ints  # nodes at and below the node
+    cuts_below: Ints  # edges that leave the cluster at or below it
+    within: Bools  # whether the edge above it is within a cluster
+    heaviest_below: Floats  # heaviest edge below it
+    heaviest_above: Floats  # heaviest edge of the cluster on the other side
+
+
 @dataclass(frozen=True)
-class _Clusters:
-    """What the conditions know about clusters, besides their edges."""
+class _Known:
+    """What the conditions know: clusters by number, and the rooted tree by preorder numbers."""
 
     lightest: float  # c
     heaviest: float  # d
     size: Ints
-    validity: Floats  # v_i
-
-
-@dataclass(frozen=True)
-class _Sweep:
-    """The rooted tree, by preorder numbers, and what cuts within its clusters would leave."""
-
+    worth: Floats  # s v: what every cluster adds to N * DBCVI in the end
     forest: RootedForest
-    cluster: Ints
+    cluster: Ints  # of every node
     sides: _Sides
 
     @classmethod
-    def of(cls, tree: WeightedTree, partition: Partition) -> _Sweep:
+    def of(cls, tree: WeightedTree, partition: Partition, across: Bools) -> _Known:
         forest, n = rooted(tree), tree.n_nodes
         counts = np.ones(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)
-        sides = _Sides(*counts, *np.zeros((4, n)))
+        sides = _Sides(*counts, *np.zeros((2, n)))
         cluster = partition.cluster[forest.node]
         _sweep_clusters(forest.parent, forest.weight, cluster, np.zeros(n), sides)
-        return cls(forest, cluster, sides)
+        ends = float(tree.weights[across].min()), float(tree.weights[across].max())
+        worth = partition.sizes * cluster_validity(tree, partition.cluster)
+        return cls(*ends, partition.sizes, worth, forest, cluster, sides)
 
     @property
     def tops(self) -> Ints:
@@ -314,16 +318,16 @@ def _order(tree: WeightedTree, across: Bools) -> Condition:
     return Condition("order", 1 - float(within[edge]) / lightest, edge=int(tree.edge_ids[edge]))
 
 
-def _conditions_within(
-    tree: WeightedTree, partition: Partition, clusters: _Clusters, sweep: _Sweep
-) -> list[Condition]:
+def _conditions_within(tree: WeightedTree, partition: Partition, known: _Known) -> list[Condition]:
     """Return stability and, if there are three clusters or more, preference."""
-    forest, cluster, sides = sweep.forest, sweep.cluster, sweep.sides
+    forest, sides = known.forest, known.sides
     inner = np.flatnonzero(sides.within)
-    home, weight = cluster[inner], forest.weight[inner]
-    size = clusters.size[home]
-    q = [sides.n_below[inner], size - sides.n_below[inner]]
-    x = [sides.validity_below[inner], sides.validity_above[inner]]
+    home, weight = known.cluster[inner], forest.weight[inner]
+    below, above = sides.n_below[inner], known.size[home] - sides.n_below[inner]
+    cut = [
+        (below, _validity(weight, sides.heaviest_below[inner])),
+        (above, _validity(weight, sides.heaviest_above[inner])),
+    ]
 
     def worst(name: str, margin: Floats) -> Condition:
         if not len(margin):
@@ -332,34 +336,33 @@ def _conditions_within(
         edge = int(tree.edge_ids[forest.edge[inner[i]]])
         return Condition(name, float(margin[i]), int(partition.labels[home[i]]), edge)
 
-    stability = size * clusters.validity[home] - (q[0] * x[0] + q[1] * x[1])
-    found = [worst("stability", stability)]
-    if len(clusters.size) > 2:
-        n_cuts = np.empty(len(clusters.size), np.int64)
-        n_cuts[cluster[sweep.tops]] = sides.cuts_below[sweep.tops]
-        below = sides.cuts_below[inner]
-        both = (below > 0) & (below < n_cuts[home])
-        found.append(worst("preference", _preference(clusters, home, weight, q, x, both)))
+    found = [worst("stability", known.worth[home] - sum(q * x for q, x in cut))]
+    if len(known.size) > 2:
+        n_cuts = np.empty(len(known.size), np.int64)
+        n_cuts[known.cluster[known.tops]] = sides.cuts_below[known.tops]
+        cuts = sides.cuts_below[inner]
+        both = (cuts > 0) & (cuts < n_cuts[home])
+        found.append(worst("preference", _preference(known, home, weight, cut, both)))
     return found
 
 
 def _preference(
-    clusters: _Clusters, home: Ints, weight: Floats, q: list[Ints], x: list[Floats], both: Bools
+    known: _Known, home: Ints, weight: Floats, cut: list[tuple[Ints, Floats]], both: Bools
 ) -> Floats:
     """Return by how much a cut between clusters beats the cut of every edge within one.
 
     ``both`` says of which edges both sides may have other clusters attached.
     """
-    c, d = clusters.lightest, clusters.heaviest
-    worth = _smallest_others(clusters.size * clusters.validity)[0][home]
-    s1, s2 = (s[home] for s in _smallest_others(clusters.size))
-    n_least = clusters.size[home] + s1 + s2
+    c, d = known.lightest, known.heaviest
+    worth = _smallest_others(known.worth)[0][home]
+    s1, s2 = (s[home] for s in _smallest_others(known.size))
+    n_least = known.size[home] + s1 + s2
     margin = np.full(len(home), np.inf)
     for heaviest in (c, d):
         right = worth + s1 * (1 - c / heaviest) + n_least * (c - weight) / heaviest
-        for n_side, v in zip(q, x, strict=True):
+        for n_side, v in cut:
             margin = np.minimum(margin, right - n_side * (v + 1 - weight / heaviest))
-    n_nodes = clusters.size.sum()
+    n_nodes = known.size.sum()
     # V_C of clusters that hang together is between -(1 - c / d) and 1 - c / d.
     apart = worth + s1 * (1 - c / d) - n_nodes * np.maximum(0.0, weight / c - c / d)
     return np.where(both, np.minimum(margin, apart), margin)
@@ -373,63 +376,63 @@ def _smallest_others(values: Floats | Ints) -> tuple[Floats, Floats]:
     return np.where(is_first, second, first), np.where(is_first | is_second, third, second)
 
 
-def _progress(tree: WeightedTree, clusters: _Clusters, sweep: _Sweep) -> Condition:
+def _progress(tree: WeightedTree, known: _Known) -> Condition:
     """Return by how much the best cut of a part raises N * DBCVI, at least.
 
     Only parts whose edges are all lighter than those that leave them are in question: the parts
-    that single linkage makes of the clusters, but the last, for the first cut is always made.
+    that single linkage makes of the clusters, but the last, for the first cut is always made. An
+    edge between clusters goes by the cluster below it, and clusters are numbered in preorder.
     """
-    tops, forest, sides = sweep.tops, sweep.forest, sweep.sides
-    rank = np.empty(len(tops), np.int64)
-    rank[sweep.cluster[tops]] = np.arange(len(tops))
-    parent, weight = rank[sweep.cluster[forest.parent[tops]]], forest.weight[tops]
-    inner = _ClusterTree(parent, weight, sides.n_below[tops], sides.heaviest_below[tops])
-    edges = 1 + np.argsort(inner.weight[1:], kind="stable")
-    heaviest = inner.weight[edges]
-    merges = _merged(inner, edges)
-    # A cut that takes off one cluster, whichever of two it is, leaves this at least.
-    worth = np.sort(clusters.size * clusters.validity)[1]
-    by_leaf = worth - merges.n_nodes.sum(axis=1) * (1 - clusters.lightest / heaviest)
-    after = np.maximum(merges.after, by_leaf)
-    asks = (heaviest < merges.leaving) & np.isfinite(merges.leaving)
-    unclear = np.flatnonzero(asks & (after - merges.before <= MARGIN))
-    best = np.full(len(edges), -np.inf)
-    _best_cuts(unclear, inner, merges, _WORK_PER_NODE * tree.n_nodes, best)
-    margin = np.where(asks, np.maximum(after, best) - merges.before, np.inf)
-    least = int(margin.argmin())
-    if math.isinf(margin[least]):
+    tops, forest = known.tops, known.forest
+    n, rank = len(tops), np.empty(len(tops), np.int64)
+    rank[known.cluster[tops]] = np.arange(n)
+    parent, above = rank[known.cluster[forest.parent[tops]]], forest.weight[tops]
+    size, dispersion = known.sides.n_below[tops], known.sides.heaviest_below[tops]
+    edges = 1 + np.argsort(above[1:], kind="stable")
+    linkage = np.empty((n - 1, 4))
+    fill_linkage(np.arange(1, n), parent[1:], above[1:], edges - 1, linkage)
+    # Parts are the clusters, then the merges; the clusters of every part are a slice of ``order``.
+    sides = linkage[:, :2].astype(np.int64)
+    heaviest, count = np.append(dispersion, linkage[:, 2]), np.ones(2 * n - 1, np.int64)
+    count[n:] = linkage[:, 3]
+    begin = np.zeros(2 * n - 1, np.int64)
+    for part in range(n - 2, -1, -1):
+        left, right = sides[part]
+        begin[left], begin[right] = begin[n + part], begin[n + part] + count[left]
+    order = np.argsort(begin[:n])
+    up_to = np.append(0, np.cumsum(size[order]))
+    n_nodes = up_to[begin + count] - up_to[begin]
+    leaving = np.full(2 * n - 1, np.inf)
+    leaving[sides] = linkage[:, 2:3]
+
+    asks = np.flatnonzero((heaviest[n:] < leaving[n:]) & np.isfinite(leaving[n:]))
+    if not len(asks):
         return Condition("progress", math.inf)
-    edge = int(tree.edge_ids[forest.edge[tops[edges[least]]]])
-    return Condition("progress", float(margin[least]), edge=edge)
+    inner, all_nodes = heaviest[n + asks], n_nodes[n + asks]
+    before = all_nodes * _validity(leaving[n + asks], inner)
+    pieces = sides[asks]
+    after = (n_nodes[pieces] * _validity(inner[:, None], heaviest[pieces])).sum(axis=1)
+    # A cut that takes off one cluster, whichever of two it is, leaves this at least.
+    by_leaf = np.sort(known.worth)[1] - all_nodes * (1 - known.lightest / inner)
+    after = np.maximum(after, by_leaf)
+    work = _WORK_PER_NODE * tree.n_nodes
+    for i in np.flatnonzero(after - before <= MARGIN):
+        part = n + asks[i]
+        work -= count[part]
+        if work < 0:
+            break
+        members = np.sort(order[begin[part] : begin[part] + count[part]])
+        place = np.searchsorted(members, parent[members])
+        best = _best_cut(place, above[members], size[members], dispersion[members])
+        after[i] = max(after[i], best)
+    least = int((after - before).argmin())
+    edge = int(tree.edge_ids[forest.edge[tops[edges[asks[least]]]]])
+    return Condition("progress", float(after[least] - before[least]), edge=edge)
 
 
-def _merged(tree: _ClusterTree, edges: Ints) -> _Merges:
-    n = len(edges)
-    merges = _Merges(
-        sides=np.empty((n, 2), np.int64),
-        n_nodes=np.empty((n, 2), np.int64),
-        heaviest=np.empty((n, 2)),
-        n_clusters=np.zeros(n, np.int64),
-        leaving=np.full(n, np.inf),
-        before=np.zeros(n),
-        after=np.zeros(n),
-        begin=np.zeros(n, np.int64),
-        order=np.empty(n + 1, np.int64),
-    )
-    _merge_clusters(edges, tree, merges)
-    return merges
-
-
-class _Sides(NamedTuple):
-    """Both sides, within its cluster, of the edge above every node in preorder."""
-
-    n_below: Ints  # nodes at and below the node
-    cuts_below: Ints  # edges that leave the cluster at or below it
-    within: Bools  # whether the edge above it is within a cluster
-    heaviest_below: Floats  # heaviest edge below it
-    heaviest_above: Floats  # heaviest edge of the cluster on the other side
-    validity_below: Floats  # V_C of what a cut of the edge would leave below
-    validity_above: Floats  # and of the rest of the cluster
+def _validity(separation: Floats, dispersion: Floats) -> Floats:
+    v: Floats = (separation - dispersion) / np.maximum(separation, dispersion)
+    return v
 
 
 @kernel
@@ -455,129 +458,42 @@ def _sweep_clusters(
         runner_up[up] = max(runner_up[up], min(branch, heaviest[up]))
         heaviest[up] = max(heaviest[up], branch)
     for p in range(1, len(parent)):
-        if not sides.within[p]:
-            continue
+        if sides.within[p]:
+            up = parent[p]
+            is_heaviest = max(weight[p], heaviest[p]) == heaviest[up]
+            beside = runner_up[up] if is_heaviest else heaviest[up]
+            if sides.within[up]:
+                beside = max(beside, sides.heaviest_above[up], weight[up])
+            sides.heaviest_above[p] = beside
+
+
+@kernel
+def _best_cut(parent: Ints, weight: Floats, size: Ints, heaviest: Floats) -> float:
+    """Return the largest N * DBCVI that a cut between the clusters of a part, in preorder, leaves.
+
+    ``heaviest`` is within each. All edges that leave the part are heavier than those within it, so
+    the edge that is cut separates both pieces.
+    """
+    n = len(parent)
+    n_below, count, below, after = (
+        size.copy(),
+        np.ones(n, np.int64),
+        heaviest.copy(),
+        np.zeros(n + 1),
+    )
+    for p in range(n - 1, 0, -1):
         up = parent[p]
-        is_heaviest = max(weight[p], heaviest[p]) == heaviest[up]
-        beside = runner_up[up] if is_heaviest else heaviest[up]
-        if sides.within[up]:
-            beside = max(beside, sides.heaviest_above[up], weight[up])
-        sides.heaviest_above[p] = beside
-        sides.validity_below[p] = validity(weight[p], heaviest[p])
-        sides.validity_above[p] = validity(weight[p], beside)
-
-
-class _ClusterTree(NamedTuple):
-    """The clusters in preorder, the root first. An edge goes by the cluster below it."""
-
-    parent: Ints
-    weight: Floats  # of the edge to the parent
-    size: Ints  # nodes of the cluster
-    heaviest: Floats  # heaviest edge within
-
-
-class _Merges(NamedTuple):
-    """The parts that single linkage makes, in order."""
-
-    sides: Ints  # the two parts joined: an earlier merge, or -1 - k for the cluster k
-    n_nodes: Ints  # nodes of both
-    heaviest: Floats  # heaviest edge of either
-    n_clusters: Ints  # clusters of the whole part
-    leaving: Floats  # lightest edge that leaves it, inf for the last
-    before: Floats  # its share of N * DBCVI, 0 for the last
-    after: Floats  # and what the cut of its heaviest edge leaves
-    begin: Ints  # where its clusters begin in ``order``
-    order: Ints  # the clusters, those of every part side by side
-
-
-@kernel
-def _merge_clusters(edges: Ints, tree: _ClusterTree, merges: _Merges) -> None:
-    """Link the clusters into ``merges``; ``edges`` are all but the root, by weight to their parent.
-
-    On entry ``leaving`` is infinite, and ``n_clusters``, ``before``, ``after`` and ``begin`` are 0.
-    """
-    n = len(tree.parent)
-    root_of = np.arange(n)
-    made_by = -1 - np.arange(n)
-    for i in range(len(edges)):
-        weight = tree.weight[edges[i]]
-        ends = find(root_of, edges[i]), find(root_of, tree.parent[edges[i]])
-        for side in range(2):
-            part = made_by[ends[side]]
-            merges.sides[i, side] = part
-            if part < 0:
-                merges.n_nodes[i, side] = tree.size[-1 - part]
-                merges.heaviest[i, side] = tree.heaviest[-1 - part]
-                merges.n_clusters[i] += 1
-            else:
-                merges.n_nodes[i, side] = merges.n_nodes[part].sum()
-                merges.heaviest[i, side] = tree.weight[edges[part]]
-                merges.n_clusters[i] += merges.n_clusters[part]
-                merges.leaving[part] = weight
-        union(root_of, ends[0], ends[1])
-        made_by[min(ends[0], ends[1])] = i
-    for i in range(len(edges) - 1, -1, -1):
-        at, heaviest = merges.begin[i], tree.weight[edges[i]]
-        if merges.leaving[i] < np.inf:
-            merges.before[i] = merges.n_nodes[i].sum() * validity(merges.leaving[i], heaviest)
-        for side in range(2):
-            v = validity(heaviest, merges.heaviest[i, side])
-            merges.after[i] += merges.n_nodes[i, side] * v
-            part = merges.sides[i, side]
-            if part < 0:
-                merges.order[at] = -1 - part
-                at += 1
-            else:
-                merges.begin[part] = at
-                at += merges.n_clusters[part]
-
-
-@kernel
-def _best_cut_between(
-    members: Ints, tree: _ClusterTree, n_below: Ints, clusters_below: Ints, heaviest_below: Floats
-) -> float:
-    """Return the largest N * DBCVI that a cut between ``members``, in preorder, leaves.
-
-    All edges that leave the part are heavier than those within it, so the edge that is cut
-    separates both pieces. The last three arrays are buffers for what is below every cluster.
-    """
-    count = len(members)
-    after = np.zeros(count + 1)
-    for p in members:
-        n_below[p], clusters_below[p] = tree.size[p], 1
-        heaviest_below[p] = tree.heaviest[p]
-    for i in range(count - 1, 0, -1):
-        p = members[i]
-        up = tree.parent[p]
         n_below[up] += n_below[p]
-        clusters_below[up] += clusters_below[p]
-        heaviest_below[up] = max(heaviest_below[up], heaviest_below[p], tree.weight[p])
-        after[i] = max(after[i + 1], tree.weight[p], tree.heaviest[p])
-    before, best = tree.heaviest[members[0]], -np.inf
-    n_nodes = n_below[members[0]]
-    for i in range(1, count):
-        p = members[i]
-        weight = tree.weight[p]
-        rest = max(before, after[i + clusters_below[p]])
-        below = n_below[p] * validity(weight, heaviest_below[p])
-        best = max(best, below + (n_nodes - n_below[p]) * validity(weight, rest))
-        before = max(before, weight, tree.heaviest[p])
+        count[up] += count[p]
+        below[up] = max(below[up], below[p], weight[p])
+        after[p] = max(after[p + 1], weight[p], heaviest[p])
+    before, best = heaviest[0], -np.inf
+    for p in range(1, n):
+        rest = max(before, after[p + count[p]])
+        whole = n_below[p] * validity(weight[p], below[p])
+        best = max(best, whole + (n_below[0] - n_below[p]) * validity(weight[p], rest))
+        before = max(before, weight[p], heaviest[p])
     return float(best)
-
-
-@kernel
-def _best_cuts(parts: Ints, tree: _ClusterTree, merges: _Merges, work: int, best: Floats) -> None:
-    """Write the best cut of each of ``parts`` into ``best``, for about ``work`` clusters."""
-    n = len(tree.parent)
-    n_below, clusters_below = np.empty(n, np.int64), np.empty(n, np.int64)
-    heaviest_below = np.empty(n)
-    for part in parts:
-        work -= merges.n_clusters[part]
-        if work < 0:
-            return
-        begin = merges.begin[part]
-        members = np.sort(merges.order[begin : begin + merges.n_clusters[part]])
-        best[part] = _best_cut_between(members, tree, n_below, clusters_below, heaviest_below)
 
 
 guard_functions(__name__)

@@ -27,16 +27,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ptclust._traces import guard_functions
 from ptclust._types import Floats
-from ptclust.clustering.normalise import Normalisation
 from ptclust.errors import UsageError
-from ptclust.privacy import Noise
-from ptclust.privacy.noise import LAPLACE
-from ptclust.theory.partition import as_partition
-from ptclust.trees import Tree
 
 # P(|M - n/2| > 20 sqrt(n)) is below 2 exp(-800): nothing that a float could show.
 _WIDTH = 20.0
@@ -132,50 +126,6 @@ def _printed(
     common = lambda_1 + (theta_out**2 + d) * lambda_2  # should be theta^2 + 2 d^2
     numerator = common - (lambda_3**2 + theta_out**2 * lambda_4**2)
     return 1.0 - numerator / (common + 2 * lambda_3 * lambda_4)  # should be - 2 theta_out
-
-
-def cluster_trade_offs(
-    tree: Tree, labels: ArrayLike, *, noise: Noise, normalisation: Normalisation
-) -> dict[tuple[int, int], TradeOff]:
-    """Return the trade-off of every cluster with every cut edge at it, by (label, id of the edge).
-
-    The paper writes minima and maxima over the whole tree; its proof, and this function, take them
-    over the cluster's subtree. Clusters of a single node have no edge that could fail and are left
-    out. All separations hold at once with probability 1 - sum(1 - t.sound) at least.
-
-    The tree has the curator's weights, ``noise`` is the Laplace noise of their release, and
-    ``normalisation`` its shift tau and scale p, constants here.
-
-    *Privacy.* None: for the curator's own eyes.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.privacy import Noise
-    >>> from ptclust.clustering.normalise import Normalisation
-    >>> from ptclust.trees import Tree
-    >>> tree = Tree(Topology([0, 1, 2], [1, 2, 3]), [0.1, 0.1, 0.9])
-    >>> noise = Noise("laplace", scale=0.01, granularity=-40, n_values=3)
-    >>> shifted = Normalisation(0.1, 1.0)
-    >>> found = cluster_trade_offs(tree, [0, 0, 0, 1], noise=noise, normalisation=shifted)
-    >>> {key: round(value.sound, 3) for key, value in found.items()}
-    {(0, 2): 0.992}
-    """
-    if noise.law is not LAPLACE:
-        other = noise.distribution
-        raise UsageError(f"the trade-off needs Laplace noise, not {other}; plan with delta=0")
-    partition = as_partition(labels, tree.n_nodes)
-    thetas = normalisation.apply(tree.weights)
-    a, b = partition.cluster[tree.sources], partition.cluster[tree.targets]
-    found = {}
-    for cluster in np.flatnonzero(partition.sizes > 1).tolist():
-        inner = thetas[(a == cluster) & (b == cluster)]
-        if not len(inner):
-            continue
-        known = {"theta_min": float(inner.min()), "theta_max": float(inner.max())}
-        known["noise_scale"] = noise.scale / normalisation.scale
-        for edge in np.flatnonzero((a == cluster) != (b == cluster)).tolist():
-            key = int(partition.labels[cluster]), int(tree.edge_ids[edge])
-            found[key] = trade_off(len(inner), theta_out=float(thetas[edge]), **known)
-    return found
 
 
 def _check(

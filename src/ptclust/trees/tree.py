@@ -128,7 +128,7 @@ class Tree(HasTopology):
             raise WeightError("a linkage matrix has no negative weights; add a constant to them")
         linkage = np.empty((self.n_edges, 4))
         order = np.argsort(self.weights, kind="stable")
-        _fill_linkage(self.sources, self.targets, self.weights, order, linkage)
+        fill_linkage(self.sources, self.targets, self.weights, order, linkage)
         return linkage
 
     def to_networkx(self) -> Any:
@@ -227,7 +227,7 @@ def _first_edge_closing_cycle(sources: Array, targets: Array, parent: Array) -> 
 
 
 @kernel
-def _fill_linkage(
+def fill_linkage(
     sources: Array, targets: Array, weights: Floats, order: Array, linkage: Floats
 ) -> None:
     """Merge along the edges in ``order``; row i of ``linkage`` is the i-th merge."""
