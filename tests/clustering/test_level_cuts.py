@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from ptclust.clustering import cut_levels, dbmstclu, levels
 from ptclust.clustering.dbmstclu import rooted
 from ptclust.clustering.levels import (
+    Levels,
+    NoisyWeights,
     _gaussian_exceeds,
     _gaussian_with_tail,
     _laplace_exceeds,
@@ -19,7 +21,6 @@ from ptclust.clustering.levels import (
     _surprise,
     smaller_sides,
 )
-from ptclust.clustering.levels import Levels, NoisyWeights
 from ptclust.errors import WeightError
 from ptclust.graph import Topology
 from ptclust.privacy.noise import Noise
