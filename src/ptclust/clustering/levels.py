@@ -252,7 +252,7 @@ def two_levels(weights: NoisyWeights) -> Levels:
     spread = counts @ (values - mean) ** 2 / total
     floor = max(noise, _LEAST_PART * spread)
     if spread == 0:
-        return Levels(-math.inf, 0.5, mean, mean, floor)
+        return Levels(-math.inf, 0.5, float(mean), float(mean), float(floor))
 
     def climb(fit: Levels, rounds: int) -> Levels:
         before = fit.log_likelihood
@@ -305,7 +305,8 @@ def _one_round(
         return fit._replace(log_likelihood=likelihood)
     low, high = low_part @ values / n_low, high_part @ values / n_high
     within = low_part @ (values - low) ** 2 + high_part @ (values - high) ** 2
-    return Levels(likelihood, n_low / total, low, high, max(within / total, floor))
+    updated = n_low / total, low, high, max(within / total, floor)
+    return Levels(likelihood, *map(float, updated))
 
 
 def affinities(weights: NoisyWeights, levels: Levels) -> Floats:

@@ -204,7 +204,7 @@ def _search_trees(n_nodes: int) -> SearchTrees:
     index = _index_type(n_nodes)
     return SearchTrees(
         whole=np.empty((2 * n_nodes, 11), index),
-        real=np.empty((2 * n_nodes, 16)),
+        real=np.empty((2 * n_nodes, 14)),
         free=np.arange(2 * n_nodes - 1, n_nodes - 1, -1, dtype=index),
         root=np.full(n_nodes, -1, index),
         offset=np.zeros(n_nodes, index),

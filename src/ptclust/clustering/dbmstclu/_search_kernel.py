@@ -18,21 +18,20 @@ nodes of validity v below and S - b nodes of validity u above it, and gains
 This grows with u, as b <= S, so an upper bound U may stand for u. Some nodes stay above every edge
 of a branch: those before the branch, and those behind all that its edges cut off. U is the validity
 that their heaviest edge, their lightest cut and w give; mostly these are the heaviest edge and the
-lightest cut of the component. The other term is
+lightest cut of the component. For the other term a branch summarizes its edges by the sign of v.
+
+*Tight* edges, v >= 0, lie mostly beside the heaviest edge, where U is small. As
 
     b (v - U)  =  (1 + U) b v - U b (v + 1)   if U <= 0,
     b (v - U) <=  (1 - U) b v                 if 0 < U <= v,
 
-so a branch needs to know the largest b v and the largest b (v + 1). It knows them for its heaviest
-edges apart from the others, because U depends on w, and mostly only the heaviest edges of a
-component can be cut with a gain. Thousands of edges may have the same gain, of which the last is
-cut: hence a branch also knows the last of its heaviest edges with the largest b v, and the next
-largest b v, which bounds the gain of the others.
+a branch knows their largest b v and largest b (v + 1), for the heaviest of them apart from the
+others, because U depends on w. Thousands of edges may have the same gain, of which the last is cut:
+hence a branch also knows the last of its *finest* edges, the heaviest tight ones with the largest
+b v, and the next largest b v, which bounds the gain of the others.
 
-**Tight and loose edges.** In a deep tree that bound is too large: a branch may hold edges that cut
-off little, of large v, and others that cut off a lot, above a heavy edge, that leave a large u. So
-a branch also summarizes its edges by the sign of v. *Tight* ones, v >= 0, lie mostly beside the
-heaviest edge: the U above is small. *Loose* ones, v < 0, have
+*Loose* edges, v < 0, are found in deep trees: they cut off a lot, above a heavy edge, and leave a
+large u. They have
 
     b (v - U)  <=  (S - a) (v - U)   if v < U,
 
@@ -91,20 +90,20 @@ SLACK = 0.5
 #: Work is counted in branches looked at; to evaluate or renew an edge is the work of this many.
 EVALUATION = 32
 
-#: Columns of ``SearchTrees.whole``: children, first and last leaf, number of leaves; where nodes
-#: below them end in preorder; the most nodes an edge cuts off; the last edge; the last of the
-#: heaviest edges with the largest b v.
-#: Of the loose edges: where nodes below them end; the most nodes above one of them. Of the tight
-#: edges: where nodes below them end.
-LEFT, RIGHT, FIRST, LAST, COUNT, REACH, SIZE, EDGE, FINEST, ABOVE, TIGHT_REACH = range(11)
+#: Columns of ``SearchTrees.whole``: children, first and last leaf, number of leaves; the last of
+#: the finest edges; the farthest end, in preorder, of the nodes below an edge and below a tight one;
+#: the most nodes an edge cuts off, and the most above a loose edge; the last edge.
+LEFT, RIGHT, FIRST, LAST, COUNT, FINEST, REACH, TIGHT_REACH, SIZE, ABOVE, EDGE = range(11)
 
-#: Columns of ``SearchTrees.real``: lightest cut incident to a node; weight of the heaviest edges,
-#: their largest b v and b (v + 1), and the next largest b v; weight, largest b v and largest
-#: b (v + 1) of the lighter edges.
-CUT, WEIGHT, PRODUCT, SHIFTED, NEXT_PRODUCT, LIGHTER, LIGHTER_PRODUCT, LIGHTER_SHIFTED = range(8)
-#: The largest dispersion that v relies on. Of tight edges: weight, largest b v and b (v + 1). Of
-#: loose edges: weight, largest v; weight of the first leaf, if it is one; largest u of the others.
-DISPERSION, TIGHT, TIGHT_PRODUCT, TIGHT_SHIFTED, LOOSE, LOOSE_VALIDITY, HEAD, REST = range(8, 16)
+#: Columns of ``SearchTrees.real``: lightest cut incident to a node; of loose edges the weight of
+#: the first leaf, if it is one, and the largest u of the others; weight of the heaviest tight
+#: edges, their largest b v and b (v + 1), and the next largest b v; weight, largest b v and largest
+#: b (v + 1) of the lighter tight edges; ...
+CUT, HEAD, REST = range(3)
+TIGHT, PRODUCT, SHIFTED, NEXT_PRODUCT, LIGHTER, LIGHTER_PRODUCT, LIGHTER_SHIFTED = range(3, 10)
+#: ... weight of the heaviest edge; largest dispersion that v relies on; weight and largest v of
+#: loose edges.
+WEIGHT, DISPERSION, LOOSE, LOOSE_VALIDITY = range(10, 14)
 
 
 class SearchTrees(NamedTuple):
@@ -138,47 +137,34 @@ def renew(x: int, trees: SearchTrees) -> None:
     left, right = whole[x, LEFT], whole[x, RIGHT]
     whole[x, FIRST], whole[x, LAST] = whole[left, FIRST], whole[right, LAST]
     whole[x, COUNT] = whole[left, COUNT] + whole[right, COUNT]
-    whole[x, REACH] = max(whole[left, REACH], whole[right, REACH])
-    whole[x, SIZE] = max(whole[left, SIZE], whole[right, SIZE])
-    whole[x, EDGE] = max(whole[left, EDGE], whole[right, EDGE])
-    real[x, CUT] = min(real[left, CUT], real[right, CUT])
-    summarize_kinds(x, left, right, trees)
-    a, b = (left, right) if real[left, WEIGHT] >= real[right, WEIGHT] else (right, left)
-    for column in range(WEIGHT, LIGHTER_SHIFTED + 1):
-        real[x, column] = real[a, column]
-    whole[x, FINEST] = whole[a, FINEST]
-    real[x, LIGHTER_PRODUCT] = max(real[x, LIGHTER_PRODUCT], real[b, LIGHTER_PRODUCT])
-    real[x, LIGHTER_SHIFTED] = max(real[x, LIGHTER_SHIFTED], real[b, LIGHTER_SHIFTED])
-    if real[b, WEIGHT] < real[x, WEIGHT]:
-        real[x, LIGHTER] = max(real[x, LIGHTER], real[b, WEIGHT])
-        real[x, LIGHTER_PRODUCT] = max(real[x, LIGHTER_PRODUCT], real[b, PRODUCT])
-        real[x, LIGHTER_SHIFTED] = max(real[x, LIGHTER_SHIFTED], real[b, SHIFTED])
-        return
-    real[x, LIGHTER] = max(real[x, LIGHTER], real[b, LIGHTER])
-    real[x, SHIFTED] = max(real[x, SHIFTED], real[b, SHIFTED])
-    c, d = (a, b) if real[a, PRODUCT] >= real[b, PRODUCT] else (b, a)
-    real[x, PRODUCT] = real[c, PRODUCT]
-    whole[x, FINEST] = whole[c, FINEST]
-    if real[d, PRODUCT] == real[c, PRODUCT]:
-        whole[x, FINEST] = max(whole[c, FINEST], whole[d, FINEST])
-        real[x, NEXT_PRODUCT] = max(real[c, NEXT_PRODUCT], real[d, NEXT_PRODUCT])
-    else:
-        real[x, NEXT_PRODUCT] = max(real[c, NEXT_PRODUCT], real[d, PRODUCT])
-
-
-@kernel
-def summarize_kinds(x: int, left: int, right: int, trees: SearchTrees) -> None:
-    """Summarize what is known of the tight and of the loose edges of two children."""
-    whole, real = trees.whole, trees.real
-    whole[x, ABOVE] = max(whole[left, ABOVE], whole[right, ABOVE])
-    whole[x, TIGHT_REACH] = max(whole[left, TIGHT_REACH], whole[right, TIGHT_REACH])
-    for column in range(DISPERSION, HEAD):
+    for column in range(REACH, EDGE + 1):
+        whole[x, column] = max(whole[left, column], whole[right, column])
+    for column in range(WEIGHT, LOOSE_VALIDITY + 1):
         real[x, column] = max(real[left, column], real[right, column])
-    real[x, HEAD] = real[left, HEAD]
+    real[x, CUT] = min(real[left, CUT], real[right, CUT])
     ahead = real[left, WEIGHT]
     rest = min(real[right, REST], largest_validity(real[right, LOOSE], ahead))
     rest = max(rest, largest_validity(real[right, HEAD], ahead))
-    real[x, REST] = max(real[left, REST], rest)
+    real[x, HEAD], real[x, REST] = real[left, HEAD], max(real[left, REST], rest)
+    a, b = (left, right) if real[left, TIGHT] >= real[right, TIGHT] else (right, left)
+    for column in range(TIGHT, LIGHTER_SHIFTED + 1):
+        real[x, column] = real[a, column]
+    for column in range(LIGHTER, LIGHTER_SHIFTED + 1):
+        real[x, column] = max(real[a, column], real[b, column])
+    whole[x, FINEST] = whole[a, FINEST]
+    if real[b, TIGHT] < real[a, TIGHT]:
+        real[x, LIGHTER] = max(real[x, LIGHTER], real[b, TIGHT])
+        real[x, LIGHTER_PRODUCT] = max(real[x, LIGHTER_PRODUCT], real[b, PRODUCT])
+        real[x, LIGHTER_SHIFTED] = max(real[x, LIGHTER_SHIFTED], real[b, SHIFTED])
+        return
+    real[x, SHIFTED] = max(real[a, SHIFTED], real[b, SHIFTED])
+    if real[b, PRODUCT] > real[a, PRODUCT]:
+        a, b = b, a
+    real[x, PRODUCT], whole[x, FINEST] = real[a, PRODUCT], whole[a, FINEST]
+    real[x, NEXT_PRODUCT] = max(real[a, NEXT_PRODUCT], real[b, PRODUCT])
+    if real[b, PRODUCT] == real[a, PRODUCT]:
+        whole[x, FINEST] = max(whole[a, FINEST], whole[b, FINEST])
+        real[x, NEXT_PRODUCT] = max(real[a, NEXT_PRODUCT], real[b, NEXT_PRODUCT])
 
 
 @kernel
@@ -227,14 +213,11 @@ def release(x: int, trees: SearchTrees) -> None:
 def set_leaf(p: int, reach: int, edge: int, weight: float, cut: float, trees: SearchTrees) -> None:
     """Make p a leaf: its lightest cut, the edge above it, and where the nodes below it end."""
     whole, real = trees.whole[p], trees.real[p]
-    whole[FIRST], whole[LAST], whole[COUNT], whole[SIZE] = p, p, 1, 0
-    whole[REACH], whole[EDGE], whole[FINEST] = reach, edge, edge
-    real[CUT], real[WEIGHT], real[PRODUCT], real[SHIFTED] = cut, weight, 0.0, 0.0
-    real[LIGHTER] = 0.0
-    whole[ABOVE], whole[TIGHT_REACH] = 0, 0
-    real[DISPERSION:HEAD], real[HEAD], real[REST] = 0.0, 0.0, -np.inf
-    real[TIGHT_PRODUCT], real[TIGHT_SHIFTED], real[LOOSE_VALIDITY] = -np.inf, -np.inf, -np.inf
-    real[NEXT_PRODUCT], real[LIGHTER_PRODUCT], real[LIGHTER_SHIFTED] = -np.inf, -np.inf, -np.inf
+    whole[FIRST], whole[LAST], whole[COUNT], whole[FINEST] = p, p, 1, edge
+    whole[REACH], whole[TIGHT_REACH], whole[SIZE], whole[ABOVE], whole[EDGE] = reach, 0, 0, 0, edge
+    real[:] = -np.inf
+    real[CUT], real[WEIGHT] = cut, weight
+    real[HEAD], real[TIGHT], real[LIGHTER], real[DISPERSION], real[LOOSE] = 0.0, 0.0, 0.0, 0.0, 0.0
 
 
 @kernel
@@ -253,22 +236,22 @@ def set_below(
     nodes by which the component counts (see ``SearchTrees.offset``).
     """
     whole, real = trees.whole[p], trees.real[p]
-    separation = min(separation, real[WEIGHT])
+    edge, weight = whole[EDGE], real[WEIGHT]
+    set_leaf(p, index(whole[REACH]), index(edge), weight, real[CUT], trees)
+    separation = min(separation, weight)
     v = validity(separation, dispersion)
-    is_loose = v < 0.0
-    if is_loose and slack > 0.0:
+    if v < 0.0 and slack > 0.0:
         dispersion = min(dispersion, separation / (1.0 + (1.0 - slack) * v))
-        v = validity(separation, dispersion)
-    whole[SIZE] = size
-    real[PRODUCT], real[SHIFTED], real[DISPERSION] = size * v, size * v + size, dispersion
-    whole[ABOVE], whole[TIGHT_REACH] = total - size, 0
-    real[TIGHT], real[TIGHT_PRODUCT], real[TIGHT_SHIFTED] = 0.0, -np.inf, -np.inf
-    real[LOOSE], real[LOOSE_VALIDITY], real[HEAD] = real[WEIGHT], v, real[WEIGHT]
-    if not is_loose:
-        whole[ABOVE], whole[TIGHT_REACH] = 0, whole[REACH]
-        real[TIGHT], real[TIGHT_PRODUCT] = real[WEIGHT], real[PRODUCT]
-        real[TIGHT_SHIFTED] = real[SHIFTED]
-        real[LOOSE], real[LOOSE_VALIDITY], real[HEAD] = 0.0, -np.inf, 0.0
+        loose, v = True, validity(separation, dispersion)
+    else:
+        loose = v < 0.0
+    whole[SIZE], real[DISPERSION] = size, dispersion
+    if loose:
+        whole[ABOVE] = total - size
+        real[LOOSE], real[LOOSE_VALIDITY], real[HEAD] = weight, v, weight
+    else:
+        whole[TIGHT_REACH] = whole[REACH]
+        real[TIGHT], real[PRODUCT], real[SHIFTED] = weight, size * v, size * v + size
 
 
 @kernel
@@ -508,30 +491,6 @@ def bound(
 
 @kernel
 def limits(
-    x: int, n_nodes: int, current: float, sep: float, disp: float, slack: float, trees: SearchTrees
-) -> tuple[int, int]:
-    """Return a bound for all edges of x, and one for all but its heaviest with the largest b v.
-
-    What an edge of x leaves has a SEP of at most ``sep`` and a DISP of at least ``disp``.
-    """
-    size, weights = trees.whole[x, SIZE], trees.real[x]
-    product, shifted = weights[PRODUCT], weights[SHIFTED]
-    above = validity(min(sep, weights[WEIGHT]), disp) + slack
-    limit = bound(n_nodes, current, above, size, product, shifted)
-    limit_of_others = -1
-    if weights[NEXT_PRODUCT] > -np.inf:
-        product = weights[NEXT_PRODUCT]
-        limit_of_others = bound(n_nodes, current, above, size, product, shifted)
-    if weights[LIGHTER] > 0:
-        product, shifted = weights[LIGHTER_PRODUCT], weights[LIGHTER_SHIFTED]
-        above = validity(min(sep, weights[LIGHTER]), disp) + slack
-        limit_lighter = bound(n_nodes, current, above, size, product, shifted)
-        limit_of_others = max(limit_of_others, limit_lighter)
-    return max(limit, limit_of_others), limit_of_others
-
-
-@kernel
-def limit_by_kind(
     x: int,
     n_nodes: int,
     total: int,
@@ -539,18 +498,27 @@ def limit_by_kind(
     tight: tuple[float, float, float],
     loose: tuple[float, float, float],
     trees: SearchTrees,
-) -> int:
-    """Return a bound for all edges of x, from its tight and its loose edges apart.
+) -> tuple[int, int]:
+    """Return a bound for all edges of x, and one for all but its finest.
 
-    Of either kind SEP and DISP of what is left are given, and the slack.
+    What a tight edge of x leaves has a SEP of at most and a DISP of at least the first two numbers
+    of ``tight``, and the third is added to its validity; loose ones likewise.
     """
     size, real = trees.whole[x, SIZE], trees.real[x]
-    limit = index(-1)
+    limit, limit_of_others = index(-1), index(-1)
+    sep, disp, slack = tight
     if real[TIGHT] > 0:
-        sep, disp, slack = tight
         above = validity(min(sep, real[TIGHT]), disp) + slack
-        product, shifted = real[TIGHT_PRODUCT], real[TIGHT_SHIFTED]
-        limit = bound(n_nodes, current, above, size, product, shifted)
+        shifted = real[SHIFTED]
+        limit = bound(n_nodes, current, above, size, real[PRODUCT], shifted)
+        if real[NEXT_PRODUCT] > -np.inf:
+            product = real[NEXT_PRODUCT]
+            limit_of_others = bound(n_nodes, current, above, size, product, shifted)
+    if real[LIGHTER] > 0:
+        above = validity(min(sep, real[LIGHTER]), disp) + slack
+        product, shifted = real[LIGHTER_PRODUCT], real[LIGHTER_SHIFTED]
+        limit_lighter = bound(n_nodes, current, above, size, product, shifted)
+        limit_of_others = max(limit_of_others, limit_lighter)
     if real[LOOSE] > 0:
         sep, disp, slack = loose
         above = validity(min(sep, real[LOOSE]), disp) + slack
@@ -559,8 +527,8 @@ def limit_by_kind(
         n_below = max(total - trees.whole[x, ABOVE], 0) if loss < 0 else size
         second = n_nodes * (above - current)
         margin = MARGIN * (size + abs(second))
-        limit = max(limit, on_grid(n_below * loss + second + margin))
-    return limit
+        limit_of_others = max(limit_of_others, on_grid(n_below * loss + second + margin))
+    return max(limit, limit_of_others), limit_of_others
 
 
 @kernel
@@ -625,33 +593,20 @@ def best_cut(x: int, budget: int, trees: SearchTrees) -> tuple[float, int, int, 
         ahead[n_todo + 1, 1] = max(ahead[n_todo, 1], real[left, WEIGHT])
         for side in range(2):
             child, row = whole[y, side], n_todo + side
-            reach = whole[child, REACH]
-            sep = lightest if last_cut >= reach else ahead[row, 0]
-            disp = heaviest if last_heavy >= reach else ahead[row, 1]
-            slack = 0.0 if disp == heaviest else MARGIN
             todo[row, 0], todo[row, 1], todo[row, 2] = child, -1, -1
             if whole[y, COUNT] <= FEW and whole[child, SIZE] > OUTDATED * n_nodes:
                 todo[row, 1], todo[row, 2] = NO_LIMIT, NO_LIMIT
             elif child != topmost:
+                reach, tight_reach = whole[child, REACH], whole[child, TIGHT_REACH]
+                sep = lightest if last_cut >= reach else ahead[row, 0]
+                disp = heaviest if last_heavy >= reach else ahead[row, 1]
+                loose = sep, disp, 0.0 if disp == heaviest else MARGIN
+                sep = lightest if last_cut >= tight_reach else ahead[row, 0]
+                disp = heaviest if last_heavy >= tight_reach else ahead[row, 1]
+                tight = sep, disp, 0.0 if disp == heaviest else MARGIN
                 todo[row, 1], todo[row, 2] = limits(
-                    child, n_nodes, current, sep, disp, slack, trees
+                    child, n_nodes, total, current, tight, loose, trees
                 )
-                if todo[row, 1] >= best_gain:
-                    reach = whole[child, TIGHT_REACH]
-                    tight_sep = lightest if last_cut >= reach else ahead[row, 0]
-                    tight_disp = heaviest if last_heavy >= reach else ahead[row, 1]
-                    tight_slack = 0.0 if tight_disp == heaviest else MARGIN
-                    limit = limit_by_kind(
-                        child,
-                        n_nodes,
-                        total,
-                        current,
-                        (tight_sep, tight_disp, tight_slack),
-                        (sep, disp, slack),
-                        trees,
-                    )
-                    todo[row, 1] = min(todo[row, 1], limit)
-                    todo[row, 2] = min(todo[row, 2], limit)
         put_better_last(n_todo, trees)
         n_todo += 2
     return current, best_gain, best_edge, best, budget
