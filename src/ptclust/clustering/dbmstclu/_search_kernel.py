@@ -91,8 +91,8 @@ SLACK = 0.5
 EVALUATION = 32
 
 #: Columns of ``SearchTrees.whole``: children, first and last leaf, number of leaves; the last of
-#: the finest edges; the farthest end, in preorder, of the nodes below an edge and below a tight one;
-#: the most nodes an edge cuts off, and the most above a loose edge; the last edge.
+#: the finest edges; the farthest end, in preorder, of the nodes below an edge, and below a tight
+#: one; the most nodes an edge cuts off, and the most above a loose edge; the last edge.
 LEFT, RIGHT, FIRST, LAST, COUNT, FINEST, REACH, TIGHT_REACH, SIZE, ABOVE, EDGE = range(11)
 
 #: Columns of ``SearchTrees.real``: lightest cut incident to a node; of loose edges the weight of
