@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ptclust._kernel import kernel
+from ptclust._markup import quoted
 from ptclust._traces import leaves_no_trace
-from ptclust.errors import UsageError
+from ptclust.errors import UsageError, WeightError
 from ptclust.graph.topology import check_distances
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ptclust._types import Array, Floats, Ints
+    from ptclust.graph.topology import WeightedGraph
 
 __all__ = ["WeightedTree", "cluster_validity", "dbcvi", "dispersion", "separation", "validity"]
 
@@ -46,6 +48,22 @@ class WeightedTree(Protocol):
     @property
     def names(self) -> Array:
         """Names of the nodes."""
+
+
+@leaves_no_trace
+def positive_weights(tree: WeightedGraph | WeightedTree, what: str) -> Floats:
+    """Return the weights; raise WeightError, naming ``what``, unless all are positive distances."""
+    check_distances(tree, what)
+    bad = np.flatnonzero(~(tree.weights > 0))
+    if len(bad):
+        ends = tree.names[[tree.sources[bad[0]], tree.targets[bad[0]]]].tolist()
+        raise WeightError(
+            f"{what} needs positive weights, and the edge {' - '.join(map(quoted, ends))} has a "
+            f"weight of zero or less ({len(bad):,} such edges in all); add one public constant to "
+            "all weights so that they become positive, or merge nodes (drop duplicate points) at "
+            "distance zero"
+        )
+    return tree.weights
 
 
 @leaves_no_trace

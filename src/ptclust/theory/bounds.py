@@ -27,13 +27,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._traces import guard_functions
+from ptclust.clustering.dbcvi import positive_weights
 from ptclust.errors import GraphError, UsageError
 from ptclust.graph import Graph
 from ptclust.mechanisms import Calibration
 from ptclust.mechanisms.exponential import TreeCalibration
 from ptclust.privacy.noise import DISTRIBUTIONS, LAPLACE, Noise
 from ptclust.theory.cluster import links_of_clusters
-from ptclust.theory.partition import Extremes, as_partition, check_connected, positive_weights
+from ptclust.theory.partition import Extremes, as_partition, check_connected
 from ptclust.theory.recovery import Condition, RecoveryCertificate
 
 Exponent = float | TreeCalibration  # c, or what a mechanism was calibrated to

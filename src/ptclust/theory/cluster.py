@@ -26,6 +26,7 @@ from ptclust._components import label_components
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import WeightedTree
+from ptclust.clustering.dbcvi import positive_weights
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
 from ptclust.theory.partition import (
@@ -35,7 +36,6 @@ from ptclust.theory.partition import (
     as_partition,
     edges_among,
     node_numbers,
-    positive_weights,
 )
 from ptclust.trees.mst import minimum_spanning_edges
 

@@ -25,6 +25,7 @@ from ptclust._kernel import kernel
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats
 from ptclust.clustering import WeightedTree
+from ptclust.clustering.dbcvi import positive_weights
 from ptclust.errors import UsageError, WeightError
 from ptclust.graph import Graph
 from ptclust.theory.partition import (
@@ -32,7 +33,6 @@ from ptclust.theory.partition import (
     VerdictByCluster,
     as_partition,
     edges_among,
-    positive_weights,
 )
 
 

@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree
-from ptclust.errors import GraphError, UsageError, WeightError
+from ptclust.errors import GraphError, UsageError
 from ptclust.graph import Graph
-from ptclust.graph.topology import check_distances
 
 _LISTED = 10
 
@@ -173,18 +172,6 @@ class VerdictByCluster:
         if len(bad) > _LISTED:
             lines.append(f"  and {len(bad) - _LISTED} more")
         return "\n".join(lines)
-
-
-def positive_weights(graph: Graph | WeightedTree, what: str) -> Floats:
-    """Return the weights; raise WeightError, naming ``what``, unless all are positive distances."""
-    check_distances(graph, what)
-    bad = np.flatnonzero(~(graph.weights > 0))
-    if len(bad):
-        a, b = (graph.names[[ends[bad[0]]]].tolist()[0] for ends in (graph.sources, graph.targets))
-        edge = f"the edge {a!r} - {b!r} has a weight of zero or less"
-        shift = f"({len(bad)} such weights in all); shift the weights, or merge such nodes"
-        raise WeightError(f"{what} needs positive weights, and {edge} {shift}")
-    return graph.weights
 
 
 def check_connected(graph: Graph, what: str) -> None:

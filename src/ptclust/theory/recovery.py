@@ -36,8 +36,8 @@ from ptclust._kernel import kernel
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree, dbcvi, dbmstclu
-from ptclust.clustering.dbcvi import cluster_validity, validity
-from ptclust.clustering.dbmstclu import check_weights, rooted
+from ptclust.clustering.dbcvi import cluster_validity, positive_weights, validity
+from ptclust.clustering.dbmstclu import rooted
 from ptclust.clustering.dbmstclu._kernel import RootedForest
 from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.errors import GraphError
@@ -256,7 +256,7 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
     if (n_components := tree.n_nodes - len(tree.weights)) != 1:
         forest = f"a forest of {n_components} components"
         raise GraphError(f"a certificate needs one tree, not {forest}; certify each component")
-    check_weights(tree)
+    positive_weights(tree, "DBMSTClu")
     partition = as_partition(labels, tree.n_nodes)
     across = is_cut(tree, labels)
     n_clusters = partition.n_clusters

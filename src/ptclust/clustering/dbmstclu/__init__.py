@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ptclust._components import adjacency, label_components
-from ptclust._markup import quoted
 from ptclust._traces import leaves_no_trace
 from ptclust.clustering.clusterer import (
     Clusterer,
@@ -18,12 +17,10 @@ from ptclust.clustering.clusterer import (
     check_sizes,
     without_small,
 )
-from ptclust.clustering.dbcvi import WeightedTree, dbcvi
+from ptclust.clustering.dbcvi import WeightedTree, dbcvi, positive_weights
 from ptclust.clustering.dbmstclu import _kernel as kernel
 from ptclust.clustering.dbmstclu._search_kernel import SearchTrees
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
-from ptclust.errors import WeightError
-from ptclust.graph.topology import check_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from ptclust.mechanisms.mechanism import Publishes
     from ptclust.published import Published
 
-__all__ = ["DBMSTCluClusterer", "check_weights", "dbmstclu", "label_pieces", "rooted"]
+__all__ = ["DBMSTCluClusterer", "dbmstclu", "label_pieces", "rooted"]
 
 _WORK_PER_CALL = 1 << 25
 _POLICY = kernel.Policy()
@@ -122,7 +119,7 @@ def dbmstclu(
     [0, 0, 0, 1, 1, 1]
     """
     check_sizes(max_clusters, min_cluster_size)
-    check_weights(tree)
+    positive_weights(tree, "DBMSTClu")
     forest = rooted(tree)
     state = _initial_state(tree.n_nodes)
     total = kernel.start(forest, state)
@@ -145,21 +142,6 @@ def dbmstclu(
         dbcvi=dbcvi(tree, labels),
         min_cluster_size=min_cluster_size,
     )
-
-
-def check_weights(tree: WeightedTree) -> None:
-    """Raise WeightError unless all weights are positive distances."""
-    check_distances(tree, "DBMSTClu")
-    bad = ~(tree.weights > 0)
-    if bad.any():
-        edge = int(bad.argmax())
-        a, b = tree.names[[tree.sources[edge], tree.targets[edge]]].tolist()
-        raise WeightError(
-            f"DBMSTClu needs positive weights, and edge {tree.edge_ids[edge]} ({quoted(a)} - "
-            f"{quoted(b)}) of the tree has a weight that is zero or negative "
-            f"({int(bad.sum())} such edges in all); add one public constant to all weights so that "
-            "they become positive, or merge nodes (drop duplicate points) at distance zero"
-        )
 
 
 def rooted(tree: WeightedTree) -> kernel.RootedForest:
