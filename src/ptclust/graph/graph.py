@@ -29,6 +29,7 @@ from ptclust.graph.topology import (
     check_kind,
     edge_number,
     frozen,
+    index_dtype,
 )
 
 if TYPE_CHECKING:
@@ -156,7 +157,9 @@ class Graph(WeightedGraph):
         repeated = topology.repeated()
         if repeated.any():
             if merge is None:
-                topology.check_single(given.in_canonical_order(np.arange(given.n_edges))[2], say)
+                del values
+                numbers = np.arange(given.n_edges, dtype=index_dtype(given.n_edges))
+                topology.check_single(given.in_canonical_order(numbers)[2], say)
             else:
                 starts = np.flatnonzero(~repeated)
                 topology, values = topology.restricted_to(starts), MERGES[merge](values, starts)

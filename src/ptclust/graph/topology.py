@@ -138,7 +138,7 @@ class Topology:
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
         self.sources, self.targets = frozen(self.sources.copy()), frozen(self.targets.copy())
-        numbers = np.arange(self.n_edges)
+        numbers = np.arange(self.n_edges, dtype=index_dtype(self.n_edges))
         low, high, order = _in_order(self.sources, self.targets, numbers, self.n_nodes)
         Topology._of(low, high, self.n_nodes, self._names).check_single(order, edge_number)
 
@@ -442,11 +442,13 @@ def _in_order(a: Array, b: Array, values: Array, n_nodes: int) -> tuple[Array, A
     from scipy.sparse import coo_array
 
     # As entries of a matrix, by row and then by column: each conversion is a stable counting sort.
-    matrix = coo_array((values, (high, low)), shape=(n_nodes, n_nodes))
+    matrix: Any = coo_array((values, (high, low)), shape=(n_nodes, n_nodes))
     matrix.has_canonical_format = True  # else it would add up parallel edges
-    by_low = matrix.tocsr().tocsc()
-    low = np.repeat(np.arange(n_nodes, dtype=a.dtype), np.diff(by_low.indptr))
-    return low, by_low.indices.astype(a.dtype, copy=False), by_low.data
+    del low, high  # and what is not used any more: these are the largest arrays there are
+    matrix = matrix.tocsr()
+    matrix = matrix.tocsc()
+    low = np.repeat(np.arange(n_nodes, dtype=a.dtype), np.diff(matrix.indptr))
+    return low, matrix.indices.astype(a.dtype, copy=False), matrix.data
 
 
 def as_objects(names: Iterable[Any]) -> Array:
