@@ -19,7 +19,6 @@ _MEASURING = (
     "methods.py",
     "real.py",
     "rivals.py",
-    "scores.py",
 )
 
 

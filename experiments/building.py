@@ -23,13 +23,13 @@ import polars as pl
 from experiments._processes import peak_bytes, run_module
 from ptclust._files import written_at_once
 
-__all__ = ["BuildingReport", "VisitsReport", "run_building", "write_visits"]
+__all__ = ["VisitsReport", "build_visits", "measured", "run_building", "write_visits"]
 
-MOST_TIME = 5.0  # of the plain group-by
-MOST_BYTES = 8e9
+GOALS = {"build": (5.0, 8e9), "postgresql": (3.0, 2e9)}
+"""By task: CPU time, as a multiple of that of the first task, and bytes of memory."""
 MAX_ITEMS = 10
 _CHUNK = 1_000_000
-_TASKS = {
+TASKS = {
     "group_by": "polars: group by person and place, count",
     "build": f"ptclust: graph_from_visits, at most {MAX_ITEMS} places a person",
 }
@@ -37,56 +37,44 @@ _TASKS = {
 
 @dataclass(frozen=True)
 class VisitsReport:
-    """What was measured on random visits."""
+    """What was measured on random visits, by task; the first is what others are compared with."""
 
     n_visits: int
     n_persons: int
     n_places: int
     measurements: dict[str, dict[str, float]]
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """How many visits, persons and places there are."""
-        return {name: getattr(self, name) for name in ("n_visits", "n_persons", "n_places")}
+    def ratio(self, task: str) -> float:
+        """Return CPU time as a multiple of that of the first task."""
+        first = next(iter(self.measurements.values()))
+        return self.measurements[task]["cpu_seconds"] / first["cpu_seconds"]
 
     def to_json(self) -> str:
         """Return all numbers as JSON."""
-        raise NotImplementedError
+        sizes = {name: getattr(self, name) for name in ("n_visits", "n_persons", "n_places")}
+        ratios = {task: self.ratio(task) for task in self.measurements}
+        return json.dumps({**sizes, "tasks": self.measurements, "ratios": ratios}, indent=2)
+
+    def to_markdown(self) -> str:
+        """Return time and memory as a table to read."""
+        lines = [
+            f"{self.n_visits:,} visits of {self.n_persons:,} persons to {self.n_places:,} places",
+            f"{'':60s}{'CPU time':>10s}{'peak memory':>14s}",
+        ]
+        for task, numbers in self.measurements.items():
+            gigabytes = numbers["peak_bytes"] / 1e9
+            title = TASKS.get(task, task)
+            line = f"{title:60s}{self.ratio(task):10.2f}{gigabytes:11.2f} GB"
+            if task in GOALS:
+                line += f"  (goal {GOALS[task][0]:g}, {GOALS[task][1] / 1e9:g} GB)"
+            lines.append(line)
+        return "\n".join(lines)
 
     def save(self, path: Path) -> None:
         """Write the JSON to a file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_at_once(path) as temporary:
             temporary.write_text(self.to_json() + "\n")
-
-
-@dataclass(frozen=True)
-class BuildingReport(VisitsReport):
-    """Building beside a plain group-by."""
-
-    @property
-    def time_ratio(self) -> float:
-        """CPU time of building as a multiple of the group-by's."""
-        build, plain = (self.measurements[task]["cpu_seconds"] for task in ("build", "group_by"))
-        return build / plain
-
-    def to_json(self) -> str:
-        """Return all numbers as JSON."""
-        result = {**self.sizes, "tasks": self.measurements, "time_ratio": self.time_ratio}
-        return json.dumps(result, indent=2)
-
-    def to_markdown(self) -> str:
-        """Return time and memory as a table to read."""
-        plain = self.measurements["group_by"]["cpu_seconds"]
-        lines = [
-            f"{self.n_visits:,} visits of {self.n_persons:,} persons to {self.n_places:,} places",
-            f"{'':60s}{'CPU time':>10s}{'peak memory':>14s}",
-        ]
-        for task, numbers in self.measurements.items():
-            time_ratio, gigabytes = numbers["cpu_seconds"] / plain, numbers["peak_bytes"] / 1e9
-            lines.append(f"{_TASKS[task]:60s}{time_ratio:10.2f}{gigabytes:11.2f} GB")
-        lines.append(f"{'goal for building':60s}{MOST_TIME:10.2f}{MOST_BYTES / 1e9:11.2f} GB")
-        return "\n".join(lines)
 
 
 def write_visits(path: Path, n_visits: int, n_persons: int, n_places: int, seed: int = 0) -> None:
@@ -114,38 +102,42 @@ def run_building(
     n_persons: int,
     n_places: int,
     progress: Callable[[str], None] = lambda _: None,
-) -> BuildingReport:
+) -> VisitsReport:
     """Write a file of random visits and measure both tasks on it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "visits.parquet"
         progress("Writing visits")
         write_visits(file, n_visits, n_persons, n_places)
         measurements = {}
-        for task in _TASKS:
+        for task in TASKS:
             progress(f"Measuring {task}")
             measurements[task] = run_module(__name__, task, file, n_places)
-    return BuildingReport(n_visits, n_persons, n_places, measurements)
+    return VisitsReport(n_visits, n_persons, n_places, measurements)
 
 
-def _run(task: str, file: Path, n_places: int) -> None:
-    if task == "group_by":
-        plain = pl.scan_parquet(file).group_by("person", "place").agg(pl.len())
-        plain.collect(engine="streaming")
-        return
+def build_visits(records: Any, n_places: int) -> None:
+    """Build the graph of visits."""
     from ptclust import graph_from_visits
 
-    graph_from_visits(file, item="place", items=range(n_places), max_items=MAX_ITEMS)
+    graph_from_visits(records, item="place", items=range(n_places), max_items=MAX_ITEMS)
 
 
-def _measure(task: str, file: Path, n_places: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder:  # imports, and kernels from the cache
+def _group_by(file: Any, _: int) -> None:
+    plain = pl.scan_parquet(file).group_by("person", "place").agg(pl.len())
+    plain.collect(engine="streaming")
+
+
+def measured(run: Callable[[Any, int], None], records: Any, n_places: int) -> dict[str, float]:
+    """Return CPU time and peak memory of a run; imports and the cache of kernels come before."""
+    with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.parquet"
         write_visits(small, 1000, 100, 50)
-        _run(task, small, 50)
+        run(str(small), 50)
     start = time.process_time()
-    _run(task, file, n_places)
+    run(records, n_places)
     return {"cpu_seconds": time.process_time() - start, "peak_bytes": peak_bytes()}
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_measure(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))))
+    task = {"group_by": _group_by, "build": build_visits}[sys.argv[1]]
+    sys.stdout.write(json.dumps(measured(task, Path(sys.argv[2]), int(sys.argv[3]))))

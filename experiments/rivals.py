@@ -21,7 +21,7 @@ from experiments.controls import (
     spectral_labels,
 )
 from experiments.methods import METHODS, WHOLE, Method
-from experiments.scores import agreement
+from ptclust._statistics import agreement
 
 if TYPE_CHECKING:
     from collections.abc import Callable

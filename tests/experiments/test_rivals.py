@@ -20,8 +20,8 @@ from experiments.rivals import (
     leiden,
     recursive_sparsest_cuts,
 )
-from experiments.scores import agreement
 from ptclust import plan
+from ptclust._statistics import agreement
 from ptclust.datasets import planted_graph
 from ptclust.graph import Graph, Topology
 
