@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -100,17 +100,12 @@ class Separation:
     """How much closer nodes are within clusters than across, in the unit of the weights."""
     at_epsilon: Visibility
     """At the epsilon of the release."""
-    at_others: tuple[Visibility, ...]
-    """At parts and multiples of it, as far as the mechanism can be calibrated to them."""
+    visibilities: tuple[Visibility, ...]
+    """The same, and at parts and multiples of it that the mechanism can be calibrated to."""
     evidence: Support | None = None
     """What supports the clusters, if the clusterer tells."""
     certainty: str = ""
     """How many clusters and nodes are sure, in words; empty if not computed."""
-
-    @property
-    def visibilities(self) -> tuple[Visibility, ...]:
-        """At all of these epsilons, ascending."""
-        return tuple(sorted((self.at_epsilon, *self.at_others), key=lambda each: each.epsilon))
 
     @property
     def lines(self) -> list[str]:
@@ -163,26 +158,17 @@ class Summary:
     n_listed = 20
 
     @property
-    def labels(self) -> Ints:
-        """The labels that are summarised."""
-        return self.release.labels if self.of_level is None else self.of_level
+    def _labels(self) -> Ints:
+        """The clusters as they were found, numbered 0, 1, 2, ..."""
+        if self.of_level is not None:
+            return self.of_level
+        found = self.release.clustering
+        return self.release.labels if found is None else found.labels
 
     @cached_property
     def _edges(self) -> tuple[Ints, Ints, Floats]:
-        topology, labels = self.release.topology, self.labels
+        topology, labels = self.release.topology, self._labels
         return labels[topology.sources], labels[topology.targets], self.release.noisy_weights
-
-    @property
-    def _evidence(self) -> tuple[Support, ...]:
-        """What supports every cluster; empty if that is not known."""
-        found = self.release.evidence
-        return () if found is None or self.of_level is not None else found.clusters
-
-    @property
-    def _probabilities(self) -> list[float]:
-        """How probable every cluster is; empty if not computed."""
-        found = self.release.certainty
-        return [] if found is None or self.of_level is not None else found.clusters.tolist()
 
     @cached_property
     def elsewhere(self) -> tuple[tuple[Any, int, int], ...]:
@@ -222,31 +208,27 @@ class Summary:
     @cached_property
     def clusters(self) -> tuple[ClusterSummary, ...]:
         """All clusters, the largest first."""
-        labels, count = self.labels, int(self.labels.max(initial=-1)) + 1
+        release, labels, count = self.release, self._labels, int(self._labels.max(initial=-1)) + 1
         a, b, weights = self._edges
         inside, between = (a == b) & (a >= 0), a != b
         within = _means(a[inside], weights[inside], count)
         ends = np.concatenate([a[between], b[between]])
         across = _means(ends, np.tile(weights[between], 2), count)
         order = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
-        names, known, probable = self.release.names, self._evidence, self._probabilities
-        follows = self.release.follows
-        at = range(count) if follows is None or self.of_level is not None else follows.numbers
-        index = {number: cluster for cluster, number in enumerate(at)}
-        parts = np.split(order, np.cumsum(np.bincount(labels[order], minlength=count))[:-1])
-        found = [
-            ClusterSummary(
-                label,
-                names[part],
-                within[label],
-                across[label],
-                known[index[label]] if known else None,
-                probable[index[label]] if probable else None,
-            )
-            for label, part in enumerate(parts if count else [])
-            if len(part)
-        ]
-        return tuple(sorted(found, key=lambda cluster: -cluster.size))
+        parts = np.split(order, np.cumsum(np.bincount(labels[order], minlength=count)))[:count]
+        numbers: Sequence[int] = range(count)
+        evidence: Sequence[Support | None] = ()
+        probable: Sequence[float | None] = ()
+        if self.of_level is None:  # of other levels it is not known
+            numbers = numbers if release.follows is None else release.follows.numbers
+            evidence = () if release.evidence is None else release.evidence.clusters
+            probable = () if release.certainty is None else release.certainty.clusters.tolist()
+        members = [release.names[part] for part in parts]
+        unknown = [None] * count
+        columns = numbers, members, within, across, evidence or unknown, probable or unknown
+        found = [ClusterSummary(*each) for each in zip(*columns, strict=True)]
+        shown = (each for each in found if each.size)  # numbers of a level may have gaps
+        return tuple(sorted(shown, key=lambda cluster: -cluster.size))
 
     @cached_property
     def separation(self) -> Separation:
@@ -261,14 +243,16 @@ class Summary:
         gap = None
         if within is not None and across is not None:
             gap = across - within if self.release.kind == "distance" else within - across
+        at_epsilon = self._visibility(self.release.statement.epsilon, self._calibration)
+        every = (at_epsilon, *self._at_other_epsilons())
         return Separation(
             within=within,
             across=across,
             n_within=int(inside.sum()),
             n_across=int(between.sum()),
             gap=gap,
-            at_epsilon=self._visibility(self.release.statement.epsilon, self._calibration),
-            at_others=tuple(self._at_other_epsilons()),
+            at_epsilon=at_epsilon,
+            visibilities=tuple(sorted(every, key=lambda each: each.epsilon)),
             evidence=None if self.release.evidence is None else self.release.evidence.partition,
             certainty=self.certainty_words,
         )
