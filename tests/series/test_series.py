@@ -203,7 +203,7 @@ def test_per_period_says_what_it_does_not_protect(tmp_path: Path) -> None:
     assert "to all 3 periods together only by epsilon = 5." in words
 
 
-@pytest.mark.parametrize("period", ["", "a/b", ".hidden", "x\n", 7])
+@pytest.mark.parametrize("period", ["", "a/b", "a; b", ".hidden", "x\n", 7])
 def test_periods_are_names(period: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot name a period"):
         start(tmp_path).publish(month(0), period, **SETTINGS)

@@ -40,7 +40,7 @@ from ptclust.release import Release
 from ptclust.release.changes import Changes
 
 LEDGER = "series.ledger"
-_PERIOD = re.compile(r"[^/\\\x00-\x1f.][^/\\\x00-\x1f]{0,99}")
+_PERIOD = re.compile(r"[^/\\;\x00-\x1f.][^/\\;\x00-\x1f]{0,99}")
 _FILE = re.compile(r"(\d{3,5})-(.+)\.json")
 
 
