@@ -54,6 +54,7 @@ def test_numbers_stay_where_most_nodes_stay_and_are_never_given_twice(tmp_path: 
         {"numbers": (0, -1)},
         {"numbers": (0, 5)},
         {"used": 2.0},
+        {"numbers": (0, 2**31), "used": 2**31 + 1},
     ],
 )
 def test_wrong_numbers_are_refused(wrong: dict[str, object]) -> None:

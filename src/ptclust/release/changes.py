@@ -11,12 +11,14 @@ release in twenty names any; of the nodes named, one in twenty did not move.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptclust._markup import counted
 from ptclust._types import Array, Floats, Ints
 from ptclust.privacy.noise import GAUSSIAN
 
@@ -58,13 +60,9 @@ class Changes:
     @cached_property
     def clusters(self) -> dict[int, tuple[int, int]]:
         """How many nodes came to a cluster and how many left it, by number, beyond noise."""
-        found: dict[int, tuple[int, int]] = {}
-        for old, new in zip(self.before[self.moved], self.now[self.moved], strict=True):
-            came, left = found.get(int(new), (0, 0))
-            found[int(new)] = came + 1, left
-            came, left = found.get(int(old), (0, 0))
-            found[int(old)] = came, left + 1
-        return dict(sorted(found.items()))
+        came = Counter(new for _, _, new in self.moves)
+        left = Counter(old for _, old, _ in self.moves)
+        return {each: (came[each], left[each]) for each in sorted(came | left)}
 
     @property
     def sentence(self) -> str:
@@ -72,21 +70,16 @@ class Changes:
         if self.reason:
             return f"{len(self.nodes):,} nodes have another cluster; {self.reason}."
         n_moved = int(self.moved.sum())
-        rest = f"{len(self.nodes) - n_moved:,} other changes of cluster are within noise"
         if not n_moved:
             return f"No change beyond noise; {len(self.nodes):,} changes of cluster are within it."
-        return f"{n_moved:,} node{'s' * (n_moved > 1)} moved beyond noise; {rest}."
+        rest = f"{len(self.nodes) - n_moved:,} other changes of cluster are within noise"
+        return f"{counted(n_moved, 'node')} moved beyond noise; {rest}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, ready for JSON."""
-        names = self.comparison.release.names[self.nodes].tolist()
-        columns = (
-            self.before.tolist(),
-            self.now.tolist(),
-            self.p_values.tolist(),
-            self.moved.tolist(),
-        )
-        rows = zip(names, *columns, strict=True)
+        names = self.comparison.release.names[self.nodes]
+        columns = names, self.before, self.now, self.p_values, self.moved
+        rows = zip(*(column.tolist() for column in columns), strict=True)
         fields = ("node", "before", "now", "p_value", "beyond_noise")
         return {
             "sentence": self.sentence,

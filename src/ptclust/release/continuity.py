@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ptclust.release.release import Release
 
 _FIELDS = ("digest", "numbers", "used")
+_MOST_NUMBERS = 2**26  # arrays of as many are made on the word of a file
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -39,8 +40,8 @@ class Follows:
             raise InputError("follows.numbers and follows.used must be whole numbers")
         if len(set(numbers)) < len(numbers) or min(numbers, default=0) < 0:
             raise InputError("follows.numbers must be different, and 0 or more")
-        if not max(numbers, default=-1) < self.used < 2**31:
-            raise InputError("follows.used must be above all numbers")
+        if not max(numbers, default=-1) < self.used <= _MOST_NUMBERS:
+            raise InputError(f"follows.used must be above all numbers, to {_MOST_NUMBERS:,}")
         object.__setattr__(self, "numbers", tuple(numbers))
 
     def rename(self, labels: Ints) -> Ints:
