@@ -39,8 +39,11 @@ def combine(series: Series) -> Release:
         raise UsageError("periods are combined where all of them have Gaussian noise")
     first = releases[0]
     for each in releases[1:]:
-        if each.statement.sensitivity != first.statement.sensitivity or not _same(each, first):
-            raise UsageError("periods are combined if they have one topology and one sensitivity")
+        same = each.kind == first.kind and each.topology == first.topology
+        if not same or each.statement.sensitivity != first.statement.sensitivity:
+            raise UsageError(
+                "periods are combined if they have one topology, one kind and one sensitivity"
+            )
     precision = np.array([1.0 / each.weight_noise.scale**2 for each in releases])
     shares = precision / precision.sum()
     weights = sum(
@@ -72,12 +75,3 @@ def combine(series: Series) -> Release:
         caveats=(*first.statement.caveats[:-1], f"{words}: it spends nothing beside them"),
     )
     return Release(published=published, statement=statement).recluster()
-
-
-def _same(release: Release, other: Release) -> bool:
-    """Whether two releases have one topology."""
-    a, b = release.topology, other.topology
-    return a.n_nodes == b.n_nodes and all(
-        np.array_equal(getattr(a, name), getattr(b, name))
-        for name in ("sources", "targets", "names")
-    )
