@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +14,8 @@ import typer
 
 from ptclust._options import Dataset, EngineOptions, LedgerFile, Option, TextOptions
 from ptclust.cli import _options as o
+from ptclust.cli._outputs import held_outputs, ledger_files
+from ptclust.cli._terminal import progress_display, say
 from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
@@ -125,26 +129,19 @@ class BuildOptions(EngineOptions, TextOptions):
         """Read the public list of nodes."""
         from ptclust.building import read_list
 
-        return (
-            None
-            if path is None
-            else read_list(path, column, records=self._file, encoding=self.encoding)
-        )
+        if path is None:
+            return None
+        return read_list(path, column, records=self._file, encoding=self.encoding)
 
     def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
         """Build the graph, write it and say what was built; or only check the records."""
-        import json
-        import shlex
+        from ptclust.building import description, summary
 
         if self.check:
             self._check(options)
             return
         if self.output is None:
             raise UsageError("name the file to write the graph to: --output graph.parquet")
-        from ptclust.building import description, summary
-        from ptclust.cli._outputs import held_outputs, ledger_files
-        from ptclust.cli._terminal import progress_display, say
-
         roads = Path(self.edges) if self.edges not in (None, "private") else None
         reads = {"the records": self._file, "the list": listed, "--edges": roads}
         reads |= ledger_files(options.get("ledger"))
@@ -172,7 +169,6 @@ class BuildOptions(EngineOptions, TextOptions):
     def _check(self, options: dict[str, Any]) -> None:
         """Say what the records are, on stderr alone."""
         from ptclust.building import check_records
-        from ptclust.cli._terminal import progress_display, say
 
         if self.output is not None or self.as_json:
             raise UsageError("--check writes nothing: leave --output and --json out")
