@@ -1,9 +1,9 @@
 """How often one run of ``ptclust cluster`` crosses the borders of packages.
 
 A package is the first component below ``ptclust``: ``ptclust.privacy`` is one, and so is every
-module at the top, such as ``pipeline`` or ``errors``. The call events of a whole run on a small
-graph are followed in order. The caller of a function is the nearest frame of ptclust beneath it, so
-that calls through other libraries count, and those through the guard of ``leaves_no_trace``.
+module at the top, such as ``pipeline`` or ``errors``. The call events of a whole run on the graph
+of the demo are followed in order. The caller of a function is the nearest frame of ptclust beneath
+it, so that calls through other libraries count, and those through the guard of ``leaves_no_trace``.
 
 A *crossing* is a function of one package that another package calls, counted once for every calling
 package. A *file* is visited if one of its functions is called. Left out are the bodies of modules
@@ -17,7 +17,6 @@ nothing else.
 
 from __future__ import annotations
 
-import random
 import sys
 import tempfile
 from contextlib import redirect_stderr
@@ -29,7 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ptclust
-from ptclust import _traces, cli
+from ptclust import _traces, cli, graph_from_flows
+from ptclust.datasets import bike_rides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLUSTER_OPTIONS", "Function", "Trace", "trace_cluster"]
 
-CLUSTER_OPTIONS = ("--epsilon", "1", "--delta", "1e-6", "--linf", "1e-4")
+CLUSTER_OPTIONS = ("--epsilon", "1")
 _PACKAGE = Path(ptclust.__file__).parent
 
 
@@ -106,12 +106,11 @@ class Trace:
 
 
 def trace_cluster(options: Iterable[str] = CLUSTER_OPTIONS) -> Trace:
-    """Run ``ptclust cluster`` on a small graph in this process, and return its calls."""
+    """Run ``ptclust cluster`` on the graph of the demo in this process, and return its calls."""
     with tempfile.TemporaryDirectory() as folder:
-        edges = Path(folder) / "edges.csv"
-        _write_graph(edges)
-        said = ["--privacy-unit", "one trip", "--topology", "public"]
-        arguments = ["cluster", str(edges), *said, *options]
+        graph, bikes = Path(folder) / "graph.parquet", bike_rides()
+        graph_from_flows(bikes.rides, nodes=bikes.nodes).save(graph)
+        arguments = ["cluster", str(graph), *options]
         # Modules are imported, and kernels loaded, by a run that is not followed.
         _run([*arguments, "--output", f"{folder}/first.json"])
         calls: dict[tuple[Function | None, Function], None] = {}
@@ -184,12 +183,3 @@ def _run(arguments: Sequence[str]) -> None:
             raise RuntimeError(messages.getvalue()) from None
     finally:
         sys.argv = before
-
-
-def _write_graph(path: Path, n_nodes: int = 60) -> None:
-    """Write a ring with chords."""
-    chance = random.Random(0)  # noqa: S311
-    lines = [
-        f"{i},{(i + step) % n_nodes},{chance.random()}" for i in range(n_nodes) for step in (1, 7)
-    ]
-    path.write_text("source,target,distance\n" + "\n".join(lines) + "\n")
