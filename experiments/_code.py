@@ -17,6 +17,7 @@ _MEASURING = (
     "controls.py",
     "heterogeneous.py",
     "methods.py",
+    "planted.py",
     "real.py",
     "rivals.py",
 )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from experiments._summary import as_csv, save_report, wrapped
+from experiments.planted import Family, planted_graph
 from ptclust._files import make_directory
 from ptclust._tables import aligned
-from ptclust.datasets import ACROSS, PAPER, WITHIN, Family, planted_graph
+from ptclust.datasets.planted import ACROSS, PAPER, WITHIN
 from ptclust.graph import Topology
 from ptclust.theory import certify_recovery, recovered
 from ptclust.trees import Tree, minimum_spanning_tree

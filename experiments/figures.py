@@ -22,7 +22,7 @@ from experiments.utility import Plans
 from ptclust._files import make_directory
 from ptclust._statistics import seed_of
 from ptclust.clustering import dbmstclu
-from ptclust.datasets import CROSS_EDGES, PAPER, homogeneous_graph
+from ptclust.datasets.planted import CROSS_EDGES, PAPER, homogeneous_graph
 from ptclust.errors import PrivacyWarning
 from ptclust.trees import Tree, minimum_spanning_tree
 

@@ -11,6 +11,7 @@ from experiments import heterogeneous
 from experiments.controls import CONTROLS, Control
 from experiments.heterogeneous import KnownGraph
 from experiments.methods import PAPER_METHODS, Method
+from experiments.planted import Family, planted_graph
 from experiments.real import (
     BIKE,
     CONTACTS,
@@ -23,7 +24,7 @@ from experiments.real import (
     real_graph,
 )
 from experiments.rivals import HETEROGENEOUS_CONTROLS, HETEROGENEOUS_METHODS, PLANTED_METHODS
-from ptclust.datasets import Family, PlantedGraph, planted_graph
+from ptclust.datasets import PlantedGraph
 from ptclust.errors import UsageError
 from ptclust.privacy import Sensitivity
 

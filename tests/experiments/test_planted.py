@@ -8,17 +8,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from experiments.controls import CONTROLS
+from experiments.planted import FAMILIES as RECIPES
+from experiments.planted import Family, planted_graph, with_decoys
 from experiments.utility import agreement
-from ptclust.datasets.planted import (
-    _RECIPES,
-    PAPER,
-    Family,
-    _pairs_within,
-    _with_decoys,
-    cross_pairs,
-    draw_weights,
-    planted_graph,
-)
+from ptclust.datasets import planted_graph as own_planted_graph
+from ptclust.datasets.planted import PAPER, cross_pairs, draw_weights, near_pairs
 from ptclust.errors import UsageError
 from ptclust.graph import Graph
 
@@ -44,10 +38,11 @@ def across(planted):
 def second_planting(planted, family, n, k, seed):
     """Return the clusters of the decoys and the pairs that both layouts join, by the recipe."""
     random = np.random.default_rng([seed, n])
-    layout, near = _RECIPES[family].layout, _RECIPES[family].neighbours
-    pairs = _pairs_within(planted.points, planted.truth, near, random)
-    points, truth = layout(n, k, seed=int(random.integers(2**32)))
-    return truth, {*ordered(pairs), *ordered(_pairs_within(points, truth, near, random))}
+    recipe = RECIPES[family]
+    pairs = recipe.within(planted.points, planted.truth, recipe.neighbours, random)
+    points, truth = recipe.layout(n, k, seed=int(random.integers(2**32)))
+    decoys = recipe.within(points, truth, recipe.neighbours, random)
+    return truth, {*ordered(pairs), *ordered(decoys)}
 
 
 def ordered(pairs):
@@ -126,6 +121,14 @@ def test_chains_are_long_and_blocks_have_hubs():
     assert longest < 10
     assert degrees.max() > 4 * degrees.mean()
     assert 6 < degrees.mean() <= 8
+
+
+@pytest.mark.parametrize("family", [*PAPER, "blobs"])
+def test_the_families_of_the_package_are_the_same_here(family):
+    for options in ({}, {"neighbours": 3, "cross_edges": 11}, {"complete": True}):
+        ours, theirs = (make(family, 60, **options) for make in (own_planted_graph, planted_graph))
+        assert ours.graph.topology == theirs.graph.topology
+        assert np.array_equal(ours.graph.weights, theirs.graph.weights)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -276,9 +279,9 @@ class TestDecoys:
     def test_clusters_that_decoys_leave_apart_are_joined(self):
         """The second planting repeats the first here: it has no edge across."""
         planted = planted_graph("blobs", 60, n_clusters=5)
-        pairs = _pairs_within(planted.points, planted.truth, 8, np.random.default_rng(0))
+        pairs = near_pairs(planted.points, planted.truth, 8)
         for wanted in (None, 4, 100):
-            found = _with_decoys(pairs, pairs, planted.truth, wanted, np.random.default_rng(1))
+            found = with_decoys(pairs, pairs, planted.truth, wanted, np.random.default_rng(1))
             clusters = planted.truth[found]
             assert np.count_nonzero(clusters[:, 0] != clusters[:, 1]) == (wanted or 4)
             assert len(set(ordered(found))) == len(found) == len(pairs) + (wanted or 4)
@@ -297,7 +300,7 @@ def test_graphs_without_decoys_draw_nothing_for_them(family):
     """Published numbers hang on the order of draws: within, across, the order of edges, weights."""
     planted = planted_graph(family, 120, seed=3)
     random, truth = np.random.default_rng([3, 120]), planted.truth
-    within = _pairs_within(planted.points, truth, _RECIPES[family].neighbours, random)
+    within = RECIPES[family].within(planted.points, truth, RECIPES[family].neighbours, random)
     pairs = np.concatenate([within, cross_pairs(truth, 480, random)])
     a, b = pairs[random.permutation(len(pairs))].T
     weights = draw_weights(truth[a], truth[b], np.ones(truth.max() + 1), random)

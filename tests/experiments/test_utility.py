@@ -14,6 +14,7 @@ from experiments.controls import CONTROLS, EQUAL, with_equal_weights
 from experiments.heterogeneous import degree_corrected_blocks
 from experiments.means import Means
 from experiments.methods import METHODS, Plans, release_of
+from experiments.planted import planted_graph
 from experiments.real import BIKE, CONTACTS, FILES, REAL, TABLES, available, real_graph
 from experiments.rivals import HETEROGENEOUS_CONTROLS, HETEROGENEOUS_METHODS, PLANTED_METHODS
 from experiments.settings import (
@@ -31,7 +32,6 @@ from experiments.utility import Case, equal_name, run_utility
 from experiments.utility_report import UtilityReport
 from ptclust import PTClust, plan
 from ptclust._statistics import agreement, seed_of
-from ptclust.datasets import planted_graph
 from ptclust.errors import FileError, MissingDependencyError, UsageError
 from ptclust.graph import Graph
 

@@ -5,14 +5,10 @@
 """
 
 from ptclust.datasets.planted import (
-    ACROSS,
-    CROSS_EDGES,
     PAPER,
-    WITHIN,
     Family,
     PlantedGraph,
     blobs,
-    chains,
     circles,
     homogeneous_graph,
     moons,
@@ -21,17 +17,13 @@ from ptclust.datasets.planted import (
 from ptclust.datasets.records import BikeRides, PersonTrips, bike_rides, person_trips
 
 __all__ = [
-    "ACROSS",
-    "CROSS_EDGES",
     "PAPER",
-    "WITHIN",
     "BikeRides",
     "Family",
     "PersonTrips",
     "PlantedGraph",
     "bike_rides",
     "blobs",
-    "chains",
     "circles",
     "homogeneous_graph",
     "moons",
