@@ -31,7 +31,7 @@ from ptclust import (
 from ptclust.engines import edges as engine
 from ptclust.engines import key_service
 from ptclust.engines.edges import SparkEdges
-from ptclust.engines.key_service import KeyService, Ticket
+from ptclust.engines.key_service import Ticket, serve_key
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph import Topology
 from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
@@ -431,7 +431,7 @@ def files_of(spark, tmp_path):
 
 
 def test_the_driver_gives_the_key_to_tickets_alone():
-    with KeyService(KEY, "127.0.0.1") as ticket:
+    with serve_key(KEY, "127.0.0.1") as ticket:
         assert ticket.key() == KEY
         assert ticket.token.hex() not in repr(ticket)
         forged = Ticket(ticket.host, ticket.port, bytes(32))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import polars as pl
 
 from ptclust._traces import leaves_no_trace
-from ptclust._types import Array, Floats, Ints
+from ptclust._types import Array
 from ptclust.engines import spark
-from ptclust.engines.key_service import KeyService, Ticket
+from ptclust.engines.key_service import Ticket, serve_key
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph.graph import MERGES, How
 from ptclust.graph.readers import read_graph, read_kind
@@ -41,8 +43,6 @@ from ptclust.trees.mst import minimum_spanning_edges
 from ptclust.trees.tree import Tree
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ptclust.mechanisms import Calibration, Mechanism
     from ptclust.privacy.noise import Noise
     from ptclust.privacy.provenance import Provenance
@@ -52,8 +52,9 @@ Bounds = tuple[float, float]
 _PER_NODE = 8  # edges that a task reduces to a forest at a time, per node
 _MERGED = 8  # forests that one task merges
 _KEPT = 4  # times as many edges may be left of those that it merges
-_NOISY = "low bigint, high bigint, weight double"
+_WRITTEN = "low bigint, high bigint, weight double"
 _MERGED_ROWS = "source bigint, target bigint, weight double"
+_EDGES = "edge bigint, weight double"
 _TOO_MANY = -1  # in place of an edge: there are more like these
 
 
@@ -136,8 +137,6 @@ class SparkEdges:
     @cached_property
     def names(self) -> Array:
         """The names of all nodes, in their order."""
-        import polars as pl
-
         ids = self._table.distinct(("source", "target"))
         if ids.null_count():
             raise GraphError(f"some rows of {self.where} lack the id of a node; remove them")
@@ -176,8 +175,8 @@ class SparkEdges:
             )
         if n_bad:
             raise WeightError(f"weights of {self.where} are missing or not finite numbers")
-        ends, _ = _forest(self._coded, partial(_edges, n, "zero"), n, 1.0)
-        return cast("Topology", Counts(self.names, n_edges, n - len(ends)))
+        forest = _forest(self._coded, partial(_edges, n, "zero"), n, 1.0)
+        return cast("Topology", Counts(self.names, n_edges, n - len(forest)))
 
     @classmethod
     def of(
@@ -276,15 +275,14 @@ class SparkEdges:
         n_values = self.n_edges if calibration.tree is None else self.topology.n_tree_edges
         if noise.n_values != n_values:
             raise UsageError(f"this noise is for {noise.n_values} values, not {n_values}")
-        host, bind = self._table.driver_addresses()
-        with KeyService(draw_noise_key() if key is None else key, host, bind) as ticket:
+        with self._serve(key) as ticket:
+            add = partial(_noisy, self.n_nodes, noise, bounds, ticket)
             if calibration.tree is None:
                 progress(f"Noise on {self.n_edges:,} weights, by Spark")
-                return self._publish_graph(mechanism, noise, bounds, place, ticket, whole=whole)
+                return self._publish_graph(mechanism, noise, add, place, whole=whole)
             progress(f"Private spanning tree of {self.n_edges:,} edges, by Spark")
-            clocked = self._clocked(calibration.tree.exponent, bounds, ticket)
-            rows = self._draw(mechanism, clocked)
-            return Published(mechanism.name, noise, self._noisy_tree(rows, noise, clocked))
+            rows = self._draw(mechanism, calibration.tree.exponent, bounds, ticket)
+            return Published(mechanism.name, noise, self._tree(add(rows)))
 
     def draw_tree(
         self,
@@ -297,61 +295,52 @@ class SparkEdges:
         if calibration.tree is None:
             tree = self.publish(mechanism, calibration, bounds, key=key).tree
             return Tree(tree.topology, edge_ids=tree.edge_ids, kind=tree.kind)
-        host, bind = self._table.driver_addresses()
-        with KeyService(draw_noise_key() if key is None else key, host, bind) as ticket:
-            clocked = self._clocked(calibration.tree.exponent, bounds, ticket)
-            edge = self._draw(mechanism, clocked)["edge"].to_numpy()
-        n = len(self.names)
-        return Tree(Topology(edge // n, edge % n, n, self.names), kind=self.kind)
+        with self._serve(key) as ticket:
+            rows = self._draw(mechanism, calibration.tree.exponent, bounds, ticket)
+        return Tree(self._topology_of(rows), kind=self.kind)
+
+    def _serve(self, key: bytes | None) -> AbstractContextManager[Ticket]:
+        return serve_key(draw_noise_key() if key is None else key, *self._table.driver_addresses())
 
     def _publish_graph(
-        self,
-        mechanism: Mechanism,
-        noise: Noise,
-        bounds: Bounds,
-        place: str | None,
-        ticket: Ticket,
-        *,
-        whole: bool,
+        self, mechanism: Mechanism, noise: Noise, add: spark.Rows, place: str | None, *, whole: bool
     ) -> Published:
         """Put noise on all weights: in one pass, or in the order of edges if they are written."""
-        n, sign = len(self.names), 1.0 if self.kind == "distance" else -1.0
-        add = partial(_noisy, n, noise, bounds, ticket)
+        n, sign = self.n_nodes, 1.0 if self.kind == "distance" else -1.0
+        edges = partial(_edges, n, "weight")
+        table, rows = self._coded, partial(_noisy_edges, edges, add)
         if place is not None:
-            first, n_rows = partial(_edges, n, "weight"), self.n_edges
-            last = partial(_noisy_in_order, add)
-            self._coded.exchanged(first, "edge", last, _NOISY, n_rows).write(place)
-            table, rows = self._table.beside(place), partial(_of_noisy, n)
-        else:
-            table, rows = self._coded, partial(_noisy_edges, n, add)
+            last = partial(_noisy_in_order, n, add)
+            table.exchanged(edges, "edge", last, _WRITTEN, self.n_edges).write(place)
+            written = {"source": "low", "target": "high", "weight": "weight"}
+            table, rows = self._table.beside(place, written), edges
         if not whole:
-            ends, weights = _forest(table, rows, n, sign)
-            topology = Topology(ends // n, ends % n, n, self.names)
-            return Published(mechanism.name, noise, Tree(topology, weights, kind=self.kind))
-        found = table.mapped(rows, "edge bigint, weight double").all_rows().sort("edge")
-        edge, weights = found["edge"].to_numpy(), found["weight"].to_numpy()
-        topology = Topology(edge // n, edge % n, n, self.names)
-        distances = as_distances(weights, self.kind)
-        ids = minimum_spanning_edges(topology.sources, topology.targets, distances, n)
+            return Published(mechanism.name, noise, self._tree(_forest(table, rows, n, sign)))
+        found = table.mapped(rows, _EDGES).all_rows().sort("edge")
+        topology, weights = self._topology_of(found), found["weight"].to_numpy()
+        ids = minimum_spanning_edges(topology.sources, topology.targets, sign * weights, n)
         tree = Tree(topology.restricted_to(ids), weights[ids], ids, kind=self.kind)
         return Published(mechanism.name, noise, tree, topology, weights)
 
-    def _clocked(self, exponent: float, bounds: Bounds, ticket: Ticket) -> _Clocked:
-        n = len(self.names)
-        return _Clocked(n, self.kind, exponent, bounds, ticket, _PER_NODE * n)
-
-    def _draw(self, mechanism: Mechanism, clocked: _Clocked) -> pl.DataFrame:
+    def _draw(
+        self, mechanism: Mechanism, exponent: float, bounds: Bounds, ticket: Ticket
+    ) -> pl.DataFrame:
         """Return the edges of the tree that a mechanism draws, ascending, with private weights."""
         draw = {"spanning tree": _spanning_tree, "shortest paths": _shortest_paths}
         if mechanism.keyed not in draw:
             raise UsageError(f"{mechanism.name!r} has no draw by key, which Spark needs")
+        n = self.n_nodes
+        clocked = _Clocked(n, self.kind, exponent, bounds, ticket, _PER_NODE * n)
         return draw[mechanism.keyed](self._coded, clocked).sort("edge")
 
-    def _noisy_tree(self, rows: pl.DataFrame, noise: Noise, clocked: _Clocked) -> Tree:
-        n = len(self.names)
-        noisy = _noisy(n, noise, clocked.bounds, clocked.ticket, rows)
-        low, high, weights = (noisy[name].to_numpy() for name in ("low", "high", "weight"))
-        return Tree(Topology(low, high, n, self.names), weights, kind=self.kind)
+    def _topology_of(self, rows: pl.DataFrame) -> Topology:
+        """Return the topology of these edges."""
+        n = self.n_nodes
+        return Topology(*np.divmod(rows["edge"].to_numpy(), n), n, self.names)
+
+    def _tree(self, rows: pl.DataFrame) -> Tree:
+        """Return the tree of these edges and weights, which are published."""
+        return Tree(self._topology_of(rows), rows["weight"].to_numpy(), kind=self.kind)
 
 
 @leaves_no_trace
@@ -368,8 +357,8 @@ class _Clocked:
 
     def __call__(self, rows: pl.DataFrame) -> tuple[Array, Array, Clocks]:
         """Return sources and targets of rows, and their clocks."""
-        edge, dtype = rows["edge"].to_numpy(), index_dtype(self.n_nodes)
-        low, high = edge // self.n_nodes, edge % self.n_nodes
+        low, high = np.divmod(rows["edge"].to_numpy(), self.n_nodes)
+        dtype = index_dtype(self.n_nodes)
         weights = np.clip(rows["weight"].to_numpy(), *self.bounds)
         distances, numbers = as_distances(weights, self.kind), edge_numbers(low, high, self.n_nodes)
         clocks = Clocks.of(distances, numbers, self.exponent, self.ticket.key())
@@ -394,8 +383,6 @@ def _shortest_paths(table: spark.SparkTable, clocked: _Clocked) -> pl.DataFrame:
     short enough. Where these are too many, it finds those alone that make a path shorter (a round
     of Bellman and Ford), and passes follow until there are none.
     """
-    import polars as pl
-
     n = clocked.n_nodes
     first, reduce = partial(_edges, n, "weight"), partial(clocked.reduced, bounding_edges)
     held = reduce(table.reduced(first, reduce, clocked.size, _MERGED))
@@ -418,25 +405,16 @@ def _possible(clocked: _Clocked, pruning: Pruning, rows: pl.LazyFrame) -> pl.Laz
 
 def _limited(clocked: _Clocked, pruning: Pruning, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `_possible`; if they are too many, those alone that make a path shorter."""
-    import polars as pl
-
     edges = rows.filter(pl.col("edge") != _TOO_MANY)
     if len(edges) == len(rows) <= _KEPT * clocked.size:
         return rows
     shorter = pruning.verdicts(*clocked(edges)) == SHORTER
-    return pl.concat([edges.filter(shorter), _mark(rows)])
-
-
-def _mark(like: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame({"edge": [_TOO_MANY], "weight": [0.0]}, like.schema)
+    mark = pl.DataFrame({"edge": [_TOO_MANY], "weight": [0.0]}, rows.schema)
+    return pl.concat([edges.filter(shorter), mark])
 
 
 def _edges(n_nodes: int, what: str | None, rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return the number of every edge, and its weight, or whether that is not a finite number."""
-    import polars as pl
-
     low, high = pl.min_horizontal("source", "target"), pl.max_horizontal("source", "target")
     edge = (low.cast(pl.Int64) * n_nodes + high.cast(pl.Int64)).alias("edge")
     if what in (None, "zero"):
@@ -449,8 +427,6 @@ def _edges(n_nodes: int, what: str | None, rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _counts(n_nodes: int, rows: pl.DataFrame) -> pl.DataFrame:
     """Return, of some edges with a 1 for a weight that is wrong, how many of what there are."""
-    import polars as pl
-
     edge = pl.col("edge")
     found = rows.select(
         n_edges=pl.len(),
@@ -465,68 +441,55 @@ def _noisy(
     n_nodes: int, noise: Noise, bounds: Bounds, ticket: Ticket, rows: pl.DataFrame
 ) -> pl.DataFrame:
     """Return edges with noisy weights."""
-    import polars as pl
-
-    edge = rows["edge"].to_numpy()
-    low, high = edge // n_nodes, edge % n_nodes
-    clipped = np.clip(rows["weight"].to_numpy(), *bounds)
-    if len(edge):  # of none there may be no noise at all
-        clipped = add_keyed_noise(clipped, edge_numbers(low, high, n_nodes), noise, ticket.key())
-    return pl.DataFrame({"low": low, "high": high, "weight": clipped})
+    weights = np.clip(rows["weight"].to_numpy(), *bounds)
+    if len(rows):  # of none there may be no noise at all
+        numbers = edge_numbers(*np.divmod(rows["edge"].to_numpy(), n_nodes), n_nodes)
+        weights = add_keyed_noise(weights, numbers, noise, ticket.key())
+    return rows.select("edge", weight=pl.Series(weights))
 
 
-def _noisy_in_order(add: spark.Rows, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return edges with noisy weights, in the order of edges."""
+def _noisy_in_order(n_nodes: int, add: spark.Rows, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the ends of edges and noisy weights, in the order of edges."""
     rows = rows.sort("edge")
-    edge = rows["edge"].to_numpy()
-    if (edge[1:] == edge[:-1]).any():  # was refused before; with two weights it must not go on
+    if rows["edge"].n_unique() < len(rows):  # refused before; two noises must not be written
         raise GraphError("an edge is there twice")
-    return add(rows)
+    edge = pl.col("edge")
+    return add(rows).select(low=edge // n_nodes, high=edge % n_nodes, weight="weight")
 
 
-def _noisy_edges(n_nodes: int, add: spark.Rows, rows: pl.LazyFrame) -> pl.LazyFrame:
+def _noisy_edges(edges: spark.Step, add: spark.Rows, rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return the number of every edge, and its noisy weight."""
-    return _of_noisy(n_nodes, add(_edges(n_nodes, "weight", rows).collect()).lazy())
+    return add(edges(rows).collect()).lazy()
 
 
 def _merged(n_nodes: int, merge: str, rows: pl.DataFrame) -> pl.DataFrame:
     """Return edges with the weights of all their rows merged; a loop stays one."""
-    import polars as pl
-
     rows = rows.sort("edge")
     edge, weight = rows["edge"].to_numpy(), rows["weight"].fill_null(np.nan).to_numpy()
-    starts = np.flatnonzero(np.r_[True, edge[1:] != edge[:-1]]) if len(edge) else edge
-    is_bad = ~np.isfinite(weight)
-    weights = MERGES[merge](np.where(is_bad, 0.0, weight), starts) if len(edge) else weight
-    weights = np.where(np.logical_or.reduceat(is_bad, starts) if len(edge) else is_bad, np.nan,
-                       weights)  # fmt: skip
-    source, target = edge[starts] // n_nodes, edge[starts] % n_nodes
-    return pl.DataFrame({"source": source, "target": target, "weight": weights})
+    starts = np.flatnonzero(np.diff(edge, prepend=-1))  # edges are numbered from 0
+    if len(edge):
+        is_bad = ~np.isfinite(weight)
+        merged = MERGES[merge](np.where(is_bad, 0.0, weight), starts)
+        weight = np.where(np.logical_or.reduceat(is_bad, starts), np.nan, merged)
+    source, target = np.divmod(edge[starts], n_nodes)
+    return pl.DataFrame({"source": source, "target": target, "weight": weight})
 
 
-def _of_noisy(n_nodes: int, rows: pl.LazyFrame) -> pl.LazyFrame:
-    import polars as pl
-
-    return rows.select(edge=pl.col("low") * n_nodes + pl.col("high"), weight=pl.col("weight"))
-
-
-def _forest(
-    table: spark.SparkTable, first: spark.Step, n_nodes: int, sign: float
-) -> tuple[Ints, Floats]:
-    """Return edges and weights of the minimum spanning forest, or the maximum one of sign -1.
+def _forest(table: spark.SparkTable, first: spark.Step, n_nodes: int, sign: float) -> pl.DataFrame:
+    """Return the edges of the minimum spanning forest, or the maximum one of sign -1.
 
     An edge that is in the forest of all edges is in that of every part of them that it is in: what
     a part drops, closes a cycle of edges before it. So forests of parts are merged to one. Edges
     are compared by weight, then by number: the forest is the one that one machine finds.
     """
     reduced = partial(_reduced, n_nodes, sign)
-    found = reduced(table.reduced(first, reduced, _PER_NODE * n_nodes, _MERGED))
-    return found["edge"].to_numpy(), found["weight"].to_numpy()
+    return reduced(table.reduced(first, reduced, _PER_NODE * n_nodes, _MERGED))
 
 
 def _reduced(n_nodes: int, sign: float, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of the spanning forest."""
     rows = rows.sort("edge")
-    edge, dtype = rows["edge"].to_numpy(), index_dtype(n_nodes)
-    ends = (edge // n_nodes).astype(dtype), (edge % n_nodes).astype(dtype)
-    return rows[minimum_spanning_edges(*ends, sign * rows["weight"].to_numpy(), n_nodes)]
+    low, high = np.divmod(rows["edge"].to_numpy(), n_nodes)
+    dtype = index_dtype(n_nodes)
+    weights = sign * rows["weight"].to_numpy()
+    return rows[minimum_spanning_edges(low.astype(dtype), high.astype(dtype), weights, n_nodes)]

@@ -18,8 +18,9 @@ import os
 import socket
 import socketserver
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 
 _SIZE = 32  # bytes of keys, tokens, nonces and tags
 _SECONDS = 20.0
@@ -55,48 +56,38 @@ class Ticket:
         return _masked(masked, _mac(self.token, b"pad", mine, theirs))
 
 
-class KeyService:
-    """Answers workers that have its ticket, while it is open.
+@contextmanager
+def serve_key(key: bytes, host: str, bind: str | None = None) -> Iterator[Ticket]:
+    """Yield the ticket with which workers get the key until the context ends.
 
     *Privacy.* The key is in the memory of this process and of the workers, and nowhere else.
     """
+    token = os.urandom(_SIZE)
 
-    def __init__(self, key: bytes, host: str, bind: str | None = None) -> None:
-        token, self._key = os.urandom(_SIZE), key
+    class Answer(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.settimeout(_SECONDS)
+            mine = os.urandom(_SIZE)
+            theirs, tag = _received(self.request), _received(self.request)
+            if hmac.compare_digest(tag, _mac(token, b"ask", theirs)):
+                masked = _masked(key, _mac(token, b"pad", theirs, mine))
+                tag = _mac(token, b"tag", theirs, mine, masked)
+                self.request.sendall(mine + masked + tag)
 
-        class Answer(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                self.request.settimeout(_SECONDS)
-                mine = os.urandom(_SIZE)
-                theirs, tag = _received(self.request), _received(self.request)
-                if hmac.compare_digest(tag, _mac(token, b"ask", theirs)):
-                    masked = _masked(key, _mac(token, b"pad", theirs, mine))
-                    tag = _mac(token, b"tag", theirs, mine, masked)
-                    self.request.sendall(mine + masked + tag)
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
 
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Say nothing of who asked in vain."""
 
-            def handle_error(self, request: object, client_address: object) -> None:
-                """Say nothing of who asked in vain."""
-
-        self._server = Server((bind or host, 0), Answer)
-        self.ticket = Ticket(host, self._server.server_address[1], token)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> Ticket:
-        _keys[self.ticket.token] = self._key  # this process need not ask itself
-        return self.ticket
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        _keys.pop(self.ticket.token, None)
-        self._server.shutdown()
-        self._server.server_close()
+    with Server((bind or host, 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        _keys[token] = key  # this process need not ask itself
+        try:
+            yield Ticket(host, server.server_address[1], token)
+        finally:
+            _keys.pop(token, None)
+            server.shutdown()
 
 
 def _received(connection: socket.socket) -> bytes:

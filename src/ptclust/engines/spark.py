@@ -14,12 +14,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ptclust._lazy import package
 from ptclust._tables import library_of
@@ -33,12 +34,9 @@ from ptclust.errors import (
     warn_of_privacy,
 )
 
-if TYPE_CHECKING:
-    import polars as pl
-
-Step = Callable[["pl.LazyFrame"], "pl.LazyFrame"]
-Rows = Callable[["pl.DataFrame"], "pl.DataFrame"]
-_Task = Callable[[Iterable[Any]], Iterator["pl.DataFrame"]]
+Step = Callable[[pl.LazyFrame], pl.LazyFrame]
+Rows = Callable[[pl.DataFrame], pl.DataFrame]
+_Task = Callable[[Iterable[Any]], Iterator[pl.DataFrame]]
 
 _CHUNK = 1 << 21  # rows that a task works on at a time
 _ROWS_OF_FILE = 1 << 18
@@ -176,8 +174,6 @@ def opened(path: Path, engine: str, master: str | None) -> Any:
 
 def collected(frame: Any) -> pl.DataFrame:
     """Return a small result on this machine; an error quotes nothing of the rows."""
-    import polars as pl
-
     return pl.DataFrame(pl.from_arrow(_run(frame.toArrow)))
 
 
@@ -198,26 +194,10 @@ def _run(job: Callable[[], Any]) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class Versions:
-    """What all workers must have in common: hashes decide which task sees which person."""
-
-    ptclust: str
-    polars: str
-    hashes: tuple[int, ...]
-
-    @classmethod
-    def here(cls) -> Versions:
-        """Return those of this process; the hashes are those of some texts and numbers."""
-        import polars as pl
-
-        hashes = [int(h) for probe in _PROBES for h in pl.Series(probe).hash(1)]
-        return cls(__version__, pl.__version__, tuple(hashes))
-
-    def check(self) -> None:
-        """Refuse to work beside a driver that hashes in another way."""
-        if Versions.here() != self:
-            raise RuntimeError("ptclust or polars differ between the driver and this worker")
+def fingerprint() -> tuple[object, ...]:
+    """Return what all workers must have in common: hashes decide which task sees which person."""
+    hashes = [h for probe in _PROBES for h in pl.Series(probe).hash(1).to_list()]
+    return __version__, pl.__version__, *hashes
 
 
 class SparkTable:
@@ -229,6 +209,11 @@ class SparkTable:
         quoted = {role: "`" + name.replace("`", "``") + "`" for role, name in columns.items()}
         self._frame = frame.selectExpr(*(f"{name} AS `{role}`" for role, name in quoted.items()))
 
+    @classmethod
+    def of(cls, frame: Any) -> SparkTable:
+        """Return all columns of a DataFrame, by their names."""
+        return cls(frame, {name: name for name in frame.columns})
+
     @property
     def _session(self) -> Any:
         return self._frame.sparkSession
@@ -236,8 +221,6 @@ class SparkTable:
     @cached_property
     def empty(self) -> pl.DataFrame:
         """The table without its rows."""
-        import polars as pl
-
         return collected(self._frame.limit(0)) if self._columns else pl.DataFrame()
 
     def all_rows(self) -> pl.DataFrame:
@@ -281,8 +264,7 @@ class SparkTable:
         if n_rows is not None:
             n_parts = max(1, min(n_parts, n_rows // _ROWS_OF_FILE))
         packed = self._packed(first, group, n_parts).repartition(n_parts, _PART)
-        found = _mapped(packed, partial(_finished, last), schema)
-        return SparkTable(found, {name: name for name in found.columns})
+        return SparkTable.of(_mapped(packed, partial(_finished, last), schema))
 
     def write(self, place: str) -> None:
         """Write the table to a new folder of Parquet, one file per part."""
@@ -290,8 +272,7 @@ class SparkTable:
 
     def mapped(self, first: Step, schema: str) -> SparkTable:
         """Return what ``first`` makes of any part of the table, as a table."""
-        found = _mapped(self._frame, partial(_rows_of_chunks, first), schema)
-        return SparkTable(found, {name: name for name in found.columns})
+        return SparkTable.of(_mapped(self._frame, partial(_rows_of_chunks, first), schema))
 
     def reduced(self, first: Step, reduce: Rows, size: int, n_merged: int) -> pl.DataFrame:
         """Return what is left of the rows of ``first`` after parts of them were reduced.
@@ -305,21 +286,13 @@ class SparkTable:
 
     def distinct(self, columns: Sequence[str]) -> pl.Series:
         """Return all values of some columns, of one type, each once; they fit on this machine."""
-        import polars as pl
-
         texts = all(self.empty.schema[name] == pl.String for name in columns)
-        values = partial(_distinct, columns, pl.String if texts else pl.Int64)
-        found = _mapped(
-            self._frame,
-            partial(_rows_of_chunks, values),
-            f"id {'string' if texts else 'bigint'}",
-        )
-        return collected(found.distinct())["id"]
+        dtype, schema = (pl.String, "id string") if texts else (pl.Int64, "id bigint")
+        task = partial(_rows_of_chunks, partial(_distinct, columns, dtype))
+        return collected(_mapped(self._frame, task, schema).distinct())["id"]
 
     def coded(self, columns: Sequence[str], names: Array) -> SparkTable:
         """Return the table with numbers, the places in ``names``, in place of some columns."""
-        import polars as pl
-
         numbers = np.arange(len(names))
         codes = pl.DataFrame({"name": names.tolist(), "number": numbers}).to_arrow()
         frame = self._frame
@@ -327,12 +300,11 @@ class SparkTable:
             of_column = self._session.createDataFrame(codes).toDF(name, f"{name} number")
             others = [f"`{other}`" for other in frame.columns if other != name]
             frame = frame.join(of_column, name).selectExpr(*others, f"`{name} number` AS `{name}`")
-        return SparkTable(frame, {name: name for name in frame.columns})
+        return SparkTable.of(frame)
 
-    def beside(self, place: str) -> SparkTable:
+    def beside(self, place: str, columns: dict[str, str]) -> SparkTable:
         """Return the table of another place, in the same session."""
-        frame = self._session.read.parquet(address(place))
-        return SparkTable(frame, {name: name for name in frame.columns})
+        return SparkTable(self._session.read.parquet(address(place)), columns)
 
     def driver_addresses(self) -> tuple[str, str]:
         """Return the name by which workers know this machine, and the address to listen at."""
@@ -356,8 +328,6 @@ class SparkTable:
 
     def _summed(self, frame: Any, task: _Task, like: pl.DataFrame, by: str | None) -> pl.DataFrame:
         """Return the sums of all columns but one, by that one; they are integers."""
-        import polars as pl
-
         add = partial(_added, by)
         parts = partial(_packed_by_hash, partial(_sums_of_task, task, add), by, self._most_parts)
         exchanged = _mapped(frame, parts, _PACKED).repartition(_PART)
@@ -368,43 +338,52 @@ class SparkTable:
 
 def _mapped(frame: Any, task: _Task, schema: str) -> Any:
     """Return what a task makes of every partition, if its worker is like this process."""
-    versions = Versions.here()
+    from pyspark import cloudpickle
+
+    packed = cloudpickle.dumps((task, fingerprint()))
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        # Spark has a worker a core: each must not take all of them.
+        # Spark has one worker per core: each must not take all of them. Polars reads this when it
+        # is imported, as this package does.
+        import os
+        import pickle
+
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        failure = None
-        try:
-            versions.check()
-            for rows in task(batches):
-                yield from rows.to_arrow().to_batches()
-        except Exception as error:  # its text may quote a value, and the log would keep it
-            failure = type(error).__name__
-        if failure is not None:
-            raise RuntimeError(f"a task of ptclust failed: {failure}")
+        from ptclust.engines.spark import work
+
+        yield from work(*pickle.loads(packed), batches)  # noqa: S301 - made above
 
     return frame.mapInArrow(run, schema)
 
 
+def work(task: _Task, driver: tuple[object, ...], batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a task makes of a partition; an error quotes nothing of the rows."""
+    failure = None
+    if fingerprint() != driver:
+        failure = "ptclust or polars differ between the driver and this worker"
+    try:
+        for rows in task(batches) if failure is None else ():
+            yield from rows.to_arrow().to_batches()
+    except Exception as error:  # its text may quote a value, and the log would keep it
+        failure = type(error).__name__
+    if failure is not None:
+        raise RuntimeError(f"a task of ptclust failed: {failure}")
+
+
 def _chunks(batches: Iterable[Any], size: int) -> Iterator[pl.DataFrame]:
     """Yield the rows of batches, many at a time."""
-    import polars as pl
     import pyarrow as pa
 
-    def together(held: list[Any]) -> pl.DataFrame:
-        table = pa.Table.from_batches(held)
-        table.validate(full=True)  # texts that are not UTF-8 would be undefined behaviour
-        return pl.DataFrame(pl.from_arrow(table))
-
     held, n_held = [], 0
-    for batch in batches:
-        held.append(batch)
-        n_held += batch.num_rows
-        if n_held >= size:
-            yield together(held)
+    for batch in chain(batches, [None]):  # None after the last
+        if batch is not None:
+            held.append(batch)
+            n_held += batch.num_rows
+        if n_held >= size or (batch is None and n_held):
+            table = pa.Table.from_batches(held)
+            table.validate(full=True)  # texts that are not UTF-8 would be undefined behaviour
+            yield pl.DataFrame(pl.from_arrow(table))
             held, n_held = [], 0
-    if n_held:
-        yield together(held)
 
 
 def _rows_of_chunks(first: Step, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
@@ -413,8 +392,6 @@ def _rows_of_chunks(first: Step, batches: Iterable[Any]) -> Iterator[pl.DataFram
 
 
 def _distinct(columns: Sequence[str], dtype: Any, rows: pl.LazyFrame) -> pl.LazyFrame:
-    import polars as pl
-
     return pl.concat(rows.select(id=pl.col(name).cast(dtype)) for name in columns).unique()
 
 
@@ -425,8 +402,6 @@ def _packed_by_hash(
 
     Without a column ``group`` all rows are in one part.
     """
-    import polars as pl
-
     number = pl.lit(0) if group is None else pl.col(group).hash(1) % n_parts
     for rows in task(batches):
         yield _packed(rows.with_columns(number.cast(pl.Int32).alias(_PART)).sort(_PART))
@@ -437,7 +412,6 @@ def _packed(rows: pl.DataFrame) -> pl.DataFrame:
 
     By pyarrow, which takes a tenth of the time of polars where pieces are small.
     """
-    import polars as pl
     import pyarrow as pa
 
     runs = rows[_PART].rle().struct.unnest()
@@ -455,7 +429,6 @@ def _packed(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _unpacked(pieces: Iterable[Any]) -> pl.DataFrame:
     """Return the rows of some pieces, of which there is at least one."""
-    import polars as pl
     import pyarrow as pa
 
     tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
@@ -466,24 +439,21 @@ class _Gathered:
     """Rows that come in pieces, merged whenever they are twice as many as merging had left."""
 
     def __init__(self, merge: Rows | None) -> None:
-        self._merge, self._most = merge, _CHUNK
-        self._pieces: list[pl.DataFrame] = []
-        self._n_rows = 0
+        self.pieces: list[pl.DataFrame] = []
+        self._merge, self._most, self._n_rows = merge, _CHUNK, 0
 
     def add(self, rows: pl.DataFrame) -> None:
         """Hold some more rows."""
-        self._pieces.append(rows)
+        self.pieces.append(rows)
         self._n_rows += len(rows)
         if self._merge is not None and self._n_rows > self._most:
             merged = self._merge(self.rows())
-            self._pieces, self._n_rows = [merged], len(merged)
+            self.pieces, self._n_rows = [merged], len(merged)
             self._most = max(_CHUNK, 2 * len(merged))
 
     def rows(self) -> pl.DataFrame:
         """Return all that is held; it is then held no more."""
-        import polars as pl
-
-        pieces, self._pieces = self._pieces, []
+        pieces, self.pieces = self.pieces, []
         return pl.concat(pieces)
 
 
@@ -504,11 +474,10 @@ def _finished(
 
 def _sums_of_task(task: _Task, add: Rows, batches: Iterable[Any]) -> Iterator[pl.DataFrame]:
     """Yield the sums of all that a task yields, if it yields anything."""
-    gathered, is_empty = _Gathered(add), True
+    gathered = _Gathered(add)
     for rows in task(batches):
         gathered.add(rows)
-        is_empty = False
-    if not is_empty:
+    if gathered.pieces:
         yield add(gathered.rows())
 
 
@@ -523,7 +492,6 @@ def _reduced(
     first: Step, reduce: Rows, size: int, n_merged: int, batches: Iterable[Any]
 ) -> Iterator[pl.DataFrame]:
     """Yield what is left of all rows of a task, packed for the task that merges some of them."""
-    import polars as pl
     from pyspark import TaskContext
 
     left: list[pl.DataFrame] = []
