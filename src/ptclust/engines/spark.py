@@ -351,7 +351,8 @@ def _mapped(frame: Any, task: _Task, schema: str) -> Any:
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         from ptclust.engines.spark import work
 
-        yield from work(*pickle.loads(packed), batches)  # noqa: S301 - made above
+        made, driver = pickle.loads(packed)  # noqa: S301 - packed above
+        yield from work(made, driver, batches)
 
     return frame.mapInArrow(run, schema)
 
