@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from ptclust import Graph, Sensitivity, graph_from_flows, graph_from_visits
+from ptclust.building import _contributions
+from ptclust.building._contributions import Things
 from ptclust.errors import UsageError
 from ptclust.privacy import Provenance
 
@@ -274,3 +276,20 @@ def test_every_pair_is_as_likely_to_be_kept():
         assert np.abs(kept - expected).max() < 5.2 * deviation
         seen.append(tuple(kept))
     assert seen[0] != seen[1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 9)), max_size=30), caps, st.data())
+def test_parts_keep_what_the_whole_keeps_whatever_the_hash(rows, most, data):
+    """Even one under which many things are the same."""
+    parts = [data.draw(st.lists(st.sampled_from(rows))) if rows else [] for _ in range(2)]
+    frames = [
+        pl.LazyFrame(part, schema={"person": pl.Int64, "thing": pl.Int64}, orient="row")
+        for part in (*parts, parts[0] + parts[1])
+    ]
+    things = Things(lambda records: records).bounded(most, KEY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_contributions, "_hash", lambda _: pl.col("thing") % 3)
+        of_parts = things.of_parts(things.merged(pl.concat(map(things.of_part, frames[:2]))))
+        wanted = things.of_all(frames[2])
+        assert sorted(of_parts.collect().rows()) == sorted(wanted.collect().rows())

@@ -108,7 +108,7 @@ def test_a_task_holds_few_rows_however_many_records_a_person_has(monkeypatch, bu
     rows += [(one, *random_.choices(NODES, k=2)) for one in range(n_persons) for _ in range(30)]
     table = pl.DataFrame(rows, ["person", "origin", "destination"], orient="row")
     local = make(table, **options, _key=KEY).weights.tolist()
-    unpacked, of_parts = engine._unpacked, Things.of_parts
+    unpacked, merged = engine._unpacked, Things.merged
 
     def noted(pieces):
         for piece in pieces:
@@ -119,10 +119,10 @@ def test_a_task_holds_few_rows_however_many_records_a_person_has(monkeypatch, bu
 
     def counted(self, rows):
         held.append(rows.select(pl.len()).collect().item())
-        return of_parts(self, rows)
+        return merged(self, rows)
 
     monkeypatch.setattr(engine, "_unpacked", noted)
-    monkeypatch.setattr(Things, "of_parts", counted)
+    monkeypatch.setattr(Things, "merged", counted)
     monkeypatch.setattr(engine, "_CHUNK", n_chunk)
     monkeypatch.setattr(engine, "is_frame", lambda table: isinstance(table, Parts))
     assert make(Parts(table, 3), **options, _key=KEY).weights.tolist() == local

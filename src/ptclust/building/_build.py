@@ -69,8 +69,10 @@ class Build:
         cls,
         by: str,
         records: Any,
-        lists: dict[str, Any],
+        nodes: Any,
+        edges: Any,
         *,
+        listed: str = "nodes",
         neighbours: Neighbours,
         caps: Mapping[str, Any] = _NOTHING,
         least: int = 1,
@@ -83,14 +85,13 @@ class Build:
     ) -> Build:
         """Check what was requested, before anything is spent.
 
-        ``lists`` are the public nodes, or items, and the edges. ``caps`` are integers of at least
+        The public nodes are ``listed`` as nodes, or as items. ``caps`` are integers of at least
         ``least``, for the reason ``why``, or "auto".
         """
         if neighbours not in get_args(Neighbours):
             said = " or ".join(f"{name!r} ({words})" for name, words in _RELATIONS.items())
             raise UsageError(f"neighbours must be {said}, not {neighbours!r}")
-        (word, nodes), (_, edges) = lists.items()
-        pairs = public_pairs(nodes, edges, records, word=word)
+        pairs = public_pairs(nodes, edges, records, word=listed)
         given = {
             name: None if cap == AUTO else at_least(name, cap, least, why)
             for name, cap in caps.items()

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from ptclust.privacy.sensitivity import Sensitivity
 
 Caps = Mapping[str, int]
 Key = tuple[int, int, int]
+Ties = Literal["min", "max"]
 
 ITEMS, PAIRS, PER_PAIR = "max_items", "max_pairs", "max_per_pair"  # the caps, by name
 
@@ -82,7 +84,7 @@ class Things:
         return rows if self.bound is None else keep_some(rows, *self.bound)
 
     def of_part(self, records: pl.LazyFrame) -> pl.LazyFrame:
-        """Return rows of a part of the records, from which `of_parts` makes those of all.
+        """Return rows of a part of the records, of which `of_parts` makes those of all.
 
         Persons with few records in this part, as most are, keep them as they are: merging them here
         as well would cost more than sending them.
@@ -90,18 +92,25 @@ class Things:
         if self.bound is None:
             return _merged(self.of_records(records))
         few, many = _by_number(self.of_records(records), self.bound[0])
-        return pl.concat([few, self.of_parts(many)])
+        return pl.concat([few, self.merged(many)])
+
+    def merged(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return fewer rows of which `of_parts` makes the same.
+
+        What is dropped here, with the things that tie, `of_parts` would drop: ``most`` things of
+        the person are before it, and they stay.
+        """
+        return self._kept(_merged(rows), ties="min")
 
     def of_parts(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the rows of some persons, of whom all or a part of the records are there.
+        """Return the rows of some persons, of whom all parts are there."""
+        return self._kept(_merged(rows), ties="max")
 
-        What a part drops, all of them would: `keep_some` drops a thing of a person because others
-        are before it. Only persons with too many things are ranked.
-        """
+    def _kept(self, rows: pl.LazyFrame, ties: Ties) -> pl.LazyFrame:
         if self.bound is None:
-            return _merged(rows)
-        few, many = _by_number(_merged(rows), self.bound[0])
-        return pl.concat([few, keep_some(many, *self.bound)])
+            return rows
+        few, many = _by_number(rows, self.bound[0])  # only the many are ranked
+        return pl.concat([few, keep_some(many, *self.bound, ties)])
 
 
 def _merged(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -116,8 +125,10 @@ def _by_number(lazy: pl.LazyFrame, most: int) -> tuple[pl.LazyFrame, pl.LazyFram
     return rows.filter(few).drop("number"), rows.filter(~few).drop("number")
 
 
-def keep_some(rows: pl.LazyFrame, most: int, key: Key) -> pl.LazyFrame:
+def keep_some(rows: pl.LazyFrame, most: int, key: Key, ties: Ties = "max") -> pl.LazyFrame:
     """Keep at most ``most`` things per person, chosen by a keyed hash of the person and the thing.
+
+    With "min" for ``ties`` those that have the hash of the last one stay, too.
 
     Notes
     -----
@@ -130,6 +141,9 @@ def keep_some(rows: pl.LazyFrame, most: int, key: Key) -> pl.LazyFrame:
     are sure to be kept; for that a good hash with secret seeds will do, at the speed of the table.
     Two things with the same hash are kept or dropped together, so row order never decides.
     """
+    return rows.filter(_hash(key).rank(ties).over("person") <= most)
+
+
+def _hash(key: Key) -> pl.Expr:
     of_person, of_thing, of_both = key
-    rank = (pl.col("person").hash(of_person) ^ pl.col("thing").hash(of_thing)).hash(of_both)
-    return rows.filter(rank.rank("max").over("person") <= most)
+    return (pl.col("person").hash(of_person) ^ pl.col("thing").hash(of_thing)).hash(of_both)

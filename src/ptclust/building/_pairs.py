@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -228,9 +228,9 @@ def read_list(
         listed = found.collect(found.lazy)["node_column"].to_list()
         if found.typed:
             return listed
-    listed = _normal(listed)
-    whole = all(name is not None and _is_integer(name) for name in listed)
-    return [int(name) for name in listed] if whole else listed
+    texts = normal_texts(pl.Series(listed, dtype=pl.String))
+    integers = texts.cast(pl.Int64, strict=False)
+    return (integers if integers.cast(pl.String).equals(texts) else texts).to_list()
 
 
 def _is_utf8(path: Path) -> bool:
@@ -238,18 +238,6 @@ def _is_utf8(path: Path) -> bool:
         File.at(path).in_utf8()
         return True
     return False
-
-
-def _is_integer(text: str) -> bool:
-    try:
-        return str(int(text)) == text
-    except ValueError:
-        return False
-
-
-def _normal(names: Sequence[str | None]) -> list[Any]:
-    """Return names as ids of records are compared."""
-    return normal_texts(pl.Series(names, dtype=pl.String)).to_list()
 
 
 def _as_names(given: Any, word: str) -> Array:
@@ -268,7 +256,8 @@ def _as_names(given: Any, word: str) -> Array:
             both = "" if name is listed[0] else f"{shown(listed[0])} and "
             wrong = f"{both}{shown(name)}"
             raise UsageError(f"the {word} must be all integers or all texts, not {wrong}")
-    listed = _normal(listed) if texts else listed
+    if texts:  # as ids of records are compared
+        listed = normal_texts(pl.Series(listed, dtype=pl.String)).to_list()
     seen: set[Any] = set()
     for name in listed:
         if name in seen:

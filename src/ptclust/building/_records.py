@@ -259,10 +259,10 @@ class Records:
             return then(self.collect(last(things.of_all(self.lazy))))
 
         def merge(rows: pl.DataFrame) -> pl.DataFrame:
-            return things.of_parts(rows.lazy()).collect(engine="streaming")
+            return things.merged(rows.lazy()).collect(engine="streaming")
 
         def of_persons(rows: pl.DataFrame) -> pl.DataFrame:
-            return then(last(merge(rows).lazy()).collect(engine="streaming"))
+            return then(last(things.of_parts(rows.lazy())).collect(engine="streaming"))
 
         return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by, merge)
 

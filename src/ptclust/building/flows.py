@@ -131,7 +131,8 @@ def graph_from_flows(
     build = Build.of(
         "graph_from_flows",
         records,
-        {"nodes": nodes, "edges": edges},
+        nodes,
+        edges,
         neighbours=neighbours,
         caps={} if person is None else caps,
         why=_CAPS,

@@ -107,9 +107,7 @@ def graph_from_profiles(
     """
     if is_private(edges):
         raise UsageError("edges='private' is for counts; give a public list of nodes or pairs")
-    build = Build.of(
-        "graph_from_profiles", records, {"nodes": nodes, "edges": edges}, neighbours=neighbours
-    )
+    build = Build.of("graph_from_profiles", records, nodes, edges, neighbours=neighbours)
     bounds = _as_bounds(low, high)
     if dissimilarity not in get_args(Dissimilarity):
         raise UsageError(f"dissimilarity must be 'absolute' or 'squared', not {dissimilarity!r}")

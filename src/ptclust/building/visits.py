@@ -92,7 +92,9 @@ def graph_from_visits(
     build = Build.of(
         "graph_from_visits",
         records,
-        {"items": items, "edges": edges},
+        items,
+        edges,
+        listed="items",
         neighbours=neighbours,
         caps={"max_items": max_items},
         least=2,

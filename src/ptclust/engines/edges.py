@@ -26,7 +26,14 @@ from ptclust.graph.graph import MERGES, How
 from ptclust.graph.readers import read_graph, read_kind
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
 from ptclust.graph.readers.tables import check_types
-from ptclust.graph.topology import Counts, Kind, Topology, as_distances, index_dtype
+from ptclust.graph.topology import (
+    Counts,
+    Kind,
+    Topology,
+    as_distances,
+    as_objects,
+    index_dtype,
+)
 from ptclust.mechanisms._clock_kernel import DROPPED, SHORTER
 from ptclust.mechanisms.keyed import (
     Clocks,
@@ -142,10 +149,8 @@ class SparkEdges:
             raise GraphError(f"some rows of {self.where} lack the id of a node; remove them")
         if not (ids.dtype.is_integer() or ids.dtype == pl.String):
             raise GraphError(f"node ids of {self.where} must be integers or texts, not {ids.dtype}")
-        listed = ids.sort()
-        return (
-            listed.to_numpy() if listed.dtype.is_integer() else np.array(listed.to_list(), object)
-        )
+        names = ids.sort()
+        return names.to_numpy() if ids.dtype.is_integer() else as_objects(names.to_list())
 
     @cached_property
     def _coded(self) -> spark.SparkTable:
