@@ -213,7 +213,8 @@ def test_no_exception_in_the_middle_of_a_release_says_a_weight(monkeypatch):
     plans = [plan(topology, **NOISY, mechanism=name) for name in names]
     assert {made.chosen.weights.distribution for made in plans} == {"laplace", "cube"}
     for made in plans:
-        inside = type(made.mechanism).draw.__globals__["add_noise"].__globals__
+        noise = type(made.mechanism).draw.__globals__["with_noise"].__globals__["add_noise"]
+        inside = noise.__globals__
         monkeypatch.setitem(inside, "added_on_lattice", fail)
         with pytest.raises(PtclustError, match="Nothing was released") as caught:
             carry_out(made)
