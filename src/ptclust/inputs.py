@@ -16,7 +16,7 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import Clustering, dbmstclu
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph, Topology, read_graph, read_topology
-from ptclust.graph.readers import read_kind, read_provenance
+from ptclust.graph.readers import read_metadata
 from ptclust.graph.readers.columns import Columns, kind_of
 from ptclust.graph.readers.file import File
 from ptclust.privacy import Provenance
@@ -24,6 +24,7 @@ from ptclust.trees import Tree, minimum_spanning_tree
 
 if TYPE_CHECKING:
     from ptclust.engines.edges import SparkEdges
+    from ptclust.graph.metadata import Metadata
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class GraphFile(GraphOptions):
 
     def read_topology(self) -> Topology:
         """Read the topology alone, and no weight; of a graph in Spark, its numbers."""
-        if self.engine == "spark" and self._is_parquet_of_others:
+        if self.engine == "spark" and self._said is None:
             return self._by_spark(ends_only=True).topology
         return read_topology(self._opened, **self._options())
 
@@ -79,23 +80,21 @@ class GraphFile(GraphOptions):
         )
 
     @property
-    def _is_parquet_of_others(self) -> bool:
-        """Whether it is not a file that ptclust wrote, which this machine has read before."""
-        return not self.path.is_file() or read_kind(self._opened, self.format) is None
-
-    @cached_property
     def provenance(self) -> Provenance | None:
         """How the graph was built, if ptclust built it and wrote the file; no row is read."""
-        if self.engine == "spark" and not self.path.is_file():
-            return None
-        return read_provenance(self._opened, self.format)
+        return None if self._said is None else self._said.provenance
 
-    @cached_property
+    @property
     def known_kind(self) -> Kind | None:
         """The kind of the weights, as said, or as written in the file; no row is read."""
+        return self.kind or (None if self._said is None else self._said.kind)
+
+    @cached_property
+    def _said(self) -> Metadata | None:
+        """What the file says of its graph, if ptclust wrote it: then this machine has read it."""
         if self.engine == "spark" and not self.path.is_file():
-            return self.kind
-        return self.kind or read_kind(self._opened, self.format)
+            return None
+        return read_metadata(self._opened, self.format)
 
     @cached_property
     def _opened(self) -> File:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ptclust import Budget, Graph, PTClust, Sensitivity, graph_from_flows, read_graph
 from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph.metadata import KEY
-from ptclust.graph.readers import read_provenance, read_topology
+from ptclust.graph.readers import read_metadata, read_topology
 from ptclust.privacy import Provenance, Spending
 
 TRIPS = pl.DataFrame({"person": [1, 1, 2], "origin": [0, 1, 2], "destination": [1, 2, 3]})
@@ -51,7 +51,7 @@ def test_what_is_saved_is_read(graph, path):
     assert (again.kind, again.provenance) == (graph.kind, graph.provenance)
     assert again.unit == "one person, at most 5 pairs with at most 2 records each"
     assert read_topology(path) == graph.topology
-    assert read_provenance(path) == graph.provenance
+    assert read_metadata(path).provenance == graph.provenance
 
 
 def test_zeros_are_there_in_canonical_order(path):
@@ -127,7 +127,7 @@ def test_names_of_other_types_are_refused(tmp_path):
 def test_the_release_takes_what_the_file_says(path):
     model = PTClust(epsilon=1.0, clip=(0, 50)).fit(read_graph(path))
     statement = model.release_.statement
-    assert Sensitivity(**statement.sensitivity) == read_provenance(path).sensitivity
+    assert Sensitivity(**statement.sensitivity) == read_metadata(path).provenance.sensitivity
     assert statement.privacy_unit == read_graph(path).unit
     assert "one unit more or less" in statement.neighbours
 
@@ -219,7 +219,7 @@ class TestStaleBounds:
     )
     def test_malformed_words_are_named(self, change, said, path, tmp_path):
         edited = self.edited(path, tmp_path, change)
-        for read in (read_graph, read_topology, read_provenance):
+        for read in (read_graph, read_topology, read_metadata):
             with pytest.raises(FileError, match=said):
                 read(edited)
 

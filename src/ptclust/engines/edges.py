@@ -23,7 +23,7 @@ from ptclust.engines import spark
 from ptclust.engines.key_service import Ticket, serve_key
 from ptclust.errors import GraphError, UsageError, WeightError
 from ptclust.graph.graph import MERGES, How
-from ptclust.graph.readers import read_graph, read_kind
+from ptclust.graph.readers import read_graph, read_metadata
 from ptclust.graph.readers.columns import ENDS, ROLES, Columns, choose_columns, settled_kind
 from ptclust.graph.readers.tables import check_types
 from ptclust.graph.topology import (
@@ -224,7 +224,7 @@ class SparkEdges:
         No row is read, but of a file that `Graph.save` wrote: what that says of its graph holds for
         these rows alone, so this machine reads all of them, as it did when it wrote them.
         """
-        if not (path.is_file() and read_kind(path) is not None):
+        if not (path.is_file() and read_metadata(path) is not None):
             frame = spark.read_parquet(path, master)
             return cls.of(frame, asked, kind, str(path), merge=merge, ends_only=ends_only)
         graph = read_graph(path, **asked._asdict(), merge=merge, kind=kind)

@@ -16,11 +16,10 @@ from ptclust.graph.readers.csv import Dialect, read_csv, read_header
 from ptclust.graph.readers.file import STANDARD_INPUT, File
 from ptclust.graph.readers.graphml import read_graphml
 from ptclust.graph.readers.matrices import read_matrix_market, read_npz
-from ptclust.graph.readers.parquet import read_metadata, read_parquet
+from ptclust.graph.readers.parquet import metadata_of, read_parquet
 from ptclust.graph.topology import Kind, Topology
-from ptclust.privacy.provenance import Provenance
 
-__all__ = ["FORMATS", "read_graph", "read_kind", "read_provenance", "read_topology"]
+__all__ = ["FORMATS", "read_graph", "read_metadata", "read_topology"]
 
 _TEXTS = ("csv", "tsv", "txt")
 _READERS = {
@@ -166,34 +165,20 @@ def read_columns(
     )
     with suppress(FileError, UsageError, *damage):  # which is reported where rows are read
         form = _format_of(os.fspath(file), format)
-        if form == "parquet" and read_metadata(file) is None:
+        if form == "parquet" and metadata_of(file) is None:
             return list(pl.read_parquet_schema(file.content))
         if form in _TEXTS:
             return read_header(file, Dialect.of(form, separator))
     return []
 
 
-def read_provenance(
+def read_metadata(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002
-) -> Provenance | None:
-    """Return how a graph was built, if ptclust built and wrote it; no row of the file is read."""
-    metadata = _metadata(path, format)
-    return None if metadata is None else metadata.provenance
-
-
-def read_kind(
-    path: str | os.PathLike[str],
-    format: str | None = None,  # noqa: A002
-) -> Kind | None:
-    """Return of what kind the weights are, if ptclust wrote the file; no row of it is read."""
-    metadata = _metadata(path, format)
-    return None if metadata is None else metadata.kind
-
-
-def _metadata(path: str | os.PathLike[str], format: str | None) -> Metadata | None:  # noqa: A002
+) -> Metadata | None:
+    """Return what a file says of its graph, if ptclust wrote it; no row of the file is read."""
     is_parquet = _format_of(os.fspath(path), format) == "parquet"
-    return read_metadata(File.at(path)) if is_parquet else None
+    return metadata_of(File.at(path)) if is_parquet else None
 
 
 def _read(

@@ -77,7 +77,7 @@ def check_decoded(
     check_expansion(decoded, file.size, file)
 
 
-def read_metadata(file: File) -> Metadata | None:
+def metadata_of(file: File) -> Metadata | None:
     """Return what a Parquet file says of its graph, if ptclust wrote it; no row is read."""
     return _metadata(file, _parsed(file, _read_footer))
 
