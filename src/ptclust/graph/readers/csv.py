@@ -27,6 +27,7 @@ from ptclust.graph.graph import Edges
 from ptclust.graph.readers.columns import ENDS, ROLES, Request, choose_columns, settled_kind
 from ptclust.graph.readers.file import NOT_UTF8, File
 from ptclust.graph.readers.ids import number_texts
+from ptclust.graph.readers.tables import as_numbers
 from ptclust.graph.topology import is_number, numbered, shown
 
 if TYPE_CHECKING:
@@ -203,14 +204,8 @@ def _read(layout: _Layout, chosen: tuple[int, ...]) -> pl.DataFrame:
 
 
 def _numbers(layout: _Layout, texts: pl.Series, records: Array, column: int) -> Array:
-    """Return the weights: integers, to be summed exactly, if 64 bits hold all, floats otherwise."""
-    import polars as pl
-
-    if layout.dialect.decimal == ",":
-        texts = with_points(texts)
-    weights = texts.cast(pl.Int64, strict=False)
-    if weights.null_count():
-        weights = texts.cast(pl.Float64, strict=False)
+    """Return the weights, or refuse the first that is not a number, by its line."""
+    weights = as_numbers(with_points(texts) if layout.dialect.decimal == "," else texts)
     if weights.null_count():
         line, fields = _record(layout, records[_first(weights.is_null().to_numpy())])
         given = fields[column] if column < len(fields) else ""

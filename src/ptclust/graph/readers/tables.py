@@ -35,7 +35,7 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
     values: Array = np.zeros(len(frame))
     for weights in given:
         check_weights(weights.is_null().to_numpy(), say)
-        values = _as_numbers(weights)
+        values = as_numbers(weights).to_numpy()
     found = _number(sources, targets, where)
     columns = tuple(frame.columns) if given else None
     return Edges(found.sources, found.targets, values, None, found.names, say, columns=columns)
@@ -82,15 +82,18 @@ def check_types(types: dict[str, Any], where: str, *, loose: bool = False) -> No
             raise WeightError(f"{bad}; name a column of numbers: weight=")
 
 
-def _as_numbers(weights: pl.Series) -> Array:
-    """Return integers, to be summed exactly, if 64 bits hold them, and floats otherwise."""
+def as_numbers(weights: pl.Series) -> pl.Series:
+    """Return integers, to be summed exactly, if 64 bits hold all, floats otherwise.
+
+    A text that is not a number becomes null.
+    """
     import polars as pl
 
-    if weights.dtype.is_integer():
+    if weights.dtype.is_integer() or weights.dtype == pl.String:
         whole = weights.cast(pl.Int64, strict=False)
         if not whole.null_count():
-            return whole.to_numpy()
-    return weights.cast(pl.Float64).to_numpy()
+            return whole
+    return weights.cast(pl.Float64, strict=False)
 
 
 def check_ids(column: object, missing: Bools, say: Say) -> None:
