@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,22 +76,24 @@ def number_roots(parent: Array) -> int:
     return count
 
 
-@kernel
-def number_by_first_appearance(codes: Array, new_code: Array) -> int:
-    """Renumber ``codes`` in place as 0, 1, 2, ... in order of first appearance; negative ones stay.
+@inlined
+def number_by_first_appearance(codes: Array, first: Any, count: Any, new_code: Ints) -> int:
+    """Renumber so many codes in place as 0, 1, 2, ... in order of first appearance.
 
-    ``new_code`` has a place for every code and is filled with -1 on entry; on return it maps old
-    codes to new ones. Returns how many distinct codes there are.
+    They are below ``count``, and negative ones stay. ``new_code`` has a place for every code, and
+    on return maps old codes to new ones. Returns how many distinct codes there are.
     """
-    count = 0
-    for i in range(len(codes)):
+    for code in range(count):
+        new_code[code] = -1
+    n_codes = 0
+    for i in range(first, first + count):
         code = codes[i]
         if code >= 0:
             if new_code[code] < 0:
-                new_code[code] = count
-                count += 1
+                new_code[code] = n_codes
+                n_codes += 1
             codes[i] = new_code[code]
-    return count
+    return n_codes
 
 
 @kernel

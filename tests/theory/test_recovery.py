@@ -32,7 +32,7 @@ from tests.theory.test_theorems import COUNTEREXAMPLES, as_paper, satellites
 def finds(tree, labels):
     """Whether DBMSTClu returns exactly this partition."""
     wanted = np.array(labels)
-    number_by_first_appearance(wanted, np.full(len(wanted), -1))
+    number_by_first_appearance(wanted, 0, len(wanted), np.empty(len(wanted), np.int64))
     return np.array_equal(dbmstclu(tree).labels, wanted)
 
 

@@ -16,7 +16,6 @@ from ptclust.clustering.communities._model import BINS, Edges, Table
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
     at_places,
-    join_small_clusters,
     search_communities,
 )
 
@@ -91,9 +90,9 @@ class View:
         turns: int = TURNS,
     ) -> Ints:
         """Return the partition found, its tiny clusters joined to others."""
-        data = at_places(affinity, self.near.edges)
-        found = search_communities(self.near, data, mass, self.order, start, price, turns)
-        return join_small_clusters(self.near, data, mass, found)
+        data = np.empty(len(self.near.edges))
+        at_places(affinity, self.near.edges, data)
+        return search_communities(self.near, data, mass, self.order, start, price, turns, join=True)
 
 
 def log_ratios(cell: Ints, together: Array, n_groups: int) -> Floats:
