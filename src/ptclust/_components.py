@@ -51,18 +51,6 @@ def join(parent: Array, a: int, b: int) -> bool:
     return joins
 
 
-@kernel
-def label_components(sources: Array, targets: Array, parent: Array) -> int:
-    """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
-    n_components = len(parent)
-    for edge in range(len(sources)):
-        if join(parent, sources[edge], targets[edge]):
-            n_components -= 1
-            if n_components == 1:
-                break
-    return number_roots(parent)
-
-
 @inlined
 def number_roots(parent: Array) -> int:
     """Number the components of a union-find in place, by first appearance; return how many."""
@@ -97,14 +85,28 @@ def number_by_first_appearance(codes: Array, first: Any, count: Any, new_code: I
 
 
 @kernel
+def _join_within(sources: Array, targets: Array, labels: Ints, parent: Array) -> int:
+    """Turn ``parent``, an ``arange``, into the connected pieces of clusters; return how many."""
+    n_components = len(parent)
+    for edge in range(len(sources)):
+        a, b = sources[edge], targets[edge]
+        if labels[a] == labels[b] and join(parent, a, b):
+            n_components -= 1
+            if n_components == 1:
+                break
+    return number_roots(parent)
+
+
+def label_components(sources: Array, targets: Array, parent: Array) -> int:
+    """Turn ``parent``, an ``arange``, into components by first appearance; return how many."""
+    return _join_within(sources, targets, np.zeros(len(parent), np.int64), parent)
+
+
 def connected_pieces(sources: Array, targets: Array, labels: Ints) -> Ints:
     """Return the connected pieces of all clusters, numbered by first appearance."""
-    parent = np.arange(len(labels))
-    for edge in range(len(sources)):
-        if labels[sources[edge]] == labels[targets[edge]]:
-            join(parent, sources[edge], targets[edge])
-    number_roots(parent)
-    return parent
+    parent = np.arange(len(labels), dtype=sources.dtype)
+    _join_within(sources, targets, labels, parent)
+    return parent.astype(np.int64)
 
 
 class Adjacency(NamedTuple):

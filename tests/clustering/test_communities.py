@@ -25,7 +25,6 @@ from ptclust.clustering.communities._model import (
     Table,
     expected_weights,
     groups_of,
-    sums_at,
     tables_of,
 )
 from ptclust.clustering.communities._search import Recipe, View, log_ratios
@@ -198,7 +197,7 @@ class TestSearch:
         edges = sorted((*sorted(e[:2]), e[2]) for e in graph.edges.data("weight"))
         a, b, weights = np.array(edges).T
         a, b, n = a.astype(int), b.astype(int), len(graph)
-        strength = sums_at(a, weights, n) + sums_at(b, weights, n)
+        strength = np.bincount(a, weights, n) + np.bincount(b, weights, n)
         mass = strength * np.sqrt(gamma / strength.sum())
         near = adjacency(a, b, n)
         labels = search_communities(near, weights[near.edges], mass, np.arange(n))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptclust._components import find, join, union
+from ptclust._components import find, union
 from ptclust._kernel import kernel
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
@@ -57,13 +57,13 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
     n_edges = len(weights)
     parent = np.arange(n_nodes, dtype=sources.dtype)
     forest = np.empty(min(max(n_nodes - 1, 0), n_edges), dtype=index_dtype(n_edges))
-    in_order = _ascend(weights)
+    remaining, ends = np.arange(n_edges, dtype=forest.dtype), np.empty((2, _BATCH), parent.dtype)
+    in_order = bool((weights[:-1] <= weights[1:]).all())
     if in_order or n_edges < n_nodes:
-        n_forest = _join_in_order(sources, targets, parent, forest)
+        n_forest = _kruskal(remaining, sources, targets, parent, forest, 0, ends)
         if in_order or n_forest == n_edges:
             return forest[:n_forest]
         parent = np.arange(n_nodes, dtype=sources.dtype)
-    remaining = np.arange(n_edges, dtype=forest.dtype)
     n_forest = 0
     chunk = max(int(CHUNK_PER_NODE * n_nodes), _SMALLEST_CHUNK)
     random = np.random.default_rng(0)  # where to sample the pivot: affects speed, never the result
@@ -77,47 +77,34 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
             )
             light, heavy = remaining[is_light], remaining[~is_light]
         by_weight = light[np.argsort(weights[light], kind="stable")]
-        n_forest = _kruskal(by_weight, sources, targets, parent, forest, n_forest)
-        remaining = heavy[: _filter(heavy, sources, targets, parent)]
+        n_forest = _kruskal(by_weight, sources, targets, parent, forest, n_forest, ends)
+        if len(heavy):
+            heavy = heavy[: _filter(heavy, sources, targets, parent)]
+        remaining = heavy
     return np.sort(forest[:n_forest])
 
 
 @kernel
-def _ascend(weights: Floats) -> bool:
-    """Whether no weight is smaller than the one before."""
-    edge = 1
-    while edge < len(weights) and weights[edge - 1] <= weights[edge]:
-        edge += 1
-    return edge >= len(weights)
-
-
-@kernel
-def _join_in_order(sources: Array, targets: Array, parent: Array, forest: Array) -> int:
-    """Fill ``forest`` with the edges that join two components, in their order; return how many."""
-    n_forest = 0
-    for edge in range(len(sources)):
-        if n_forest < len(forest) and join(parent, sources[edge], targets[edge]):
-            forest[n_forest] = edge
-            n_forest += 1
-    return n_forest
-
-
-@kernel
 def _kruskal(
-    edges: Array, sources: Array, targets: Array, parent: Array, forest: Array, n_forest: int
+    edges: Array,
+    sources: Array,
+    targets: Array,
+    parent: Array,
+    forest: Array,
+    n_forest: int,
+    ends: Array,
 ) -> int:
     """Append the sorted ``edges`` that join two components to ``forest``; return its new length.
 
     The ends of a batch are looked up before they are used: memory is read ahead.
     """
-    a, b = np.empty(_BATCH, dtype=parent.dtype), np.empty(_BATCH, dtype=parent.dtype)
     for first in range(0, len(edges), _BATCH):
         n_batch = min(_BATCH, len(edges) - first)
         for i in range(n_batch):
             edge = edges[first + i]
-            a[i], b[i] = parent[sources[edge]], parent[targets[edge]]
+            ends[0, i], ends[1, i] = parent[sources[edge]], parent[targets[edge]]
         for i in range(n_batch):
-            root, other = find(parent, a[i]), find(parent, b[i])
+            root, other = find(parent, ends[0, i]), find(parent, ends[1, i])
             if root != other:
                 union(parent, root, other)
                 forest[n_forest] = edges[first + i]

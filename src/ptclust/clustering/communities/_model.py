@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import kernel
 from ptclust.clustering.levels import NoisyWeights
+from ptclust.graph.topology import frozen
 
 if TYPE_CHECKING:
-    from ptclust._types import Array, Bools, Floats, Ints
+    from ptclust._types import Bools, Floats, Ints
     from ptclust.published import Published
 
 # The share of edges that is taken to have the least true weight, the background.
@@ -71,17 +71,19 @@ class Edges(NamedTuple):
     def at(self, edges: Ints | Bools) -> Edges:
         """Return some of the edges, by number, or by whether each is one of them."""
         return self._replace(
-            sources=self.sources[edges],
-            targets=self.targets[edges],
+            sources=frozen(self.sources[edges]),
+            targets=frozen(self.targets[edges]),
             similarity=self.similarity[edges],
             log_weights=self.log_weights[edges],
         )
 
     def at_nodes(self, values: Floats) -> Floats:
         """Return the sum of the values of the edges at every node."""
-        return sums_at(self.sources, values, self.n_nodes) + sums_at(
-            self.targets, values, self.n_nodes
+        at_sources, at_targets = (
+            np.bincount(ends, values, self.n_nodes) for ends in (self.sources, self.targets)
         )
+        sums: Floats = at_sources + at_targets
+        return sums
 
 
 def _background(similarity: Floats, deviation: float) -> float:
@@ -90,15 +92,6 @@ def _background(similarity: Floats, deviation: float) -> float:
 
     low, middle = np.quantile(similarity, [_BACKGROUND, 0.5])
     return float(min(low - deviation * ndtri(_BACKGROUND), middle))
-
-
-@kernel
-def sums_at(nodes: Array, values: Array, n_nodes: int) -> Floats:
-    """Do what ``np.bincount`` does with values, which makes wide copies of narrow nodes."""
-    sums = np.zeros(n_nodes)
-    for edge in range(len(nodes)):
-        sums[nodes[edge]] += values[edge]
-    return sums
 
 
 def expected_weights(seen: Edges, others: Edges) -> Floats:

@@ -201,7 +201,7 @@ def aggregate(
 @kernel
 def search(
     graphs: Graphs, n_nodes: Any, n_places: Any, order: Array, price: float, turns: int, work: Work
-) -> int:
+) -> Any:
     """Move nodes, then clusters as nodes of a smaller graph, and so on, until nothing gains.
 
     Every turn begins with the nodes. Their labels are numbered in the end; returns how many there
@@ -209,7 +209,8 @@ def search(
     """
     labels = graphs.labels
     on, n_on, space = ZERO, n_nodes, TWO
-    turn, n_clusters = 0, n_nodes
+    turn = 0
+    n_clusters: Any = n_nodes
     while True:
         n_moved = 0
         if turns > 0:

@@ -28,6 +28,7 @@ _Keys = NDArray[np.uint64]
 _ATTEMPTS = 3
 _UNSEEN = r"[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\x{2800}--\s]"
 _MAY_CHANGE = r"[^ -~]|^ | $"  # a text without is as it is to be
+_FEW_KEYS = 1 << 16
 _MOST_SPAN = 2  # of integer ids, per edge, to count them in an array instead of a hash table
 
 
@@ -148,6 +149,12 @@ def _hashes(strings: pl.Series, seed: int) -> _Keys:
 def _first_appearances(keys: _Keys) -> tuple[Array, Ints]:
     """Return the number of every key, and the position at which each number first appears."""
     dtype = index_dtype(len(keys))
+    if len(keys) <= _FEW_KEYS:  # no kernel need be compiled for a sort
+        _, firsts, ranks = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(firsts)
+        number = np.empty(len(order), dtype=dtype)
+        number[order] = np.arange(len(order))
+        return number[ranks], firsts[order]
     codes = np.empty(len(keys), dtype=dtype)
     secret = _secret()
     size = 1 << 16
