@@ -145,7 +145,8 @@ def fill_blocks(
     mixed = np.empty(16 * _LANES, dtype=np.uint32)
     for begin in range(_ZERO, count, lanes):
         for j in range(lanes):
-            nonce = nonces[min(begin + j, count - _ONE)]
+            at: Any = min(begin + j, count - _ONE)
+            nonce = nonces[at]
             for i in range(np.uint64(14)):
                 mixed[lanes * i + j] = given[i]
             mixed[lanes * np.uint64(14) + j] = np.uint32(nonce & _LOW_32)
@@ -155,9 +156,9 @@ def fill_blocks(
             given[14] = nonces[begin + j] & _LOW_32
             given[15] = nonces[begin + j] >> _BITS_32
             for i in range(np.uint64(BLOCK_WORDS)):
-                at = np.uint64(2) * i
-                low = np.uint32(mixed[lanes * at + j] + given[at])
-                high = np.uint32(mixed[lanes * (at + _ONE) + j] + given[at + _ONE])
+                low_at, high_at = i + i, i + i + _ONE
+                low = np.uint32(mixed[lanes * low_at + j] + given[low_at])
+                high = np.uint32(mixed[lanes * high_at + j] + given[high_at])
                 words[begin + j, i] = np.uint64(low) | (np.uint64(high) << _BITS_32)
 
 

@@ -82,8 +82,7 @@ class Edges(NamedTuple):
         at_sources, at_targets = (
             np.bincount(ends, values, self.n_nodes) for ends in (self.sources, self.targets)
         )
-        sums: Floats = at_sources + at_targets
-        return sums
+        return np.asarray(at_sources + at_targets, dtype=np.float64)
 
 
 def _background(similarity: Floats, deviation: float) -> float:

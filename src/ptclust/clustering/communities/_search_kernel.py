@@ -94,7 +94,8 @@ def move(
             n_empty += 1
     least = ROUNDING * total
     first, waiting = ZERO, n_nodes
-    n_moved, n_looks = 0, ZERO
+    n_moved = 0
+    n_looks: Any = ZERO
     while waiting > ZERO and n_looks < LOOKS * n_nodes:
         node = first_node + queue[first]
         is_due[queue[first]] = False
@@ -182,8 +183,8 @@ def aggregate(
         indptr[upper + cluster] = place
         begin = place
         for i in range(start, ends[cluster]):
-            node = np.uint64(members[i])
-            for near in range(indptr[node], indptr[node + ONE]):
+            member = np.uint64(members[i])
+            for near in range(indptr[member], indptr[member + ONE]):
                 other = labels[first_node + indices[near]]
                 if other == cluster:
                     continue
