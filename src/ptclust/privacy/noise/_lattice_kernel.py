@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptclust._kernel import inlined, kernel
+from ptclust._kernel import kernel
 from ptclust._types import Array, Floats, Ints
 
 #: What an attempt comes to; what is open is decided in exact arithmetic.
@@ -181,7 +181,7 @@ def add_on_lattice(values: Floats, noise: Ints, powers: Floats, noisy: Floats, f
     return n_far
 
 
-@inlined
+@kernel
 def as_float(steps: Any, powers: Floats) -> Any:
     """Return a number of steps of the lattice as a float, a function of the integer alone."""
     value = np.float64(steps) * powers[2] * powers[3]
