@@ -136,11 +136,9 @@ class Tree(HasTopology):
         graph = package("networkx", "Tree.to_networkx").Graph()
         names = self.names.tolist()
         graph.add_nodes_from(names)
-        ends = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
-        for i, (a, b) in enumerate(ends):
-            graph.add_edge(names[a], names[b], edge_id=int(self.edge_ids[i]))
-            if self._weights is not None:
-                graph.edges[names[a], names[b]]["weight"] = float(self._weights[i])
+        for i, (a, b) in enumerate(zip(self.sources, self.targets, strict=True)):
+            known = {} if self._weights is None else {"weight": float(self._weights[i])}
+            graph.add_edge(names[a], names[b], edge_id=int(self.edge_ids[i]), **known)
         return graph
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:

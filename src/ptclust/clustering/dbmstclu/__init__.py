@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ptclust.clustering.dbcvi import WeightedTree, dbcvi, positive_weights
 from ptclust.clustering.dbmstclu import _kernel as kernel
 from ptclust.clustering.dbmstclu._search_kernel import SearchTrees
 from ptclust.clustering.normalise import Reweighted, check_constants, normalisation
+from ptclust.graph.topology import index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,20 +149,15 @@ def rooted(tree: WeightedTree) -> kernel.RootedForest:
     """Number the nodes of the tree in preorder."""
     n_nodes = tree.n_nodes
     near = adjacency(tree.sources.astype(np.int64), tree.targets.astype(np.int64), n_nodes)
-    node, parent, edge = np.empty((3, n_nodes), _index_type(n_nodes))
+    node, parent, edge = np.empty((3, n_nodes), index_dtype(2 * n_nodes))
     kernel.root_forest(near, node, parent, edge)
     weight, has_edge = np.zeros(n_nodes), edge >= 0
     weight[has_edge] = tree.weights[edge[has_edge]]
     return kernel.RootedForest(node, parent, edge, weight)
 
 
-def _index_type(n_nodes: int) -> np.dtype[Any]:
-    """Return the smaller integer type that can number 2 * n_nodes nodes and branches."""
-    return np.dtype(np.int32 if 2 * n_nodes <= np.iinfo(np.int32).max else np.int64)
-
-
 def _initial_state(n_nodes: int) -> kernel.State:
-    index = _index_type(n_nodes)
+    index = index_dtype(2 * n_nodes)  # nodes and branches of search trees
     return kernel.State(
         members=np.arange(n_nodes, dtype=index),
         cut_at=np.full(n_nodes, np.inf),
@@ -183,7 +179,7 @@ def _initial_state(n_nodes: int) -> kernel.State:
 
 def _search_trees(n_nodes: int) -> SearchTrees:
     """Return empty search trees; the system provides the memory only where it is used."""
-    index = _index_type(n_nodes)
+    index = index_dtype(2 * n_nodes)
     return SearchTrees(
         whole=np.empty((2 * n_nodes, 11), index),
         real=np.empty((2 * n_nodes, 14)),
