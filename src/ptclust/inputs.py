@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ptclust.graph.metadata import Metadata
 
 
+@leaves_no_trace
 @dataclass(frozen=True)
 class GraphFile(GraphOptions):
     """A file with a graph, and how to read it."""
