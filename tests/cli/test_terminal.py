@@ -141,7 +141,7 @@ IN_OPTIONS = {
     ),
     "use mechanism='pamst' and delta=0": "use --mechanism pamst and --delta 0",
     "give clip= within": "give --clip within",
-    "as they are taken to (clip=)": "as they are taken to (--clip)",
+    "as assumed (clip=)": "as assumed (--clip)",
     "in a population average, linf=d; one": "in a population average, --linf d; one",
     "or say escape_formulas=False": "or say --no-escape-formulas",
     "or say overwrite=True if": "or say --overwrite if",

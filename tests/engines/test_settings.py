@@ -77,7 +77,7 @@ def test_a_session_that_ptclust_starts_is_closed(tmp_path):
     [
         ({"spark.ui.enabled": "true"}, "its web UI answers"),
         ({"spark.authenticate": "false"}, "can join in"),
-        ({"spark.io.encryption.enabled": "false"}, "lie on its disks as they are"),
+        ({"spark.io.encryption.enabled": "false"}, "are on its disks unencrypted"),
         ({"spark.driver.host": "10.0.0.7"}, "listens on an outward address"),
         ({"spark.driver.bindAddress": "0.0.0.0"}, "listens on an outward address"),
     ],
@@ -103,7 +103,7 @@ def test_an_open_session_of_the_user_is_warned_of_once(setting, words, monkeypat
 def test_a_frame_of_an_open_session_is_warned_of(spark, monkeypatch):
     monkeypatch.setattr(engine, "_checked", set())
     frame = spark.createDataFrame(pl.DataFrame({"origin": ["a"], "destination": ["b"]}).to_arrow())
-    with pytest.warns(PrivacyWarning, match="its web UI answers.*can join in.*lie on its disks"):
+    with pytest.warns(PrivacyWarning, match="its web UI answers.*can join in.*are on its disks"):
         assert graph_from_flows(frame, nodes=["a", "b"]).weights.tolist() == [1]
 
 

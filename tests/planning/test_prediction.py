@@ -314,9 +314,9 @@ class TestNothingPrivate:
 
     def test_the_range_is_taken_to_be_0_to_1_and_that_is_said(self):
         options = {"epsilons": [1.0], "repetitions": 1, **LINF}
-        assert "0 to 1, as they are taken to" in predict(king_graph(6), **options).to_text()
+        assert "0 to 1, as assumed" in predict(king_graph(6), **options).to_text()
         declared = predict(king_graph(6), clip=(0, 50), **options)
-        assert "taken to" not in declared.to_text()
+        assert "as assumed" not in declared.to_text()
         assert declared.to_dict()["weight_range"] == [0.0, 50.0]
 
 
@@ -340,7 +340,7 @@ class TestErrors:
             ({"clusterer": "k-means"}, "'k-means'"),
             ({"sensitivity": 0.1}, "must be a Sensitivity"),
             ({"delta": 2}, "delta"),
-            ({"total": 5}, "total is that of counts: say kind='similarity'"),
+            ({"total": 5}, "total= is for counts: give kind='similarity'"),
             ({"kind": "similarity", "total": 0}, "total must lie above 0"),
             ({"kind": "similarity", "total": (2, 1)}, "total must lie above 0"),
             ({"kind": "similarity", "total": float("nan")}, "total must lie above 0"),

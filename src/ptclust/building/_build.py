@@ -223,7 +223,7 @@ class Build:
 def _price(name: str, epsilon: Any, needed: bool, why: str) -> Fraction | None:
     """Return the epsilon of a look; it must be given if, and only if, the look is requested."""
     if needed and epsilon is None:
-        raise UsageError(f"{why} looks at the records, and has to be paid for: give {name}=")
+        raise UsageError(f"{why} reads the records, which spends epsilon: give {name}=")
     if epsilon is None:
         return None
     if not needed:

@@ -39,7 +39,7 @@ def init(
     from ptclust.privacy.budget import Budget
 
     if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
-        raise UsageError("say the total: --epsilon, --epsilon and --delta, or --rho")
+        raise UsageError("give the total: --epsilon, --epsilon and --delta, or --rho")
     total = Budget.zcdp(rho) if rho is not None else Budget.approximate(epsilon or "", delta or 0)
     checked_account(dataset, total)  # before a ledger is made
     book = Ledger.open(file) if file.exists() else Ledger.create(file)

@@ -83,7 +83,7 @@ _LOOPBACK = "127.0.0.1"
 _GUARDS = {
     ("spark.ui.enabled", "false"): "its web UI answers anyone who reaches this machine",
     ("spark.authenticate", "true"): "anyone who reaches its ports can join in, and ask for rows",
-    ("spark.io.encryption.enabled", "true"): "exact weights lie on its disks as they are",
+    ("spark.io.encryption.enabled", "true"): "exact weights are on its disks unencrypted",
 }
 _checked: set[str] = set()  # sessions, by the ids of their applications
 

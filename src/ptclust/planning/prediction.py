@@ -151,7 +151,7 @@ class Prediction:
         said, known = self.planting, []
         if said.kind == "distance":
             low, high = said.clip or (0.0, 1.0)
-            taken = "" if said.clip else ", as they are taken to (clip=)"
+            taken = "" if said.clip else ", as assumed (clip=)"
             known.append(f"Distances lie in {low:g} to {high:g}{taken}.")
         elif said.total is None:
             known.append("The total of the counts is unknown: give the number of records.")
@@ -390,7 +390,7 @@ def _as_total(total: float | Bounds | None, kind: Kind) -> Bounds | None:
     if total is None:
         return None
     if kind == "distance":
-        raise UsageError("total is that of counts: say kind='similarity', or leave it out")
+        raise UsageError("total= is for counts: give kind='similarity', or leave it out")
     try:
         low, high = (float(total),) * 2 if np.isscalar(total) else map(float, total)  # type: ignore[arg-type]
     except (TypeError, ValueError):
