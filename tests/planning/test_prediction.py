@@ -340,7 +340,7 @@ class TestErrors:
             ({"clusterer": "k-means"}, "'k-means'"),
             ({"sensitivity": 0.1}, "must be a Sensitivity"),
             ({"delta": 2}, "delta"),
-            ({"total": 5}, "total= is for counts: give kind='similarity'"),
+            ({"total": 5}, "total is for counts: give kind='similarity'"),
             ({"kind": "similarity", "total": 0}, "total must lie above 0"),
             ({"kind": "similarity", "total": (2, 1)}, "total must lie above 0"),
             ({"kind": "similarity", "total": float("nan")}, "total must lie above 0"),

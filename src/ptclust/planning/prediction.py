@@ -390,7 +390,7 @@ def _as_total(total: float | Bounds | None, kind: Kind) -> Bounds | None:
     if total is None:
         return None
     if kind == "distance":
-        raise UsageError("total= is for counts: give kind='similarity', or leave it out")
+        raise UsageError("total is for counts: give kind='similarity', or leave it out")
     try:
         low, high = (float(total),) * 2 if np.isscalar(total) else map(float, total)  # type: ignore[arg-type]
     except (TypeError, ValueError):
