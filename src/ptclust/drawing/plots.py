@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ptclust.planning.plan import Plan
     from ptclust.planning.prediction import Prediction
 
-MOST_NODES = 2_000  # of which each is drawn where there are no coordinates
-_MOST_ON_MAP = 20_000
+_MOST_NODES, _MOST_ON_MAP = 2_000, 20_000
 _MOST_EDGES = 4_000
 _MOST_NAMES = 150
 _MOST_TAGS = 60
@@ -40,25 +39,24 @@ def plot_clusters(
     axes: Any = None,
     probabilities: Floats | None = None,
     title: str = "",
-    note: str = "",
     legend: bool = True,
     tags: bool = True,
 ) -> Any:
     """Draw nodes in the colours and markers of their clusters, and return the axes.
 
     Without ``places`` the nodes of a cluster are packed into a disc. Large graphs are aggregated: a
-    disc is a cluster, and the picture says so. Less probable nodes are paler. ``note`` is written
-    below.
+    disc is a cluster, and the picture says so. Less probable nodes are paler.
     """
     groups = Groups.of(labels)
-    axes = new_axes(_shape(places)) if axes is None else axes
+    height = 6.0 * (1.0 if places is None else height_of(places))
+    axes = new_axes((8.0, height)) if axes is None else axes
     axes.set_axis_off()
     axes.set_aspect("equal")
     axes.set_title(title, fontsize=10, wrap=True)
-    aggregated = len(labels) > (MOST_NODES if places is None else _MOST_ON_MAP)
+    aggregated, note = is_aggregated(len(labels), on_map=places is not None), ""
     if places is None:
         packing = packed(groups.of_node, *edges)
-        note = note or "Positions show which nodes are together, nothing else."
+        note = "Positions show which nodes are together, nothing else."
     else:
         packing = _of_places(groups, places)
     if aggregated:
@@ -170,8 +168,9 @@ def _new_figure(size: tuple[float, float]) -> Any:
     return plt.figure(figsize=size, layout="constrained")
 
 
-def _shape(places: Floats | None) -> tuple[float, float]:
-    return 8.0, 6.0 * (1.0 if places is None else height_of(places))
+def is_aggregated(n_nodes: int, *, on_map: bool) -> bool:
+    """Return whether a disc stands for a cluster, because there are too many nodes to draw."""
+    return n_nodes > (_MOST_ON_MAP if on_map else _MOST_NODES)
 
 
 def height_of(places: Floats) -> float:
@@ -233,7 +232,7 @@ def _draw_nodes(
         axes.scatter(
             here[:, 0], here[:, 1], s=size * (0.6 if group.label is None else 1.0), c=group.colour,
             marker=group.marker, linewidths=line if size > 8 else 0.0 if edge else 0.4, zorder=2,
-            rasterized=len(places) > MOST_NODES, alpha=alpha, **edge,
+            rasterized=len(places) > _MOST_NODES, alpha=alpha, **edge,
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ptclust._types import Floats, Ints
 from ptclust.clustering.certainty import SURE
 from ptclust.drawing import style
 from ptclust.drawing.layout import packed_by_levels, spacing
-from ptclust.drawing.plots import MOST_NODES, centres_of, height_of
+from ptclust.drawing.plots import centres_of, height_of, is_aggregated
 from ptclust.drawing.style import Group, Groups
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 WIDTH, _MARGIN = 1000, 25
 MOST_TAGS = 120
-_MOST_ON_MAP = 20_000
 _HALO = 2.8  # in the unit of the layout, where a node has an area of pi
 _MOST_FINE = 3_000  # nodes whose places have a decimal, for zooming
 
@@ -116,7 +115,7 @@ class Picture:
         scale = scale if np.isfinite(scale) else 1.0  # all nodes are at one place
         centred = (drawn - (low + high) / 2) * scale
         places = centred * [1, -1] + [WIDTH / 2, height / 2]  # pages count downwards
-        aggregated = release.n_nodes > (MOST_NODES if coordinates is None else _MOST_ON_MAP)
+        aggregated = is_aggregated(release.n_nodes, on_map=coordinates is not None)
         return cls(
             places=places.round(0 if len(drawn) > _MOST_FINE else 1).reshape(-1, 2),
             height=height,
