@@ -200,17 +200,24 @@ def test_the_trade_off_of_caps_is_that_of_the_builders():
     """What help and page say of noise follows from the sensitivities."""
     flows, visits = RIDES.clear(), VISITS.clear().cast(pl.String)
     nodes = [f"node {i}" for i in range(20)]
-    pages = build._CAPS + build._ITEM_CAPS, PAGE.read_text()
+    shown, page = build._CAPS + build._ITEM_CAPS, " ".join(PAGE.read_text().split())
+    said = {}
     for pairs, records in ((1, 1), (2, 1), (5, 2), (10, 2), (20, 5)):
         caps = {"person": "who", "max_pairs": pairs, "max_per_pair": records}
         found = graph_from_flows(flows, nodes=nodes, **caps).sensitivity
-        assert f"{pairs} x {records}: {found.l1:g} and {found.l2:.2g}" in pages[0]
-        assert f"| {pairs} x {records} " in pages[1]
-        assert f"| {found.l1:g}, {found.l2:.2g} " in pages[1]
+        said[pairs, records] = found.l1, found.l2
+        assert f"{pairs} x {records}: {found.l1:g} and {found.l2:.2g}" in shown
     for items in (2, 3, 5, 10, 20):
         found = graph_from_visits(visits, items=nodes, max_items=items).sensitivity
-        assert f"{items}: {found.l1:g} and {found.l2:.2g}" in pages[0]
-        assert f"| {found.l1:g}, {found.l2:.2g} " in pages[1]
+        said[items] = found.l1, found.l2
+        assert f"{items}: {found.l1:g} and {found.l2:.2g}" in shown
+    for sentence, caps in (
+        ("5 x 2 pairs x records mean l1 = {:g} and l2 = {:.2g}, ", (5, 2)),
+        ("20 x 5 mean {:g} and {:.2g};", (20, 5)),
+        ("5 items mean {:g} and {:.2g},", 5),
+        ("20 items {:g} and {:.2g}", 20),
+    ):
+        assert sentence.format(*said[caps]) in page
 
 
 def test_outputs_do_not_destroy_inputs(run, here):
