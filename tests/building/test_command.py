@@ -201,7 +201,7 @@ def test_the_trade_off_of_caps_is_that_of_the_builders():
     flows, visits = RIDES.clear(), VISITS.clear().cast(pl.String)
     nodes = [f"node {i}" for i in range(20)]
     shown, page = build._CAPS + build._ITEM_CAPS, " ".join(PAGE.read_text().split())
-    said = {}
+    said: dict[Any, tuple[Any, Any]] = {}
     for pairs, records in ((1, 1), (2, 1), (5, 2), (10, 2), (20, 5)):
         caps = {"person": "who", "max_pairs": pairs, "max_per_pair": records}
         found = graph_from_flows(flows, nodes=nodes, **caps).sensitivity
@@ -211,13 +211,13 @@ def test_the_trade_off_of_caps_is_that_of_the_builders():
         found = graph_from_visits(visits, items=nodes, max_items=items).sensitivity
         said[items] = found.l1, found.l2
         assert f"{items}: {found.l1:g} and {found.l2:.2g}" in shown
-    for sentence, caps in (
+    for sentence, which in (
         ("5 x 2 pairs x records mean l1 = {:g} and l2 = {:.2g}, ", (5, 2)),
         ("20 x 5 mean {:g} and {:.2g};", (20, 5)),
         ("5 items mean {:g} and {:.2g},", 5),
         ("20 items {:g} and {:.2g}", 20),
     ):
-        assert sentence.format(*said[caps]) in page
+        assert sentence.format(*said[which]) in page
 
 
 def test_outputs_do_not_destroy_inputs(run, here):
