@@ -217,9 +217,9 @@ def test_pairs_with_many_are_kept_with_their_weights_and_all_nodes():
 
 
 WRONG = [
-    ({**AUTO, "caps_epsilon": None}, "has to be paid for: give caps_epsilon="),
+    ({**AUTO, "caps_epsilon": None}, "which spends epsilon: give caps_epsilon="),
     ({**GIVEN, "caps_epsilon": 1}, "caps_epsilon= is for a bound 'auto', which was not requested"),
-    ({**GIVEN, "edges": "private"}, "has to be paid for: give edges_epsilon="),
+    ({**GIVEN, "edges": "private"}, "which spends epsilon: give edges_epsilon="),
     ({**GIVEN, "edges_epsilon": 1}, "edges_epsilon= is for a list of pairs 'private'"),
     ({**AUTO, "caps_epsilon": 0}, "caps_epsilon must be greater than 0"),
     ({**GIVEN, **PRIVATE, "edges_epsilon": -1}, "edges_epsilon must be greater than 0"),
