@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import KDTree
+from scipy.special import gammaln
 
 from experiments.heterogeneous import null_graph
+from experiments.planted import planted_graph
 from experiments.real import real_graph
 from ptclust._components import adjacency
 from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
 from ptclust.clustering.communities import _finer, _trial
+from ptclust.clustering.communities._blocks import join_pairs, pair_counts
 from ptclust.clustering.communities._judge import nats_of, nats_of_pairs, nats_of_topology
 from ptclust.clustering.communities._model import (
     BINS,
@@ -30,7 +33,6 @@ from ptclust.clustering.communities._model import (
 from ptclust.clustering.communities._search import Recipe, View, log_ratios
 from ptclust.clustering.communities._search_kernel import search_communities
 from ptclust.clustering.communities._test import WeightTest
-from ptclust.datasets import planted_graph
 from ptclust.estimators import PTClust
 from ptclust.graph import Graph
 from ptclust.privacy import Sensitivity
@@ -238,7 +240,7 @@ class TestSearch:
         joined = view.search(affinity, mass)
         assert joined[n] == joined[3]
 
-    def test_learned_log_ratios_join_the_arcs_of_a_ring(self):
+    def test_pairs_of_clusters_join_the_arcs_of_a_ring(self):
         """Modularity cuts two rings into arcs, and what the weights of these show joins them."""
         planted = planted_graph("circles", 600, seed=2)
         graph, truth = planted.graph, planted.truth
@@ -249,10 +251,58 @@ class TestSearch:
         arcs = view.modularity(view.weights("log weights"), 5.0)
         assert agreement(truth, arcs) < 0.5
         table = tables_of(expected_weights(edges, edges), edges.similarity)[0]
-        joined = view.learned(arcs, table, join=True)
-        assert agreement(truth, joined) > 0.9
-        moved = Recipe("log weights", 5.0, table, moves=True).search(view)
+        assert agreement(truth, view.joined(arcs, table)) > 0.9
+        moved = Recipe("log weights", 5.0, table, moves=table).search(view)
         assert agreement(truth, moved) > 0.9
+
+    def test_clusters_of_several_scales_are_told_apart(self):
+        """What separates two light clusters is lighter than what holds a heavy one together."""
+        planted = planted_graph("multiscale", 600, seed=2)
+        graph, truth = planted.graph, planted.truth
+        edges = Edges.of(
+            released(graph.sources, graph.targets, graph.weights, 600, scale=0.03, kind="distance")
+        )
+        view = View(edges, slice(None), np.arange(600))
+        pieces = view.modularity(view.weights("log weights"), 2.0)
+        tables = tables_of(expected_weights(edges, edges), edges.similarity)
+        assert agreement(truth, view.joined(pieces, tables[-1])) > 0.95
+
+    @given(st.integers(0, 10**6), st.sampled_from([0.0, 3.0]))
+    @settings(max_examples=25)
+    def test_joins_are_the_greedy_ones_of_the_evidence(self, seed, price):
+        """Against all of the evidence, computed anew for every possible join."""
+        random = np.random.default_rng(seed)
+        n_clusters, n_edges = int(random.integers(2, 7)), 60
+        a, b = random.integers(0, n_clusters, (2, n_edges))
+        bins = random.integers(0, BINS, n_edges) * (random.random(n_edges) < 0.5)
+        within, across = random.random((2, BINS)) + 0.1
+
+        def evidence(labels):
+            total = 0.0
+            for x in np.unique(labels):
+                for y in np.unique(labels[labels >= x]):
+                    ends = np.sort([labels[a], labels[b]], axis=0)
+                    chosen = bins[(ends[0] == x) & (ends[1] == y)]
+                    prior = within if x == y else across
+                    n = np.bincount(chosen, minlength=BINS)
+                    total += gammaln(prior.sum()) - gammaln(prior.sum() + n.sum())
+                    total += (gammaln(n + prior) - gammaln(prior)).sum()
+            return total - price * len(np.unique(labels))
+
+        naive = np.arange(n_clusters)
+        while True:
+            joins = [
+                np.where(naive == y, x, naive)
+                for x in np.unique(naive)
+                for y in np.unique(naive)
+                if x < y and {(x, y), (y, x)} & set(zip(naive[a], naive[b]))
+            ]
+            best = max(joins, key=evidence, default=naive)
+            if evidence(best) <= evidence(naive) + 1e-9:
+                break
+            naive = best
+        counts = pair_counts(a, b, bins, n_clusters)
+        assert join_pairs(counts, within, across, price).tolist() == naive.tolist()
 
     def test_log_ratios_are_those_of_shares(self):
         random = np.random.default_rng(1)

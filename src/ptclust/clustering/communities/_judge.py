@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptclust.clustering.communities._blocks import MOST, pair_counts, priors_of, shares_of
 from ptclust.clustering.communities._model import BINS, CUTS, Table
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 _HALVES = np.searchsorted(CUTS, [0.5, 0.75, 0.875]) + 1
 # Jeffreys' prior of a share.
 _PRIOR = 0.5
-# Pseudo-edges that draw the distribution of a pair of clusters towards all within, or all across.
-_SMOOTHING = 10.0
-# Among more clusters, pairs have too few edges.
-_MOST = 64
 
 
 def nats_of(together: Bools, tables: Sequence[Table]) -> float:
@@ -80,25 +77,14 @@ def nats_of_pairs(seen: tuple[Ints, Ints, Array], unseen: tuple[Ints, Ints, Arra
     learned from edges that were seen, and compared with one distribution for all.
     """
     n_clusters = int(max(each.max(initial=0) for each in (*seen[:2], *unseen[:2]))) + 1
-    if n_clusters > _MOST:
+    if n_clusters > MOST:
         return -np.inf
-    pair = _pairs(*seen[:2], n_clusters)
-    counts = np.bincount(pair * BINS + seen[2], minlength=n_clusters**2 * BINS)
-    counts = counts.reshape(-1, BINS).astype(np.float64)
-    is_within = np.eye(n_clusters, dtype=bool).ravel()
-    within, across, alone = (
-        (some.sum(0) + _PRIOR) / (some.sum() + BINS * _PRIOR)
-        for some in (counts[is_within], counts[~is_within], counts)
-    )
-    prior = np.where(is_within[:, None], within, across)
-    shares = (counts + _SMOOTHING * prior) / (counts.sum(1, keepdims=True) + _SMOOTHING)
-    bins = unseen[2]
-    return float(np.log(shares[_pairs(*unseen[:2], n_clusters), bins] / alone[bins]).sum())
-
-
-def _pairs(a: Ints, b: Ints, n_clusters: int) -> Ints:
-    """Return the number of the pair of clusters that every edge joins."""
-    return np.minimum(a, b) * n_clusters + np.maximum(a, b)
+    counts = pair_counts(*seen, n_clusters)
+    alone = counts.sum((0, 1)) + counts[np.diag_indices(n_clusters)].sum(0)  # every edge twice
+    shares = counts + priors_of(counts)
+    shares /= shares.sum(-1, keepdims=True)
+    a, b, bins = unseen
+    return float(np.log(shares[a, b, bins] / shares_of(alone / 2)[bins]).sum())
 
 
 def nats_of_topology(together: Bools, by_chance: Floats) -> float:

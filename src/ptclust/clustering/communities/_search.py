@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from ptclust._components import Adjacency, adjacency
+from ptclust.clustering.communities._blocks import MOST, join_blocks
 from ptclust.clustering.communities._model import BINS, Edges, Table
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 Source = Literal["log weights", "weights", "topology"]
 #: Resolutions of modularity: the usual one and its neighbours first.
 RESOLUTIONS = 1.0, 2.0, 0.5, 5.0, 3.0, 1.4, 0.7, 0.35
-#: The resolution of patches: the finest.
-FINEST = max(RESOLUTIONS)
 # Rounds of learning, and pseudo-edges that smooth what is learned of a bin.
 _ROUNDS, _SMOOTHING = 2, 4.0
 
@@ -67,17 +66,25 @@ class View:
         by_cluster = np.maximum(np.bincount(self._within, strength), 1e-300)
         return self.search(weights, strength * np.sqrt(gamma / by_cluster[self._within]), start)
 
-    def learned(self, labels: Ints, table: Table, *, join: bool) -> Ints:
-        """Return the likeliest partition by the log-likelihood ratios that another one shows.
+    def joined(self, labels: Ints, table: Table) -> Ints:
+        """Return clusters joined, by distributions of all pairs of them if these are not too many.
 
-        Clusters join each other, or nodes move as well.
+        More are joined as nodes are moved, by what all edges within and across have in common.
+        """
+        if labels.max() >= MOST:
+            return self.moved(labels, table, turns=0)
+        a, b = labels[self.edges.sources], labels[self.edges.targets]
+        return join_blocks(labels, a, b, table.bins[self.kept])
+
+    def moved(self, labels: Ints, table: Table, turns: int = TURNS) -> Ints:
+        """Return where nodes move by the log-likelihood ratios that a partition shows.
+
+        Without turns clusters move, and nodes do not.
         """
         a, b, cell = self.edges.sources, self.edges.targets, table.cell[self.kept]
-        price = float(np.log(self.edges.n_nodes))
-        masses = np.zeros(self.edges.n_nodes)
+        price, masses = float(np.log(self.edges.n_nodes)), np.zeros(self.edges.n_nodes)
         for _ in range(_ROUNDS):
             ratios = log_ratios(cell, labels[a] == labels[b], table.n_groups)
-            turns = 0 if join else TURNS
             labels = self.search(ratios[cell], masses, labels, price, turns)
         return labels
 
@@ -124,9 +131,9 @@ class Recipe(NamedTuple):
     source: Source
     gamma: float
     table: Table | None = None
-    """By which log-ratios are learned, if they are."""
-    moves: bool = False
-    """Whether nodes move by these as well, not clusters alone."""
+    """By which clusters are joined, if they are."""
+    moves: Table | None = None
+    """By which nodes move afterwards, if they do."""
 
     def search(self, view: View, start: Ints | None = None) -> Ints:
         """Return the partition in a view: from single nodes, or from one that was found before."""
@@ -137,7 +144,7 @@ class Recipe(NamedTuple):
     def learn(self, view: View, labels: Ints) -> Ints:
         """Return what becomes of a partition by what its own weights show, if that is learned."""
         if self.table is not None:
-            labels = view.learned(labels, self.table, join=True)
-            if self.moves:
-                labels = view.learned(labels, self.table, join=False)
+            labels = view.joined(labels, self.table)
+        if self.moves is not None:
+            labels = view.moved(labels, self.moves)
         return labels

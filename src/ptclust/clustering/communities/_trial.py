@@ -17,7 +17,7 @@ from ptclust.clustering.communities._judge import (
     nats_of_topology,
 )
 from ptclust.clustering.communities._model import Table, expected_weights, tables_of
-from ptclust.clustering.communities._search import FINEST, RESOLUTIONS, SOURCES, Recipe, View
+from ptclust.clustering.communities._search import RESOLUTIONS, SOURCES, Recipe, View
 from ptclust.clustering.communities._test import CLEAR, WeightTest
 
 if TYPE_CHECKING:
@@ -150,21 +150,19 @@ class Trial:
     def _joined(self, candidates: list[Found]) -> list[Found]:
         """Return what becomes of candidates if their own log-ratios are the affinities.
 
-        Those are the best of every source, and the finest of the topology: patches.
+        Those are the best of every source, and the finest.
         """
         starts: dict[Recipe, Found] = {}
         for source in dict.fromkeys(each.recipe.source for each in candidates):
-            of_source = {each.recipe: each for each in candidates if each.recipe.source == source}
-            best = max(of_source.values(), key=lambda each: each.nats)
-            starts[best.recipe] = best
-            patches = Recipe(source, FINEST)
-            if source == "topology" and patches in of_source:
-                starts[patches] = of_source[patches]
+            of_source = [each for each in candidates if each.recipe.source == source]
+            best = max(of_source, key=lambda each: each.nats)
+            finest = max(of_source, key=lambda each: each.n_clusters)
+            starts |= {best.recipe: best, finest.recipe: finest}
         joined = []
         for start in starts.values():
-            table = self._all_tables[most_telling(start.together, self._tables)]
-            for moves in (False, True):
-                recipe = start.recipe._replace(table=table, moves=moves)
+            moves = self._all_tables[most_telling(start.together, self._tables)]
+            for last in (None, moves):
+                recipe = start.recipe._replace(table=self._all_tables[-1], moves=last)
                 joined.append(self._judged(recipe, start.by_part))
         return joined
 
@@ -254,7 +252,7 @@ class Trial:
         by_weights = self._test.of_clusters(companions, a, b, n_clusters) >= CLEAR
         by_topology = np.zeros(n_clusters, bool)
         if not self.edges.is_complete:
-            by_topology = _denser(a, b, n_clusters) >= CLEAR
+            by_topology = _denser(a, b, found.together, n_clusters) >= CLEAR
         of_weights = found is not self.topology or (
             found.nats > _BEYOND and self._test.standard_errors(companions) >= CLEAR
         )
@@ -263,10 +261,14 @@ class Trial:
         return Evidence(whole, tuple(each))
 
 
-def _denser(a: Ints, b: Ints, n_clusters: int) -> Floats:
-    """Return by how many standard errors unseen edges within every cluster exceed chance."""
+def _denser(a: Ints, b: Ints, together: Bools, n_clusters: int) -> Floats:
+    """Return by how many standard errors unseen edges within every cluster exceed chance.
+
+    ``a`` and ``b`` are the clusters at their ends. Counted are those that are also together in the
+    partition that was found without them.
+    """
     ends = np.bincount(np.concatenate([a, b]), minlength=n_clusters).astype(np.float64)
-    inside = np.bincount(a[a == b], minlength=n_clusters)
+    inside = np.bincount(a[(a == b) & together], minlength=n_clusters)
     expected = ends**2 / (4.0 * max(len(a), 1))
     errors: Floats = (inside - expected) / np.sqrt(np.maximum(expected, 1.0))
     return errors

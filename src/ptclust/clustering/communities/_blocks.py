@@ -1,0 +1,149 @@
+"""Clusters join as long as a distribution of weights for every pair of them becomes likelier.
+
+The model is a block model with bins of weights (Peixoto 2018): every pair of clusters, and every
+cluster, has a distribution of its own, drawn towards that of all edges within, or all across. Its
+evidence is known in closed form, and a join changes only what the two clusters have to do with
+others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptclust._kernel import kernel
+from ptclust.clustering.communities._model import BINS
+
+if TYPE_CHECKING:
+    from ptclust._types import Array, Floats, Ints
+
+# Pseudo-edges that draw the distribution of a pair towards that of all within, or all across.
+_SMOOTHING = 10.0
+#: Among more clusters, pairs have too few edges.
+MOST = 64
+
+
+def join_blocks(labels: Ints, a: Ints, b: Ints, bins: Ints) -> Ints:
+    """Return the clusters joined.
+
+    ``a`` and ``b`` are the clusters at the two ends of edges, ``bins`` those of their weights.
+    Clusters with an edge between them can join, and gain log n by it, n being the number of nodes.
+    """
+    n_clusters = int(labels.max()) + 1
+    counts = pair_counts(a, b, bins, n_clusters)
+    root = join_pairs(counts, *_within_and_across(counts), math.log(len(labels)))
+    return np.unique(root[labels], return_inverse=True)[1]
+
+
+def pair_counts(a: Ints, b: Ints, bins: Array, n_clusters: int) -> Floats:
+    """Return how many edges every pair of clusters has in every bin."""
+    cell = (np.minimum(a, b) * n_clusters + np.maximum(a, b)) * BINS + bins
+    upper = np.bincount(cell, minlength=n_clusters**2 * BINS).astype(np.float64)
+    upper = upper.reshape(n_clusters, n_clusters, BINS)
+    own = np.diag_indices(n_clusters)
+    counts: Floats = upper + upper.transpose(1, 0, 2)
+    counts[own] = upper[own]
+    return counts
+
+
+def _within_and_across(counts: Floats) -> tuple[Floats, Floats]:
+    """Return the pseudo-edges of a cluster, and those of a pair of clusters."""
+    within = counts[np.diag_indices(len(counts))].sum(0)
+    across = (counts.sum((0, 1)) - within) / 2
+    return _SMOOTHING * shares_of(within), _SMOOTHING * shares_of(across)
+
+
+def priors_of(counts: Floats) -> Floats:
+    """Return the pseudo-edges of every pair of clusters."""
+    is_within = np.eye(len(counts), dtype=bool)[:, :, None]
+    return np.where(is_within, *_within_and_across(counts))
+
+
+def shares_of(counts: Floats) -> Floats:
+    """Return the shares of bins, with Jeffreys' prior."""
+    smoothed = counts + 0.5
+    shares: Floats = smoothed / smoothed.sum()
+    return shares
+
+
+@kernel
+def log_evidence(first: Floats, second: Floats, prior: Floats) -> float:
+    """Return the log-probability of draws with the sums of two counts, shares being Dirichlet."""
+    total, smoothing, value = 0.0, 0.0, 0.0
+    for i in range(len(prior)):
+        count = first[i] + second[i]
+        smoothing += prior[i]
+        if count > 0:
+            total += count
+            value += math.lgamma(count + prior[i]) - math.lgamma(prior[i])
+    return value + math.lgamma(smoothing) - math.lgamma(smoothing + total)
+
+
+@kernel
+def gain_at(
+    counts: Floats, evidence: Floats, total: Floats, across: Floats, a: int, b: int, other: int
+) -> float:
+    """Return what a join of two clusters gains at their edges to another one."""
+    if total[a, other] == 0.0 or total[b, other] == 0.0:
+        return 0.0
+    both: float = log_evidence(counts[a, other], counts[b, other], across)
+    both -= evidence[a, other] + evidence[b, other]
+    return both
+
+
+@kernel
+def join_pairs(counts: Floats, within: Floats, across: Floats, price: float) -> Ints:
+    """Join the two clusters that gain most until none gain; return the root of every cluster."""
+    n_clusters, nothing = len(counts), np.zeros(len(within))
+    root, is_root = np.arange(n_clusters), np.ones(n_clusters, np.bool_)
+    total, evidence = np.zeros((n_clusters, n_clusters)), np.zeros((n_clusters, n_clusters))
+    gain = np.zeros((n_clusters, n_clusters))
+    for a in range(n_clusters):
+        for b in range(n_clusters):
+            total[a, b] = counts[a, b].sum()
+            evidence[a, b] = log_evidence(counts[a, b], nothing, within if a == b else across)
+    changed = -1  # all gains have to be computed
+    while True:
+        for a in range(n_clusters):
+            for b in range(a):
+                if not is_root[a] or not is_root[b] or (0 <= changed != a and changed != b):
+                    continue
+                between = counts[a, a] + counts[a, b]
+                value = price + log_evidence(between, counts[b, b], within)
+                value -= evidence[a, a] + evidence[b, b] + evidence[a, b]
+                for other in range(n_clusters):
+                    if is_root[other] and other != a and other != b:
+                        value += gain_at(counts, evidence, total, across, a, b, other)
+                gain[a, b] = value
+        best, first, second = 0.0, -1, -1
+        for a in range(n_clusters):
+            for b in range(a):
+                if is_root[a] and is_root[b] and total[a, b] > 0 and gain[a, b] > best:
+                    best, first, second = gain[a, b], b, a
+        if first < 0:
+            return root
+        # Gains of others lose what they had at the two, and get what they have at both.
+        for sign in (-1.0, 1.0):
+            for a in range(n_clusters):
+                for b in range(a):
+                    if is_root[a] and is_root[b] and first not in (a, b) and second not in (a, b):
+                        value = gain_at(counts, evidence, total, across, a, b, first)
+                        if sign < 0:
+                            value += gain_at(counts, evidence, total, across, a, b, second)
+                        gain[a, b] += sign * value
+            if sign < 0:
+                is_root[second] = False
+                root[root == second] = first
+                own = counts[first, first] + counts[second, second] + counts[first, second]
+                for other in range(n_clusters):
+                    counts[first, other] += counts[second, other]
+                    counts[other, first] = counts[first, other]
+                    total[first, other] = counts[first, other].sum()
+                    total[other, first] = total[first, other]
+                    evidence[first, other] = log_evidence(counts[first, other], nothing, across)
+                    evidence[other, first] = evidence[first, other]
+                counts[first, first], total[first, first] = own, own.sum()
+                evidence[first, first] = log_evidence(own, nothing, within)
+        changed = first
