@@ -339,7 +339,7 @@ def test_the_command(run, tmp_path):
     run("ledger", "init", "other.ledger", "--dataset", "trips", "--epsilon", "2")
     elsewhere = ["--ledger", "other.ledger", "--dataset", "trips", "--dry-run"]
     assert (
-        "Charged before it, as it was not yet: max_pairs: epsilon = 0.05"
+        "Charged before it, as it was not yet: --max-pairs: epsilon = 0.05"
         in run(*cluster, *elsewhere)[1]
     )
     code, _, err = run(*cluster, "-o", "release.json", *pay)
