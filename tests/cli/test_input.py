@@ -89,8 +89,8 @@ BAD_FILES = {
     "a directory": ("e.csv", lambda p: p.mkdir(), ["directory"]),
     "no such file": ("e.csv", lambda p: None, ["e.csv", "no"]),
     "unknown format": ("e.xlsx", text("x"), ["parquet", "csv"]),
-    "zero weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,0\n"), ["edge 1", "'b' - 'c'", "constant"]),
-    "negative weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,-2\n"), ["edge 1", "constant"]),
+    "zero weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,0\n"), ["'b' - 'c'", "constant"]),
+    "negative weight": ("e.csv", table(f"a,b,{SECRET}\nb,c,-2\n"), ["'b' - 'c'", "constant"]),
     "GraphML that is not XML": ("e.graphml", text("<graphml><node"), ["e.graphml"]),
     "GraphML with entities": (
         "e.graphml",

@@ -143,7 +143,7 @@ def test_what_is_left_is_rounded_down_and_what_was_spent_up():
 
 FORGED = Budget.pure(1)
 
-object.__setattr__(FORGED, "_amount", Fraction(-5))
+object.__setattr__(FORGED, "amount", Fraction(-5))
 
 
 class TestRefused:

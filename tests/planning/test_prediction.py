@@ -509,7 +509,7 @@ class TestCommandLine:
         [
             (["--plot", "curve.png"], 2, "--plot is about the prediction: give --predict"),
             (["--clusters", "9"], 2, "--clusters is about the prediction"),
-            (["--predict", "--records", "9"], 2, "say --kind similarity, or leave it out"),
+            (["--predict", "--records", "9"], 2, "give --kind similarity, or leave it out"),
             (["--predict", "--clusters", "19"], 2, "from 2 to 18"),
             (["--predict", "--contrast", "0.5"], 2, "contrast"),
             (["--predict", "--plot", "curve.txt"], 2, "png"),

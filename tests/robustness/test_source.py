@@ -33,6 +33,8 @@ def dotted(node: ast.AST) -> str:
 
 
 def is_forbidden(name: str) -> bool:
+    if name.startswith("urllib.parse."):  # texts alone, no network
+        return False
     return any(name.startswith(f"{module}.") for module in FORBIDDEN_MODULES)
 
 
@@ -73,6 +75,8 @@ def test_nothing_forbidden_in_the_source():
     assert service == [
         "import socket"
     ]  # how the key of noise reaches Spark's tasks, docs/security.md
+    spark = [line.split(": ")[1] for line in found.pop("engines/spark.py")]
+    assert spark == ["import pickle", "pickle.loads"]  # tasks that the driver sends to its workers
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
