@@ -338,10 +338,14 @@ def test_the_command(run, tmp_path):
     assert "Charged before it" not in run(*cluster, *pay, "--dry-run")[1]
     run("ledger", "init", "other.ledger", "--dataset", "trips", "--epsilon", "2")
     elsewhere = ["--ledger", "other.ledger", "--dataset", "trips", "--dry-run"]
-    assert (
-        "Charged before it, as it was not yet: --max-pairs: epsilon = 0.05"
-        in run(*cluster, *elsewhere)[1]
-    )
+    shown = run(*cluster, *elsewhere)[1]
+    assert "Charged before it, as it was not yet: --max-pairs: epsilon = 0.05" in shown
+    assert "It would leave epsilon = 0.4 of epsilon = 2" in shown
+    run("ledger", "init", "small.ledger", "--dataset", "trips", "--epsilon", "1.5")
+    small = ["--ledger", "small.ledger", "--dataset", "trips", "--dry-run"]
+    code, _, err = run(*cluster, *small)  # 0.6 for building, and 1
+    assert code == 4
+    assert "has epsilon = 0.9 left of epsilon = 1.5, and this release needs epsilon = 1" in err
     code, _, err = run(*cluster, "-o", "release.json", *pay)
     assert code == 0
     assert "has epsilon = 0.4 left" in err

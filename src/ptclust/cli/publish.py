@@ -309,15 +309,15 @@ def _show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) ->
     file.check_topology(topology, request)
     settled_sensitivity(file.provenance, topology.n_edges, request.sensitivity)
     plan = make_plan(topology, request)
+    unsettled = payment.unsettled(() if file.provenance is None else file.provenance.spent)
     refusal, after = None, None
     try:
-        after = payment.preview(plan.chosen.spent)
+        after = payment.preview(plan.chosen.spent, unsettled)
     except BudgetError as error:
         refusal = error
     document, lines = plan.to_dict(), [plan.to_text()]
     if payment.ledger is not None:
         document["account_after"] = None if after is None else after.to_dict()
-    unsettled = payment.unsettled(() if file.provenance is None else file.provenance.spent)
     lines += [f"Charged before it, as it was not yet: {each.words}." for each in unsettled]
     if after is not None:
         left = f"{after.left} of {after.total} to dataset {after.dataset!r}"

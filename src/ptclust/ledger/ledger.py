@@ -161,9 +161,19 @@ class Ledger:
             file.set_spent(connection, name, account.spent)
         return account
 
-    def preview(self, dataset: str, guarantee: Budget, *, zcdp: Budget | None = None) -> Account:
-        """Return the account after a charge, or raise what it would raise; charge nothing."""
-        return _priced(self._log(), dataset, guarantee, zcdp)[0]
+    def preview(
+        self,
+        dataset: str,
+        guarantee: Budget,
+        *,
+        zcdp: Budget | None = None,
+        due: Iterable[Budget] = (),
+    ) -> Account:
+        """Return the account after a charge, or raise what it would raise; charge nothing.
+
+        ``due`` is what has to be charged before, and was not yet.
+        """
+        return _priced(self._log(), dataset, guarantee, zcdp, due=due)[0]
 
     def confirm(self, statement_id: str) -> None:
         """Note that the release of a charge was handed over; UsageError unless it was due."""
@@ -306,11 +316,12 @@ class Payment:
                 f"the release was charged and is handed over, but confirming that failed: {error}"
             )
 
-    def preview(self, spent: Budget) -> Account | None:
-        """Return the account as it would be after a release; charges nothing."""
+    def preview(self, spent: Budget, due: Iterable[Spending] = ()) -> Account | None:
+        """Return the account as it would be after what is due and a release; charges nothing."""
         if self.ledger is None:
             return None
-        return self.ledger.preview(self.dataset, spent, zcdp=_zcdp_of(spent))
+        before = [each.budget for each in due]
+        return self.ledger.preview(self.dataset, spent, zcdp=_zcdp_of(spent), due=before)
 
     @property
     def account(self) -> Account | None:
@@ -326,7 +337,12 @@ def _zcdp_of(spent: Budget) -> Budget | None:
 
 
 def _priced(
-    log: file.Log, dataset: str, guarantee: Budget, zcdp: Budget | None, terms: str = ""
+    log: file.Log,
+    dataset: str,
+    guarantee: Budget,
+    zcdp: Budget | None,
+    terms: str = "",
+    due: Iterable[Budget] = (),
 ) -> tuple[Account, Amount]:
     """Return the account after a release, and its price; BudgetError if it cannot be paid."""
     spends = _as_budget("guarantee", guarantee)
@@ -339,6 +355,8 @@ def _priced(
             f"dataset {dataset!r} pays for a series of releases, which add up by their own rule: "
             "publish through the series (`ptclust series`), or charge another dataset"
         )
+    for earlier in due:
+        before = before.after(price(before.total.kind, earlier))
     amount = price(before.total.kind, spends, rho)
     after = before.after(amount)
     if not after.spent.fits_in(after.total):
