@@ -240,31 +240,28 @@ class TestSearch:
         joined = view.search(affinity, mass)
         assert joined[n] == joined[3]
 
+    def view_of_planted(self, family, scale):
+        """Return the truth, a view of all edges, and their tables."""
+        planted = planted_graph(family, 600, seed=2)
+        graph, kind = planted.graph, "distance"
+        noisy = released(graph.sources, graph.targets, graph.weights, 600, scale=scale, kind=kind)
+        edges = Edges.of(noisy)
+        tables = tables_of(expected_weights(edges, edges), edges.similarity)
+        return planted.truth, View(edges, slice(None), np.arange(600)), tables
+
     def test_pairs_of_clusters_join_the_arcs_of_a_ring(self):
         """Modularity cuts two rings into arcs, and what the weights of these show joins them."""
-        planted = planted_graph("circles", 600, seed=2)
-        graph, truth = planted.graph, planted.truth
-        edges = Edges.of(
-            released(graph.sources, graph.targets, graph.weights, 600, scale=0.05, kind="distance")
-        )
-        view = View(edges, slice(None), np.arange(600))
+        truth, view, (table, *_) = self.view_of_planted("circles", 0.05)
         arcs = view.modularity(view.weights("log weights"), 5.0)
         assert agreement(truth, arcs) < 0.5
-        table = tables_of(expected_weights(edges, edges), edges.similarity)[0]
         assert agreement(truth, view.joined(arcs, table)) > 0.9
         moved = Recipe("log weights", 5.0, table, moves=table).search(view)
         assert agreement(truth, moved) > 0.9
 
     def test_clusters_of_several_scales_are_told_apart(self):
         """What separates two light clusters is lighter than what holds a heavy one together."""
-        planted = planted_graph("multiscale", 600, seed=2)
-        graph, truth = planted.graph, planted.truth
-        edges = Edges.of(
-            released(graph.sources, graph.targets, graph.weights, 600, scale=0.03, kind="distance")
-        )
-        view = View(edges, slice(None), np.arange(600))
+        truth, view, tables = self.view_of_planted("multiscale", 0.03)
         pieces = view.modularity(view.weights("log weights"), 2.0)
-        tables = tables_of(expected_weights(edges, edges), edges.similarity)
         assert agreement(truth, view.joined(pieces, tables[-1])) > 0.95
 
     @given(st.integers(0, 10**6), st.sampled_from([0.0, 3.0]))

@@ -9,7 +9,7 @@ others.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ptclust._kernel import kernel
 from ptclust.clustering.communities._model import BINS
 
 if TYPE_CHECKING:
-    from ptclust._types import Array, Floats, Ints
+    from ptclust._types import Array, Bools, Floats, Ints
 
 # Pseudo-edges that draw the distribution of a pair towards that of all within, or all across.
 _SMOOTHING = 10.0
@@ -81,11 +81,19 @@ def log_evidence(first: Floats, second: Floats, prior: Floats) -> float:
     return value + math.lgamma(smoothing) - math.lgamma(smoothing + total)
 
 
+class Blocks(NamedTuple):
+    """What is known of every pair of clusters, and of every cluster on the diagonal."""
+
+    counts: Floats
+    total: Floats
+    evidence: Floats
+    is_root: Bools
+
+
 @kernel
-def gain_at(
-    counts: Floats, evidence: Floats, total: Floats, across: Floats, a: int, b: int, other: int
-) -> float:
+def gain_at(blocks: Blocks, across: Floats, a: int, b: int, other: int) -> float:
     """Return what a join of two clusters gains at their edges to another one."""
+    counts, total, evidence, _ = blocks
     if total[a, other] == 0.0 or total[b, other] == 0.0:
         return 0.0
     both: float = log_evidence(counts[a, other], counts[b, other], across)
@@ -94,29 +102,52 @@ def gain_at(
 
 
 @kernel
+def gain_of(blocks: Blocks, within: Floats, across: Floats, price: float, a: int, b: int) -> float:
+    """Return what a join of two clusters gains."""
+    counts, _, evidence, is_root = blocks
+    value: float = price + log_evidence(counts[a, a] + counts[a, b], counts[b, b], within)
+    value -= evidence[a, a] + evidence[b, b] + evidence[a, b]
+    for other in range(len(counts)):
+        if is_root[other] and other != a and other != b:
+            value += gain_at(blocks, across, a, b, other)
+    return value
+
+
+@kernel
+def join(blocks: Blocks, within: Floats, across: Floats, first: int, second: int) -> None:
+    """Make two clusters one: the first."""
+    counts, total, evidence, is_root = blocks
+    nothing = np.zeros(len(within))
+    is_root[second] = False
+    own = counts[first, first] + counts[second, second] + counts[first, second]
+    for other in range(len(counts)):
+        counts[first, other] += counts[second, other]
+        counts[other, first] = counts[first, other]
+        total[first, other] = counts[first, other].sum()
+        total[other, first] = total[first, other]
+        evidence[first, other] = log_evidence(counts[first, other], nothing, across)
+        evidence[other, first] = evidence[first, other]
+    counts[first, first], total[first, first] = own, own.sum()
+    evidence[first, first] = log_evidence(own, nothing, within)
+
+
+@kernel
 def join_pairs(counts: Floats, within: Floats, across: Floats, price: float) -> Ints:
     """Join the two clusters that gain most until none gain; return the root of every cluster."""
     n_clusters, nothing = len(counts), np.zeros(len(within))
-    root, is_root = np.arange(n_clusters), np.ones(n_clusters, np.bool_)
-    total, evidence = np.zeros((n_clusters, n_clusters)), np.zeros((n_clusters, n_clusters))
-    gain = np.zeros((n_clusters, n_clusters))
+    shape = n_clusters, n_clusters
+    blocks = Blocks(counts, np.zeros(shape), np.zeros(shape), np.ones(n_clusters, np.bool_))
+    _, total, evidence, is_root = blocks
     for a in range(n_clusters):
         for b in range(n_clusters):
             total[a, b] = counts[a, b].sum()
             evidence[a, b] = log_evidence(counts[a, b], nothing, within if a == b else across)
-    changed = -1  # all gains have to be computed
+    gain = np.zeros(shape)  # of a join, where the first is the larger number
+    for a in range(n_clusters):
+        for b in range(a):
+            gain[a, b] = gain_of(blocks, within, across, price, a, b)
+    root = np.arange(n_clusters)
     while True:
-        for a in range(n_clusters):
-            for b in range(a):
-                if not is_root[a] or not is_root[b] or (0 <= changed != a and changed != b):
-                    continue
-                between = counts[a, a] + counts[a, b]
-                value = price + log_evidence(between, counts[b, b], within)
-                value -= evidence[a, a] + evidence[b, b] + evidence[a, b]
-                for other in range(n_clusters):
-                    if is_root[other] and other != a and other != b:
-                        value += gain_at(counts, evidence, total, across, a, b, other)
-                gain[a, b] = value
         best, first, second = 0.0, -1, -1
         for a in range(n_clusters):
             for b in range(a):
@@ -124,26 +155,20 @@ def join_pairs(counts: Floats, within: Floats, across: Floats, price: float) -> 
                     best, first, second = gain[a, b], b, a
         if first < 0:
             return root
-        # Gains of others lose what they had at the two, and get what they have at both.
-        for sign in (-1.0, 1.0):
+        # Others lose what they gained at the two, and get what they gain at the one of both.
+        for is_joined in (False, True):
+            if is_joined:
+                join(blocks, within, across, first, second)
+                root[root == second] = first
             for a in range(n_clusters):
                 for b in range(a):
                     if is_root[a] and is_root[b] and first not in (a, b) and second not in (a, b):
-                        value = gain_at(counts, evidence, total, across, a, b, first)
-                        if sign < 0:
-                            value += gain_at(counts, evidence, total, across, a, b, second)
-                        gain[a, b] += sign * value
-            if sign < 0:
-                is_root[second] = False
-                root[root == second] = first
-                own = counts[first, first] + counts[second, second] + counts[first, second]
-                for other in range(n_clusters):
-                    counts[first, other] += counts[second, other]
-                    counts[other, first] = counts[first, other]
-                    total[first, other] = counts[first, other].sum()
-                    total[other, first] = total[first, other]
-                    evidence[first, other] = log_evidence(counts[first, other], nothing, across)
-                    evidence[other, first] = evidence[first, other]
-                counts[first, first], total[first, first] = own, own.sum()
-                evidence[first, first] = log_evidence(own, nothing, within)
-        changed = first
+                        value = gain_at(blocks, across, a, b, first)
+                        if is_joined:
+                            gain[a, b] += value
+                        else:
+                            gain[a, b] -= value + gain_at(blocks, across, a, b, second)
+        for other in range(n_clusters):
+            if is_root[other] and other != first:
+                a, b = max(first, other), min(first, other)
+                gain[a, b] = gain_of(blocks, within, across, price, a, b)

@@ -148,9 +148,9 @@ class Trial:
         return self.edges.n_nodes * float(np.log(found.n_clusters))
 
     def _joined(self, candidates: list[Found]) -> list[Found]:
-        """Return what becomes of candidates if their own log-ratios are the affinities.
+        """Return what becomes of candidates that join by what their own weights show.
 
-        Those are the best of every source, and the finest.
+        Those are the best of every source, and the finest; nodes move afterwards, or do not.
         """
         starts: dict[Recipe, Found] = {}
         for source in dict.fromkeys(each.recipe.source for each in candidates):
