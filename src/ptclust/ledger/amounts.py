@@ -33,12 +33,16 @@ class Amount:
     @classmethod
     def of(cls, budget: Budget) -> Amount:
         """Return a budget as an amount of its own currency."""
-        return cls(budget.kind, budget.amount, Fraction(0) if budget.rho else budget.delta)
+        return cls(budget.kind, budget.amount, budget._delta)
 
     @classmethod
     def read(cls, kind: Kind, amount: object, delta: object) -> Amount:
         """Return what `written` wrote."""
         return cls(kind, exactly_read(amount), exactly_read(delta))
+
+    def written(self) -> tuple[str, str]:
+        """Return both numbers exactly, as the ledger keeps them."""
+        return exactly_written(self.amount), exactly_written(self.delta)
 
     def __add__(self, other: Amount) -> Amount:
         return Amount(self.kind, self.amount + other.amount, self.delta + other.delta)
@@ -50,19 +54,15 @@ class Amount:
         """Whether none of the numbers exceeds the other's."""
         return self.amount <= other.amount and self.delta <= other.delta
 
-    def written(self) -> tuple[str, str]:
-        """Return both numbers exactly, as the ledger keeps them."""
-        return exactly_written(self.amount), exactly_written(self.delta)
-
     def __str__(self) -> str:
-        """Return what is left in a few digits, rounded down: never more than there is."""
-        return self.shown(up=False)
+        return self.shown(up=False)  # what is left: never more than there is
 
     def shown(self, *, up: bool) -> str:
         """Return the numbers in a few digits, rounded up for what was spent, down for the rest."""
-        numbers = self._numbers().items()
-        listed = ", ".join(f"{name} = {rounded(number, up=up)}" for name, number in numbers)
-        return f"{listed} (zCDP)" if self.kind == "zcdp" else listed
+        listed = ", ".join(
+            f"{name} = {rounded(number, up=up)}" for name, number in self._numbers().items()
+        )
+        return listed + " (zCDP)" * (self.kind == "zcdp")
 
     def in_full(self, *, up: bool) -> str:
         """Return the numbers in a few digits, and exactly where that is something else."""
@@ -108,41 +108,33 @@ class Account:
 
 
 def price(currency: Kind, guarantee: Budget, zcdp: Budget | None = None) -> Amount:
-    """Return what a release costs in the currency of a total; ``zcdp`` is its second guarantee.
+    """Return what a release costs in the currency of a total.
 
-    Pure epsilon is (epsilon, 0), and epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
-    (epsilon, delta) implies no zCDP, and nothing else implies pure epsilon; rho implies an epsilon
+    Of zCDP it is ``zcdp``, a second guarantee of the same release, or what the first one implies.
+    Pure epsilon is (epsilon, 0), and nothing else implies pure epsilon. A rho implies an epsilon
     for every delta, and the ledger does not choose one.
 
     >>> price("zcdp", Budget.pure("1/2"))
     Amount(kind='zcdp', amount=Fraction(1, 8), delta=Fraction(0, 1))
     """
-    if currency == "zcdp" and zcdp is not None:
-        return Amount.of(zcdp)
+    if currency == "zcdp" and (rho := zcdp or guarantee.implied_zcdp) is not None:
+        return Amount.of(rho)
     if currency == guarantee.kind:
         return Amount.of(guarantee)
-    if guarantee.kind == "pure":
-        if currency == "approximate":
-            return Amount("approximate", guarantee.epsilon)
-        return Amount.of(guarantee.to_zcdp())
-    raise BudgetError(f"{_NO_PRICE[currency][guarantee.kind]} Nothing was charged.")
+    if (currency, guarantee.kind) == ("approximate", "pure"):
+        return Amount("approximate", guarantee.epsilon)
+    raise BudgetError(f"{_NO_PRICE[currency, guarantee.kind]} Nothing was charged.")
 
 
-_NO_PRICE: dict[Kind, dict[Kind, str]] = {
-    "pure": {
-        "approximate": "A release with delta > 0 has no pure guarantee, and the total of this "
-        "dataset is a pure epsilon: ask for delta = 0, or charge a dataset with delta or rho.",
-        "zcdp": "A zCDP release has no pure guarantee, and the total of this dataset is a pure "
-        "epsilon: charge a dataset whose total is a rho.",
-    },
-    "approximate": {
-        "zcdp": "What a zCDP release costs in epsilon depends on the delta it is given: charge "
-        "Budget.approximate(spent.epsilon_at(delta), delta) for a delta of your choice.",
-    },
-    "zcdp": {
-        "approximate": "An (epsilon, delta) guarantee alone implies no zCDP guarantee, and the "
-        "total of this dataset is a rho: give the rho too (zcdp=), or charge pure epsilon.",
-    },
+_NO_PRICE: dict[tuple[Kind, Kind], str] = {
+    ("pure", "approximate"): "A release with delta > 0 has no pure guarantee, and the total of "
+    "this dataset is a pure epsilon: ask for delta = 0, or charge a dataset with delta or rho.",
+    ("pure", "zcdp"): "A zCDP release has no pure guarantee, and the total of this dataset is a "
+    "pure epsilon: charge a dataset whose total is a rho.",
+    ("approximate", "zcdp"): "What a zCDP release costs in epsilon depends on the delta it is "
+    "given: charge Budget.approximate(spent.epsilon_at(delta), delta) for a delta of your choice.",
+    ("zcdp", "approximate"): "An (epsilon, delta) guarantee alone implies no zCDP guarantee, and "
+    "the total of this dataset is a rho: give the rho too (zcdp=), or charge pure epsilon.",
 }
 
 

@@ -275,8 +275,9 @@ class Payment:
     def charge(self, spent: Budget, *, statement_id: str, description: str) -> None:
         """Charge what a release truly spends; when this returns, the charge is on the disk."""
         if self.ledger is not None:
-            words = {"statement_id": statement_id, "description": description}
-            self.ledger.charge(self.dataset, spent, zcdp=_zcdp_of(spent), **words)
+            self.ledger.charge(
+                self.dataset, spent, statement_id=statement_id, description=description
+            )
 
     def stated(self, statement: PrivacyStatement) -> PrivacyStatement:
         """Return the statement of a release that is paid for so; here as it is."""
@@ -320,20 +321,12 @@ class Payment:
         """Return the account as it would be after what is due and a release; charges nothing."""
         if self.ledger is None:
             return None
-        before = [each.budget for each in due]
-        return self.ledger.preview(self.dataset, spent, zcdp=_zcdp_of(spent), due=before)
+        return self.ledger.preview(self.dataset, spent, due=[each.budget for each in due])
 
     @property
     def account(self) -> Account | None:
         """The account as it is now."""
-        if self.ledger is None:
-            return None
-        return self.ledger.account(self.dataset)
-
-
-def _zcdp_of(spent: Budget) -> Budget | None:
-    """Return the rho that what spends (epsilon, delta) is known to keep; pure needs none."""
-    return spent.implied_zcdp if spent.kind == "approximate" else None
+        return None if self.ledger is None else self.ledger.account(self.dataset)
 
 
 def _priced(
@@ -426,7 +419,7 @@ def _as_budget(name: str, value: object) -> Budget:
     """Return a Budget whose numbers have been checked now, however it came about."""
     if not isinstance(value, Budget):
         raise UsageError(f"{name} must be a Budget, such as Budget.pure(1), not {value!r}")
-    return Budget(value.kind, value.amount, value._delta)
+    return Budget(value.kind, value.amount, value._delta, value._zcdp)
 
 
 def _line(name: str, value: object, longest: int, *, empty: bool = False) -> str:

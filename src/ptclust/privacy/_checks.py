@@ -4,27 +4,47 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from functools import cache, partial
 from numbers import Integral, Real
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from types import MappingProxyType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from uuid import UUID
 
 from ptclust._markup import quoted
-from ptclust.errors import InputError
+from ptclust.errors import InputError, UsageError
+
+
+_types_of = cache(partial(get_type_hints, include_extras=True))
 
 
 @dataclass(frozen=True)
 class Record:
-    """A frozen dataclass whose fields are written to files under their names."""
+    """A frozen dataclass whose fields are checked by their types, and written to files by name."""
 
     _called: ClassVar[str]  # what errors call it
 
     def __init_subclass__(cls, *, called: str) -> None:
         super().__init_subclass__()
         cls._called = called
+
+    def __post_init__(self) -> None:
+        types = _types_of(type(self))
+        for each in fields(self):
+            value = as_type(each.name, getattr(self, each.name), types[each.name])
+            object.__setattr__(self, each.name, value)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain objects, ready for JSON."""
@@ -44,6 +64,32 @@ class Record:
         return type(self).from_dict, (self.to_dict(),)
 
 
+def as_type(field: str, value: Any, wanted: Any) -> Any:
+    """Return a value as the type of its field has it; InputError if it does not fit.
+
+    A type is annotated with its check, or lists the words there are, or is a class that reads what
+    its ``to_dict`` wrote. There may be several in a tuple, or None instead.
+    """
+    kind, parts = get_origin(wanted), get_args(wanted)
+    if kind is Annotated:
+        return parts[1](field, value)
+    if kind is Literal:
+        return choice(field, value, parts)
+    if kind in (Union, UnionType):
+        return None if value is None else as_type(field, value, parts[0])
+    if kind is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise InputError(f"{field} must be a list, not {type(value).__name__}")
+        return tuple(as_type(f"{field}[{i}]", item, parts[0]) for i, item in enumerate(value))
+    if isinstance(value, wanted):
+        return value
+    written = mapping(field, value)
+    try:
+        return wanted.from_dict(written)
+    except (InputError, UsageError) as error:
+        raise InputError(f"{field}: {error}") from None
+
+
 def plain(value: Any) -> Any:
     """Return an object as JSON has it."""
     if isinstance(value, tuple):
@@ -51,12 +97,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def convert(record: Record, checked: Callable[[str, Any], object], *names: str) -> None:
-    """Replace fields of a record, while it is made, by what their check returns."""
-    for name in names:
-        object.__setattr__(record, name, checked(name, getattr(record, name)))
 
 
 def text(field: str, value: object, *, empty: bool = False) -> str:
@@ -77,10 +117,11 @@ def texts(field: str, value: object) -> tuple[str, ...]:
     return tuple(text(f"{field}[{i}]", item) for i, item in enumerate(value))
 
 
-def choice(field: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse anything but one of the words given."""
+def choice(field: str, value: object, choices: tuple[str, ...]) -> object:
+    """Return one of the words given."""
     if value not in choices:
         raise InputError(f"{field} must be one of {', '.join(choices)}, not {quoted(value)}")
+    return value
 
 
 def number(field: str, value: object) -> float:
@@ -120,12 +161,17 @@ def interval(field: str, value: object) -> tuple[float, float]:
     return low, high
 
 
-def numbers(field: str, value: object) -> Mapping[str, int | float]:
-    """Return a read-only mapping from words to finite numbers; whole numbers stay whole."""
-    given = mapping(field, value)
-    result = {key: number(f"{field}[{quoted(key)}]", item) for key, item in given.items()}
-    whole = {key: int(item) for key, item in given.items() if isinstance(item, Integral)}
-    return MappingProxyType(result | whole)
+def numbers(field: str, value: object, *, words: bool = False) -> Mapping[str, Any]:
+    """Return a read-only mapping to finite numbers, or words; whole numbers stay whole."""
+    found: dict[str, int | float | str] = {}
+    for key, item in mapping(field, value).items():
+        where = f"{field}[{quoted(key)}]"
+        if words and isinstance(item, str):
+            found[key] = text(where, item)
+        else:
+            finite = number(where, item)
+            found[key] = int(item) if isinstance(item, Integral) else finite
+    return MappingProxyType(found)
 
 
 def mapping(field: str, value: object) -> Mapping[str, Any]:
@@ -147,8 +193,8 @@ def exactly(what: str, value: object, fields: Iterable[str]) -> dict[str, Any]:
     return given
 
 
-def uuid4(field: str, value: object) -> None:
-    """Refuse anything but a random UUID in its usual spelling."""
+def uuid4(field: str, value: object) -> str:
+    """Return a random UUID in its usual spelling."""
     written = text(field, value)
     try:
         fits = str(UUID(written)) == written and UUID(written).version == 4
@@ -156,10 +202,11 @@ def uuid4(field: str, value: object) -> None:
         fits = False
     if not fits:
         raise InputError(f"{field} must be a version 4 UUID in lower case, not {quoted(written)}")
+    return written
 
 
-def utc_time(field: str, value: object) -> None:
-    """Refuse anything but a time in ISO 8601 with the offset of UTC."""
+def utc_time(field: str, value: object) -> str:
+    """Return a time in ISO 8601 with the offset of UTC."""
     written = text(field, value)
     try:
         offset = datetime.fromisoformat(written).utcoffset()
@@ -168,3 +215,12 @@ def utc_time(field: str, value: object) -> None:
     if offset != timedelta(0):
         given = quoted(written)
         raise InputError(f"{field} must be a time as 2026-01-31T12:00:00+00:00, not {given}")
+    return written
+
+
+Text = Annotated[str, text]
+AnyText = Annotated[str, partial(text, empty=True)]
+Texts = Annotated[tuple[str, ...], texts]
+Positive = Annotated[float, positive]
+NotNegative = Annotated[float, not_negative]
+RandomId = Annotated[str, uuid4]

@@ -80,22 +80,16 @@ class Budget:
                 "use Budget.pure, Budget.approximate or Budget.zcdp."
             )
         amount = exact_positive(self.unit, self.amount, _REMEDY[self.unit])
-        object.__setattr__(self, "amount", amount)
-        delta = exact("delta", self._delta, _DELTA)
-        if not 0 <= delta < 1:
-            raise UsageError(
-                f"delta must be in 0 <= delta < 1, but is {shown(self._delta)}. {_DELTA}"
-            )
-        if delta > 0:
-            exact_positive("delta", self._delta, _DELTA)
+        delta, zcdp = _checked_delta(self._delta), self._zcdp
         if (delta > 0) != (self.kind == "approximate"):
             raise UsageError(
                 f"A budget of kind {self.kind!r} cannot have delta = {shown(self._delta)}; use "
                 "Budget.approximate(epsilon, delta)."
             )
-        object.__setattr__(self, "_delta", delta)
-        if self._zcdp is not None:
-            object.__setattr__(self, "_zcdp", exact_positive("rho", self._zcdp, _REMEDY["rho"]))
+        if zcdp is not None:
+            zcdp = exact_positive("rho", zcdp, _REMEDY["rho"])
+        for name, number in (("amount", amount), ("_delta", delta), ("_zcdp", zcdp)):
+            object.__setattr__(self, name, number)
 
     @classmethod
     def pure(cls, epsilon: Number) -> Budget:
@@ -156,8 +150,7 @@ class Budget:
             raise UsageError("split() needs at least one share, such as budget.split(1, 1).")
         remedy = "Shares are relative sizes, such as 1, 2."
         sizes = [exact_positive("A share", share, remedy) for share in shares]
-        whole = sum(sizes)
-        return tuple(Budget(self.kind, self.amount * size / whole) for size in sizes)
+        return tuple(Budget(self.kind, self.amount * size / sum(sizes)) for size in sizes)
 
     def share(self, fraction: Number) -> tuple[Budget, Budget]:
         """Return the part of size ``fraction``, between 0 and 1, and the rest.
@@ -194,13 +187,13 @@ class Budget:
         >>> Budget.zcdp(0.03).fits_in(Budget.approximate(1, 1e-6))
         False
         """
-        if self.kind == "zcdp" and other.kind == "approximate":
+        kinds = self.kind, other.kind
+        if kinds == ("zcdp", "approximate"):
             return self.epsilon_at(other._delta) <= other.amount
-        if self.kind == "pure" and other.kind == "zcdp":
+        if kinds == ("pure", "zcdp"):
             return self.to_zcdp().fits_in(other)
-        if self.kind == other.kind or (self.kind == "pure" and other.kind == "approximate"):
-            return self.amount <= other.amount and self._delta <= other._delta
-        return False
+        comparable = self.kind == other.kind or kinds == ("pure", "approximate")
+        return comparable and self.amount <= other.amount and self._delta <= other._delta
 
     def to_zcdp(self) -> Budget:
         """Return the largest zCDP budget that fits in this one, or what a pure one implies.
@@ -236,18 +229,14 @@ class Budget:
         return self.to_zcdp()
 
     def epsilon_at(self, delta: Number) -> float:
-        """Return the epsilon of this zCDP budget at ``delta``, by the tight conversion.
-
-        It is rounded up.
+        """Return the epsilon of this zCDP budget at ``delta``, tightly converted, rounded up.
 
         >>> round(Budget.zcdp(0.02).epsilon_at(1e-6), 3)
         0.9
         """
         if self.kind != "zcdp":
             raise UsageError(f"epsilon_at() is for zCDP; {self} has .epsilon and .delta.")
-        at = exact_positive("delta", delta, _DELTA)
-        if at >= 1:
-            raise UsageError(f"delta must be less than 1, but is {shown(delta)}. {_DELTA}")
+        at = exact_positive("delta", _checked_delta(delta), _DELTA)
         return _epsilon_of_zcdp(float_up(self.amount), float_down(at))
 
     def __repr__(self) -> str:
@@ -280,6 +269,13 @@ class Budget:
         except KeyError as missing:
             raise UsageError(f"A budget needs the key {missing}: use Budget.to_dict().") from None
         return cls(kind, amount, content.get("delta", Fraction(0)))
+
+
+def _checked_delta(value: Any) -> Fraction:
+    delta = exact("delta", value, _DELTA)
+    if not 0 <= delta < 1:
+        raise UsageError(f"delta must be in 0 <= delta < 1, but is {shown(value)}. {_DELTA}")
+    return exact_positive("delta", value, _DELTA) if delta else delta
 
 
 def loss_numbers(kind: Kind, amount: Fraction, delta: Fraction) -> dict[str, Fraction]:

@@ -14,7 +14,7 @@ from typing import Any
 from ptclust.errors import UsageError
 from ptclust.privacy._numbers import at_most, float_up, root_up, shown
 
-_NORMS = ("l1", "l2", "linf")
+NORMS = ("l1", "l2", "linf")
 
 _WHICH_NORM = (
     "Declare what one person can change: every weight by at most d, as in a population average, "
@@ -193,7 +193,7 @@ most 2.44949 (rounded up) in the root of the sum of squares (l2)
 
     def to_dict(self) -> dict[str, float]:
         """Return the declared bounds by norm."""
-        return {norm: getattr(self, norm) for norm in _NORMS if getattr(self, norm) is not None}
+        return {norm: getattr(self, norm) for norm in NORMS if getattr(self, norm) is not None}
 
     @classmethod
     def from_dict(cls, bounds: Mapping[str, Any]) -> Sensitivity:
@@ -202,7 +202,7 @@ most 2.44949 (rounded up) in the root of the sum of squares (l2)
         >>> Sensitivity.from_dict({"l1": 2.0})
         Sensitivity(l1=2.0, l2=None, linf=None)
         """
-        if unknown := sorted(set(bounds) - set(_NORMS)):
+        if unknown := sorted(set(bounds) - set(NORMS)):
             listed = ", ".join(map(repr, unknown))
             raise UsageError(f"A sensitivity has the keys l1, l2 and linf; remove {listed}.")
         return cls(**bounds)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import uuid4
 
 from ptclust._markup import facts, macros
@@ -25,7 +25,7 @@ from ptclust.privacy import _checks as check
 from ptclust.privacy._numbers import at_most, float_up
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.provenance import Provenance, Spending
-from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.sensitivity import NORMS, Sensitivity
 
 SCHEMA_VERSION = 3
 
@@ -74,21 +74,28 @@ class MechanismUse(check.Record, called="a mechanism"):
     999
     """
 
-    name: str
-    purpose: str  # what it released
-    share: float  # how much of the budget it spent
+    name: check.Text
+    purpose: check.Text  # what it released
+    share: check.NotNegative  # how much of the budget it spent
     share_of: Literal["epsilon", "rho"]  # epsilon under pure differential privacy, rho under zCDP
-    noise: str  # its distribution
-    scale: float | None  # b of Laplace and Gumbel noise, sigma of Gaussian noise
-    parameters: Mapping[str, int | float] = field(default_factory=dict)  # such as number of steps
-    reference: str = ""  # where the mechanism and its guarantee are proved
+    noise: check.Text  # its distribution
+    scale: check.NotNegative | None  # b of Laplace and Gumbel noise, sigma of Gaussian noise
+    #: Such as the number of steps.
+    parameters: Annotated[Mapping[str, int | float], check.numbers] = field(default_factory=dict)
+    reference: check.AnyText = ""  # where the mechanism and its guarantee are proved
 
-    def __post_init__(self) -> None:
-        check.convert(self, check.text, "name", "purpose", "noise")
-        check.text("reference", self.reference, empty=True)
-        check.choice("share_of", self.share_of, ("epsilon", "rho"))
-        check.convert(self, check.not_negative, "share", *["scale"] * (self.scale is not None))
-        check.convert(self, check.numbers, "parameters")
+
+def _norms(field: str, value: object) -> Mapping[str, float | None]:
+    declared = check.as_type(field, value, Sensitivity).to_dict()
+    return MappingProxyType({norm: declared.get(norm) for norm in NORMS})
+
+
+def _known_schema(field: str, value: object) -> int:
+    if type(value) is not int or value != SCHEMA_VERSION:
+        raise InputError(
+            f"{field} must be {SCHEMA_VERSION}, the one this ptclust knows, not {value!r}"
+        )
+    return value
 
 
 @shown_half_built
@@ -153,61 +160,39 @@ class PrivacyStatement(check.Record, called="the statement"):
     """
 
     variant: Literal["pure", "approximate"]
-    epsilon: float
-    sensitivity: Mapping[str, float | None]
+    epsilon: check.Positive
+    sensitivity: Annotated[Mapping[str, float | None], _norms]
     mechanisms: tuple[MechanismUse, ...]
     randomness: Literal["secure", "reproducible"]
-    delta: float = 0.0
-    rho: float | None = None
+    delta: check.NotNegative = 0.0
+    rho: check.Positive | None = None
     calibration: Literal["sound", "published"] = "sound"
-    requested_epsilon: float | None = None
+    requested_epsilon: check.Positive | None = None
     kind: Literal["distance", "similarity"] = "distance"
     merge: Literal["min", "max", "sum", "mean"] | None = None
-    clip: tuple[float, float] | None = None
+    clip: Annotated[tuple[float, float], check.interval] | None = None
     provenance: Provenance | None = None
-    privacy_unit: str = PRIVACY_UNIT
-    neighbours: str = ""
-    protected: tuple[str, ...] = PROTECTED
-    not_protected: tuple[str, ...] = NOT_PROTECTED
-    composition_rule: str = ""
-    composition: str = ""
-    post_processing: tuple[str, ...] = ()
-    numerical_slack: float = 0.0
-    numerical_slack_words: str = ""
-    caveats: tuple[str, ...] = ()
-    schema_version: int = SCHEMA_VERSION
-    id: str = field(default_factory=lambda: str(uuid4()))
-    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    library: str = "ptclust"
-    library_version: str = __version__
+    privacy_unit: check.AnyText = PRIVACY_UNIT
+    neighbours: check.AnyText = ""
+    protected: check.Texts = PROTECTED
+    not_protected: check.Texts = NOT_PROTECTED
+    composition_rule: check.AnyText = ""
+    composition: check.AnyText = ""
+    post_processing: check.Texts = ()
+    numerical_slack: check.NotNegative = 0.0
+    numerical_slack_words: check.AnyText = ""
+    caveats: check.Texts = ()
+    schema_version: Annotated[int, _known_schema] = SCHEMA_VERSION
+    id: check.RandomId = field(default_factory=lambda: str(uuid4()))
+    created: Annotated[str, check.utc_time] = field(
+        default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds")
+    )
+    library: check.Text = "ptclust"
+    library_version: check.Text = __version__
+    taken_on_trust: ClassVar[tuple[str, ...]] = TAKEN_ON_TRUST
 
     def __post_init__(self) -> None:
-        self._check_guarantee()
-        if type(self.schema_version) is not int or self.schema_version != SCHEMA_VERSION:
-            raise InputError(
-                f"schema_version must be {SCHEMA_VERSION}, the one this ptclust knows, not "
-                f"{self.schema_version!r}"
-            )
-        check.uuid4("id", self.id)
-        check.utc_time("created", self.created)
-        check.convert(self, check.text, "library", "library_version")
-        check.convert(self, _as_sensitivity, "sensitivity")
-        if self.provenance is not None and not isinstance(self.provenance, Provenance):
-            raise InputError(f"provenance must be a Provenance, not {self.provenance!r}")
-        check.convert(self, _as_mechanisms, "mechanisms")
-        self._check_shares()
-        check.convert(self, check.texts, "protected", "not_protected", "post_processing", "caveats")
-        for name, usual in self._usual_words.items():
-            written = check.text(name, getattr(self, name), empty=True)
-            object.__setattr__(self, name, written or usual)
-
-    def _check_guarantee(self) -> None:
-        check.choice("variant", self.variant, ("pure", "approximate"))
-        check.choice("calibration", self.calibration, ("sound", "published"))
-        check.choice("randomness", self.randomness, ("secure", "reproducible"))
-        check.choice("kind", self.kind, ("distance", "similarity"))
-        check.convert(self, check.positive, "epsilon")
-        check.convert(self, check.not_negative, "delta", "numerical_slack")
+        super().__post_init__()
         if self.variant == "pure":
             if self.delta or self.rho is not None:
                 raise InputError(
@@ -216,17 +201,16 @@ class PrivacyStatement(check.Record, called="the statement"):
         elif not 0 < self.delta < 1:
             raise InputError(f"delta must lie between 0 and 1, not at {self.delta:g}")
         else:
-            check.convert(self, check.positive, "rho")
+            check.number("rho", self.rho)
         if self.calibration == "published":
-            check.convert(self, check.positive, "requested_epsilon")
+            check.number("requested_epsilon", self.requested_epsilon)
         elif self.requested_epsilon is not None:
             raise InputError("requested_epsilon belongs to calibration='published' only")
-        if self.merge is not None:
-            check.choice("merge", self.merge, ("min", "max", "sum", "mean"))
-        if self.clip is not None:
-            check.convert(self, check.interval, "clip")
         if self.numerical_slack > self.epsilon:
             raise InputError("numerical_slack is part of epsilon and cannot exceed it")
+        self._check_shares()
+        for name, usual in self._usual_words.items():
+            object.__setattr__(self, name, getattr(self, name) or usual)
 
     def _check_shares(self) -> None:
         unit, total = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
@@ -297,11 +281,6 @@ class PrivacyStatement(check.Record, called="the statement"):
         return sentence(self)
 
     @property
-    def taken_on_trust(self) -> tuple[str, ...]:
-        """What cannot be checked from the release."""
-        return TAKEN_ON_TRUST
-
-    @property
     def by_this_version(self) -> bool:
         """Whether it was made by the ptclust that is running, and so in its words."""
         return (self.library, self.library_version) == ("ptclust", __version__)
@@ -335,10 +314,7 @@ class PrivacyStatement(check.Record, called="the statement"):
         derived = {name: given.pop(name) for name in _DERIVED}
         check.text("sentence", derived["sentence"])
         check.texts("taken_on_trust", derived["taken_on_trust"])
-        if given["provenance"] is not None:
-            given["provenance"] = Provenance.from_dict(given["provenance"])
-        given["mechanisms"] = _read_mechanisms(given["mechanisms"])
-        check.exactly("sensitivity", given["sensitivity"], ("l1", "l2", "linf"))
+        check.exactly("sensitivity", given["sensitivity"], NORMS)
         statement = cls(**given)
         if derived["private"] is not statement.private:
             raise InputError(
@@ -435,33 +411,3 @@ def _yaml(value: str | float | list[str] | tuple[str, ...]) -> str:
     if len(lines) > 1 and all(line.isprintable() and line == line.rstrip() for line in lines):
         return "|-" + "".join(f"\n      {line}" for line in lines)
     return _yaml("\n".join(lines))
-
-
-def _as_sensitivity(field: str, value: object) -> Mapping[str, float | None]:
-    norms = ("l1", "l2", "linf")
-    given = dict.fromkeys(norms) | dict(check.mapping(field, value))
-    check.exactly(field, given, norms)
-    try:
-        declared = Sensitivity(**given).to_dict()
-    except UsageError as error:
-        raise InputError(f"{field}: {error}") from None
-    return MappingProxyType({norm: declared.get(norm) for norm in norms})
-
-
-def _as_mechanisms(field: str, value: object) -> tuple[MechanismUse, ...]:
-    uses = tuple(value) if isinstance(value, (list, tuple)) else (None,)
-    if not all(isinstance(use, MechanismUse) for use in uses):
-        raise InputError(f"{field} must be a list of MechanismUse")
-    return uses
-
-
-def _read_mechanisms(value: object) -> list[MechanismUse]:
-    if not isinstance(value, list):
-        raise InputError(f"mechanisms must be a list, not {type(value).__name__}")
-    uses = []
-    for i, described in enumerate(value):
-        try:
-            uses.append(MechanismUse.from_dict(described))
-        except InputError as error:
-            raise InputError(f"mechanisms[{i}]: {error}") from None
-    return uses
