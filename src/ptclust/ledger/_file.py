@@ -252,24 +252,22 @@ def refuse(path: Path, reason: str) -> NoReturn:
 
 
 class Log(NamedTuple):
-    """What follows from the entries of a ledger that agrees with itself."""
+    """The entries of a ledger that agrees with itself, and what follows from them."""
 
-    n_entries: int
+    rows: list[tuple[Any, ...]]
     digest: str
-    accounts: dict[str, Account]
-    """The accounts by dataset, in the order in which they were opened."""
-    waiting: dict[str, str | None]
-    """The dataset of every statement that was charged, None once it was released."""
-    fingerprint: bytes
-    """A SHA-256 over all entries as they were read."""
+    accounts: dict[str, Account]  # by dataset, in the order in which they were opened
+    waiting: dict[str, str | None]  # dataset of each charged statement, None once it was released
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, in their order."""
+        return [Entry(*fields) for _, *fields, _ in self.rows]
 
 
+#: What this process verified last of each ledger, by its first digest: entries that are the same
+#: as then are not chained and added up again, which is most of the work.
 _verified: dict[str, Log] = {}
-"""What this process verified last of each ledger, by the first digest.
-
-Entries that are still the same, by their fingerprint, are not chained and added up again: that is
-most of the work.
-"""
 
 
 def replay(connection: Connection, path: Path) -> Log:
@@ -280,14 +278,13 @@ def replay(connection: Connection, path: Path) -> Log:
     ledger, n_entries, last = heads[0]
     first = _first_digest(ledger)
     rows = connection.execute("SELECT * FROM entry ORDER BY number").fetchall()
-    nothing = Log(0, first, {}, {}, hashlib.sha256().digest())
-    start = _verified.get(first, nothing)
-    seen = hashlib.sha256(_as_bytes(rows[: start.n_entries]))
-    if seen.digest() != start.fingerprint:
-        start, seen = nothing, hashlib.sha256()
-    digest, accounts, waiting = start.digest, dict(start.accounts), dict(start.waiting)
-    new = rows[start.n_entries :]
-    for number, (found, *fields, stated) in enumerate(new, start.n_entries + 1):
+    nothing = Log([], first, {}, {})
+    known = _verified.get(first, nothing)
+    if rows[: len(known.rows)] != known.rows:
+        known = nothing
+    digest, accounts, waiting = known.digest, dict(known.accounts), dict(known.waiting)
+    done = len(known.rows)
+    for number, (found, *fields, stated) in enumerate(rows[done:], done + 1):
         entry = Entry(*fields)
         digest = entry.digest(number, digest)
         if found != number or stated != digest:
@@ -298,13 +295,8 @@ def replay(connection: Connection, path: Path) -> Log:
         refuse(path, f"its head counts {n_entries} entries and there are {len(rows)} that fit it")
     if _sums(connection) != accounts:
         refuse(path, "its accounts are not the sums of its entries")
-    seen.update(_as_bytes(new))
-    _verified[first] = log = Log(len(rows), digest, accounts, waiting, seen.digest())
+    _verified[first] = log = Log(rows, digest, accounts, waiting)
     return log
-
-
-def _as_bytes(rows: list[tuple[Any, ...]]) -> bytes:
-    return "".join(map(repr, rows)).encode()
 
 
 def check_pages(connection: Connection, path: Path) -> None:
@@ -315,7 +307,6 @@ def check_pages(connection: Connection, path: Path) -> None:
 
 
 def _sums(connection: Connection) -> dict[str, Account]:
-    """Return the accounts by dataset, in the order in which they were opened."""
     rows = connection.execute(
         "SELECT dataset, kind, total, total_delta, spent, spent_delta, n_charges FROM account "
         "ORDER BY opened"
@@ -327,10 +318,7 @@ def _sums(connection: Connection) -> dict[str, Account]:
 
 
 def _enter(entry: Entry, accounts: dict[str, Account], waiting: dict[str, str | None]) -> bool:
-    """Add an entry to the accounts; False for one that a ledger would not have written.
-
-    ``waiting`` has the dataset of every statement charged so far, None once it was released.
-    """
+    """Add an entry to what follows; False for one that a ledger would not have written."""
     amount = Amount.read(entry.kind, entry.amount, entry.delta)
     account = accounts.get(entry.dataset)
     if entry.event == "dataset":

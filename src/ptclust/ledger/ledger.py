@@ -23,9 +23,7 @@ from ptclust.privacy.budget import Budget
 from ptclust.privacy.provenance import Spending
 from ptclust.privacy.statement import PrivacyStatement
 
-_LONGEST_NAME = 200
-_LONGEST_DESCRIPTION = 1000
-_LONGEST_TERMS = 100_000
+_LONGEST_NAME, _LONGEST_DESCRIPTION, _LONGEST_TERMS = 200, 1000, 100_000
 #: Letters and marks that show nothing: fillers, the blank of Braille, variation selectors.
 _IGNORED = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -54,8 +52,7 @@ class Ledger:
     """A file that adds up what releases cost; make one with :meth:`create`, or :meth:`open` one.
 
     A ledger object holds the path alone and each method opens and closes the file: it may be shared
-    between threads, processes and copies of an estimator, and there is nothing to close. ``with``
-    is allowed all the same.
+    between threads, processes and copies of an estimator. ``with`` is allowed, and closes nothing.
 
     Notes
     -----
@@ -143,7 +140,8 @@ class Ledger:
         statement_id : str
             The id of its privacy statement, a random UUID, which matches charge and release.
         zcdp : Budget, optional
-            The zCDP guarantee of the same release: what it costs where the total is a rho.
+            The zCDP guarantee of the same release: what it costs where the total is a rho. By
+            default what ``guarantee`` is known to imply.
         description : str, optional
             A line for the history. It is public: write nothing into it that is not.
         terms : str, optional
@@ -202,13 +200,9 @@ class Ledger:
 
     def history(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all charges, or those of one dataset, in their order."""
-        with file.transaction(self.path) as connection:
-            log = file.replay(connection, self.path)
-            if dataset is not None:
-                dataset = _account(log, dataset).dataset
-            rows = connection.execute("SELECT * FROM entry ORDER BY number").fetchall()
-        entries = [file.Entry(*fields) for _, *fields, _ in rows]
-        released = {entry.statement for entry in entries if entry.event == "released"}
+        log = self._log()
+        if dataset is not None:
+            dataset = _account(log, dataset).dataset
         return tuple(
             Charge(
                 entry.dataset,
@@ -216,9 +210,9 @@ class Ledger:
                 Amount.read(entry.kind, entry.amount, entry.delta),
                 entry.description,
                 entry.time,
-                released=entry.statement in released,
+                released=log.waiting[entry.statement] is None,
             )
-            for entry in entries
+            for entry in log.entries
             if entry.event == "charge" and dataset in (None, entry.dataset)
         )
 
@@ -226,18 +220,18 @@ class Ledger:
         """Read the file from its first entry and return their number; FileError if it is wrong.
 
         Changed, deleted and reordered entries are found, and accounts that are not the sums of the
-        entries. A file that was replaced as a whole by an earlier copy of itself is not: keep the
-        ledger where only the curator writes.
+        entries. An earlier copy in place of the whole file is not: keep the ledger where only the
+        curator writes.
         """
         with file.transaction(self.path) as connection:
             file.check_pages(connection, self.path)
-            return file.replay(connection, self.path).n_entries
+            return len(file.replay(connection, self.path).rows)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing is held between two calls, so there is nothing to close."""
+        pass
 
 
 @shown_half_built
@@ -248,8 +242,6 @@ class Payment:
     There is one rule for the command line, the estimator and ``private_spanning_tree``. A release
     is charged before anything is drawn; a charge that fails stops it. After the charge nothing that
     was drawn is withheld: if it cannot be confirmed, that is a warning, and the charge stands.
-
-    >>> Payment.by(None, None).charge(None, statement_id="", description="")
     """
 
     ledger: Ledger | None
@@ -284,10 +276,7 @@ class Payment:
         return statement
 
     def settle(self, spendings: Iterable[Spending]) -> None:
-        """Charge what was spent when a graph was built, unless this dataset was charged for it.
-
-        It is spent, whatever comes of the graph; by its id it is charged once a ledger.
-        """
+        """Charge what was spent when a graph was built, once by its id, whatever comes of it."""
         for each in self.unsettled(spendings):
             self.charge(each.budget, statement_id=each.id, description=each.words)
             self.confirm(each.id)
@@ -405,11 +394,7 @@ def _is_unseen(char: str) -> bool:
 
 
 def _look(name: str) -> str:
-    """Return what two names that look the same have in common.
-
-    >>> _look("survey\u200b") == _look(" survey") == "survey"
-    True
-    """
+    """Return what two names that look the same have in common."""
     compatible = unicodedata.normalize("NFKC", name)
     seen = (char for char in compatible if char.isspace() or not _is_unseen(char))
     return " ".join("".join(seen).split())

@@ -18,11 +18,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._options import Sampler
 from ptclust._threads import in_threads
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats, Ints
 from ptclust.errors import PtclustError, UsageError, WeightError
-from ptclust.privacy.noise import Noise, Sampler
+from ptclust.privacy.noise import Noise
 from ptclust.privacy.noise import _lattice_kernel as kernel
 from ptclust.privacy.noise.opendp import check_drawn_by_opendp, lattice_measurement
 from ptclust.privacy.randomness import RandomStream as Stream

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
+from ptclust._options import Sampler
 from ptclust._registry import Registry
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Floats
@@ -16,7 +17,7 @@ from ptclust.graph.topology import Topology, WeightedGraph
 from ptclust.mechanisms.lattice import add_noise, sampler_of
 from ptclust.mechanisms.laws import SmallGraph, TreeLaw
 from ptclust.privacy.budget import Budget
-from ptclust.privacy.noise import Noise, Sampler
+from ptclust.privacy.noise import Noise
 from ptclust.privacy.noise.distribution import Norm
 from ptclust.privacy.randomness import RandomStream as Stream
 from ptclust.privacy.sensitivity import Sensitivity

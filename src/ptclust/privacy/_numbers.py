@@ -8,6 +8,7 @@ neighbours of what they return. The argument is rounded outwards first.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
@@ -55,6 +56,17 @@ def exact_positive(name: str, value: Any, remedy: str) -> Fraction:
             f"{name} must lie between {normal.min:.3g} and {normal.max:.3g}, the range of normal "
             f"floating-point numbers, but is {shown(value)}. {remedy}"
         )
+    return number
+
+
+def count(name: str, value: Any, remedy: str = "") -> int:
+    """Return ``value`` if it is an integer of 0 or more."""
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"{name} must be an integer of 0 or more, not {value!r}.{remedy}")
     return number
 
 

@@ -150,14 +150,11 @@ class Budget:
             raise UsageError("split() needs at least one share, such as budget.split(1, 1).")
         remedy = "Shares are relative sizes, such as 1, 2."
         sizes = [exact_positive("A share", share, remedy) for share in shares]
-        return tuple(Budget(self.kind, self.amount * size / sum(sizes)) for size in sizes)
+        whole = sum(sizes)
+        return tuple(Budget(self.kind, self.amount * size / whole) for size in sizes)
 
     def share(self, fraction: Number) -> tuple[Budget, Budget]:
-        """Return the part of size ``fraction``, between 0 and 1, and the rest.
-
-        >>> Budget.pure(1).share(0.25)
-        (Budget.pure(0.25), Budget.pure(0.75))
-        """
+        """Return the part of size ``fraction``, between 0 and 1, and the rest."""
         remedy = "It is the part of the budget spent first, such as 0.5; the rest remains."
         size = exact("The share", fraction, remedy)
         if not 0 < size < 1:
@@ -201,9 +198,6 @@ class Budget:
         An (epsilon, delta) budget becomes the largest rho that the tight conversion takes to
         at most epsilon at delta: what may be spent. What was spent is `implied_zcdp`. Epsilon-DP
         implies epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
-
-        >>> Budget.pure(0.5).to_zcdp()
-        Budget.zcdp(0.125)
         """
         if self.kind == "zcdp":
             return self
@@ -219,10 +213,6 @@ class Budget:
         """The zCDP that all that spends this budget keeps; None if that is not known.
 
         (epsilon, delta) alone implies none: the rho of `to_zcdp` implies it, and not the reverse.
-
-        >>> Budget.approximate(1, 1e-6).implied_zcdp
-        >>> Budget.approximate(1, 1e-6, zcdp="1/30").implied_zcdp
-        Budget.zcdp('1/30')
         """
         if self.kind == "approximate":
             return None if self._zcdp is None else Budget("zcdp", self._zcdp)
@@ -249,20 +239,12 @@ class Budget:
         return f"{listed} (zCDP)" if self.kind == "zcdp" else listed
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the kind and the numbers, each exactly, as text, and as a float for reading.
-
-        >>> Budget.pure("1/3").to_dict()
-        {'kind': 'pure', 'epsilon': '1/3', 'epsilon_float': 0.3333333333333333}
-        """
+        """Return the kind and the numbers, each exactly, as text, and as a float for reading."""
         return loss_dict(self.kind, loss_numbers(self.kind, self.amount, self._delta))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Budget:
-        """Read what :meth:`to_dict` wrote; only the exact numbers count.
-
-        >>> Budget.from_dict({"kind": "zcdp", "rho": "1/8"})
-        Budget.zcdp(0.125)
-        """
+        """Read what :meth:`to_dict` wrote; only the exact numbers count."""
         try:
             kind = content["kind"]
             amount = content["rho" if kind == "zcdp" else "epsilon"]

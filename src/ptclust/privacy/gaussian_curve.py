@@ -51,10 +51,6 @@ def tail_bounds(x: Fraction) -> Bounds:
     """Return bounds of Phi(-x), the upper tail of the standard normal, for x of 3/2 or more.
 
     Mills' ratio is 1/(x + 1/(x + 2/(x + 3/(x + ...)))), each tail of which is x or more.
-
-    >>> low, high = tail_bounds(Fraction(3))
-    >>> f"{float(low):.12e}", high - low < low / 10**30
-    ('1.349898031630e-03', True)
     """
     if x < _LEAST:
         raise ValueError(f"the bound is for {_LEAST} or more, not for {float(x):g}")
@@ -83,10 +79,6 @@ def square_after(square: Fraction, steps: Steps) -> Fraction | None:
     A step of range r takes tau to tau^2 / (tau - v) = tau + v + v^2 / (tau - v), v = r^2 / 4; what
     is added to v is summed up as an integral (docs/proofs/gaussian-curve.md, "Steps before the
     noise"). None if a step may lose as much as the noise does.
-
-    >>> steps = Steps(100, Fraction("0.03"))
-    >>> round(float(square_after(Fraction("0.03"), steps)), 5)  # 0.03 + 100 v is 0.0525
-    0.05263
     """
     v = steps.loss_range**2 / 4
     if not steps.count * v:
@@ -105,10 +97,6 @@ def lattice_delta(
 
     ``change`` bounds the l2 norm of a change, and t is sigma, both in steps of the lattice
     (docs/proofs/gaussian-curve.md, "Theorem"); ``steps`` come before the noise.
-
-    >>> delta = lattice_delta(Fraction(2**40), Fraction("4.23") * 2**40, 1000, Fraction(1))
-    >>> f"{float(delta):.2e}"
-    '9.74e-07'
     """
     square = square_after((change / t) ** 2, steps)
     if t < FINEST_T or square is None or epsilon + steps.total > _LARGEST:
@@ -133,10 +121,6 @@ def joint_delta(
     ``rhos`` are mu^2 / 2 of each, fixed beforehand, ``t`` the least of their sigmas in steps of
     their lattices, ``n_values`` how many values they have in all (docs/proofs/gaussian-curve.md,
     "Several releases").
-
-    >>> one = lattice_delta(Fraction(2**38), Fraction(2**40), 9, Fraction(1))
-    >>> joint_delta([Fraction(1, 128)] * 4, Fraction(2**40), 9, Fraction(1)) == one
-    True
     """
     mu = Fraction(root_up(2 * sum(rhos, Fraction(0))))
     return lattice_delta(mu * t, t, n_values, epsilon)

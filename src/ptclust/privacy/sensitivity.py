@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import at_most, float_up, root_up, shown
+from ptclust.privacy._numbers import at_most, count, exact_positive, float_up, root_up, shown
 
 NORMS = ("l1", "l2", "linf")
 
@@ -43,8 +42,7 @@ class Sensitivity:
     *Privacy.* These numbers are public. They bound the weights of the graph after parallel rows
     were merged: a person who is in k rows that are summed moves the sum k times as far as one row.
     They must hold for every pair of neighbours, so they come from how the weights are made
-    (clipping, averaging), never from a look at the weights. Bounds derived from them are rounded
-    up: none is below the true bound.
+    (clipping, averaging), never from a look at the weights. Derived bounds are rounded up.
 
     Examples
     --------
@@ -74,7 +72,7 @@ class Sensitivity:
         >>> Sensitivity(l1=1.0, linf=0.25).l1_of(3)
         0.75
         """
-        k = _count(n_edges)
+        k = count("The number of edges", n_edges)
         bounds = [] if self.l1 is None else [self.l1]
         if self.l2 is not None:
             bounds.append(root_up(k * Fraction(self.l2) ** 2))
@@ -93,7 +91,7 @@ class Sensitivity:
         >>> Sensitivity(l1=7.0, linf=2.0).l2_of(10) ** 2  # 2, 2, 2 and 1
         13.000000000000002
         """
-        k = _count(n_edges)
+        k = count("The number of edges", n_edges)
         bounds = [bound for bound in (self.l1, self.l2) if bound is not None]
         if self.linf is not None:
             most = Fraction(self.linf)
@@ -138,7 +136,7 @@ class Sensitivity:
         >>> Sensitivity(l1=1.5, linf=1.0).mean_spread(2)
         1.25
         """
-        k = _count(n_edges)
+        k = count("The number of edges", n_edges)
         if k == 0:
             return 0.0
         d = Fraction(self.largest_change)
@@ -154,14 +152,10 @@ class Sensitivity:
         return min(bounds)
 
     def covers(self, other: Sensitivity, n_edges: int) -> bool:
-        """Whether this holds for all changes of ``n_edges`` edges that ``other`` allows.
-
-        It does if none of its norms, derived ones included, is below that of ``other``.
+        """Whether no norm for ``n_edges`` edges, derived ones included, is below that of ``other``.
 
         >>> Sensitivity(l1=2.0).covers(Sensitivity(l1=1.0, linf=1.0), 10)
         True
-        >>> Sensitivity(linf=1.0).covers(Sensitivity(l1=2.0), 10)
-        False
         """
         return (
             self.l1_of(n_edges) >= other.l1_of(n_edges)
@@ -173,18 +167,16 @@ class Sensitivity:
         """Say in words what neighbouring graphs are, for the privacy statement.
 
         Bounds of many digits are rounded up, and it says so: `to_dict` has what is protected.
-
-        >>> print(Sensitivity(l1=6.0, l2=6**0.5).describe())
-        weights of neighbouring graphs differ by at most 6 in total over all edges (l1) and by at \
-most 2.44949 (rounded up) in the root of the sum of squares (l2)
         """
         declared = {
-            "by at most {} on every edge (linf)": self.linf,
-            "by at most {} in total over all edges (l1)": self.l1,
-            "by at most {} in the root of the sum of squares (l2)": self.l2,
+            "on every edge (linf)": self.linf,
+            "in total over all edges (l1)": self.l1,
+            "in the root of the sum of squares (l2)": self.l2,
         }
         parts = [
-            text.format(_in_words(bound)) for text, bound in declared.items() if bound is not None
+            f"by at most {_in_words(bound)} {where}"
+            for where, bound in declared.items()
+            if bound is not None
         ]
         return "weights of neighbouring graphs differ " + " and ".join(parts)
 
@@ -197,11 +189,7 @@ most 2.44949 (rounded up) in the root of the sum of squares (l2)
 
     @classmethod
     def from_dict(cls, bounds: Mapping[str, Any]) -> Sensitivity:
-        """Read what :meth:`to_dict` wrote.
-
-        >>> Sensitivity.from_dict({"l1": 2.0})
-        Sensitivity(l1=2.0, l2=None, linf=None)
-        """
+        """Read what :meth:`to_dict` wrote."""
         if unknown := sorted(set(bounds) - set(NORMS)):
             listed = ", ".join(map(repr, unknown))
             raise UsageError(f"A sensitivity has the keys l1, l2 and linf; remove {listed}.")
@@ -219,34 +207,12 @@ def check_sensitivity(sensitivity: object) -> Sensitivity:
 
 def _checked(norm: str, value: Any) -> float:
     """Return ``value`` as a float no smaller than it, or say why it cannot be a bound."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise UsageError(
-            f"The sensitivity {norm} must be a positive number, not {shown(value)}. {_WHICH_NORM}"
-        )
-    bound = float_up(value) if isinstance(value, int | Fraction) else float(value)
-    if not 0 < bound < math.inf:
-        raise UsageError(
-            f"The sensitivity {norm} must be positive and finite, but is {shown(value)}. "
-            f"{_WHICH_NORM}"
-        )
-    if bound < sys.float_info.min:
-        raise UsageError(
-            f"The sensitivity {norm} is {shown(value)}, below the smallest normal float "
-            f"{sys.float_info.min!r}, where digits are lost. Rescale the weights and sensitivity."
-        )
-    return bound
+    name = f"The sensitivity {norm}"
+    if not isinstance(value, Real):
+        raise UsageError(f"{name} must be a positive number, not {shown(value)}. {_WHICH_NORM}")
+    return float_up(exact_positive(name, value, _WHICH_NORM))
 
 
 def _in_words(bound: float) -> str:
     text = f"{bound:.0f}" if bound.is_integer() and bound < 1e15 else at_most(bound)
     return text if float(text) == bound else f"{text} (rounded up)"
-
-
-def _count(n_edges: int) -> int:
-    try:
-        k = operator.index(n_edges)
-    except TypeError:
-        raise UsageError(f"The number of edges must be an integer, not {n_edges!r}.") from None
-    if k < 0:
-        raise UsageError(f"The number of edges must be 0 or more, but is {k}.")
-    return k

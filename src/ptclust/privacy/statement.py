@@ -62,17 +62,7 @@ _MAX_LINES, _WIDTH, _LABEL = 60, 88, 16  # of the page
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismUse(check.Record, called="a mechanism"):
-    """One mechanism that read the private weights, and what it spent.
-
-    Examples
-    --------
-    >>> use = MechanismUse(
-    ...     name="Laplace mechanism", purpose="weights of the tree", share=0.5, share_of="epsilon",
-    ...     noise="Laplace", scale=0.998, parameters={"n_weights": 999},
-    ... )
-    >>> use.parameters["n_weights"]
-    999
-    """
+    """One mechanism that read the private weights, and what it spent."""
 
     name: check.Text
     purpose: check.Text  # what it released
@@ -209,7 +199,7 @@ class PrivacyStatement(check.Record, called="the statement"):
         if self.numerical_slack > self.epsilon:
             raise InputError("numerical_slack is part of epsilon and cannot exceed it")
         self._check_shares()
-        for name, usual in self._usual_words.items():
+        for name, usual in {"privacy_unit": PRIVACY_UNIT, **self._usual_words}.items():
             object.__setattr__(self, name, getattr(self, name) or usual)
 
     def _check_shares(self) -> None:
@@ -287,9 +277,7 @@ class PrivacyStatement(check.Record, called="the statement"):
 
     @property
     def _usual_words(self) -> dict[str, str]:
-        """The default texts of the statement."""
-        written = {name: _one_line(getattr(_words(), name)(self)) for name in _WRITTEN}
-        return {"privacy_unit": PRIVACY_UNIT, **written}
+        return {name: _one_line(getattr(_words(), name)(self)) for name in _WRITTEN}
 
     @property
     def altered_words(self) -> list[str]:
@@ -297,7 +285,6 @@ class PrivacyStatement(check.Record, called="the statement"):
         if not self.by_this_version:
             return []
         usual = {**self._usual_words, "protected": PROTECTED, "not_protected": NOT_PROTECTED}
-        del usual["privacy_unit"]
         return [name for name, said in usual.items() if getattr(self, name) != said]
 
     def to_dict(self) -> dict[str, Any]:
@@ -322,10 +309,8 @@ class PrivacyStatement(check.Record, called="the statement"):
                 f"{derived['private']!r}"
             )
         for name, stated in derived.items():
-            are_words = name in ("sentence", "taken_on_trust")
-            if are_words and not statement.by_this_version:
-                continue
-            if stated != check.plain(getattr(statement, name)):
+            is_remade = name in ("sentence", "taken_on_trust") and not statement.by_this_version
+            if not is_remade and stated != check.plain(getattr(statement, name)):
                 raise InputError(f"{name} is not what follows from the other fields")
         return statement
 

@@ -1,7 +1,6 @@
 """The noise on published weights: one class per distribution, in one file each, and a registry.
 
-Calibration, exact sampler, law, words: all in the class. Samplers see no weights; they
-draw integers, which ``mechanisms.lattice`` adds to weights.
+Samplers see no weights: they draw integers, which ``mechanisms.lattice`` adds to weights.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from ptclust.privacy.noise.distribution import (
     DISTRIBUTIONS,
     Distribution,
     Noise,
-    Sampler,
     least_noise,
     spent_by,
 )
@@ -26,7 +24,6 @@ __all__ = [
     "NO_NOISE",
     "Distribution",
     "Noise",
-    "Sampler",
     "cube_noise",
     "gaussian_noise",
     "gaussian_noise_alone",

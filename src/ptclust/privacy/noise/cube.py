@@ -20,11 +20,6 @@ class Cube(Distribution):
 
     Under linf it is 2.4 times less than Laplace noise, and its largest value is not log(m) times
     the typical one but 1.7 times.
-
-    >>> from ptclust.privacy import Sensitivity
-    >>> noise = Cube().calibrate(Sensitivity(linf=0.001), 100, 0.5)
-    >>> round(noise.scale, 6), round(noise.standard_deviation, 3)  # sqrt(2) 100 times b of Laplace
-    (0.002, 0.117)
     """
 
     name = "cube"

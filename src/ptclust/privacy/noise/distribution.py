@@ -8,7 +8,6 @@ that little: below one in a million, by choice of k, unless the budget is tiny.
 from __future__ import annotations
 
 import math
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,12 +17,18 @@ from typing import Any, Literal
 import numpy as np
 
 from ptclust._markup import quoted
-from ptclust._options import Sampler as Sampler
 from ptclust._registry import Registry
 from ptclust._traces import shown_half_built
 from ptclust._types import Floats
 from ptclust.errors import UsageError
-from ptclust.privacy._numbers import Number, exact_positive, exponent_below, float_up, root_up
+from ptclust.privacy._numbers import (
+    Number,
+    count,
+    exact_positive,
+    exponent_below,
+    float_up,
+    root_up,
+)
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.gaussian_curve import NO_STEPS, Steps
 from ptclust.privacy.noise.exact import BEYOND_T, LatticeNoise, WordSource, lattice_sampler
@@ -39,11 +44,9 @@ _FINEST, _COARSEST = -1074, 1023  # the exponents of the smallest and the larges
 
 
 class Distribution(ABC):
-    """A distribution of noise: all of its properties, in one class.
+    """A distribution of noise: all of its properties, in one class, with sizes in scales.
 
-    Plan, mechanisms, samplers, statement, files, theory and audit ask the class of the noise; none
-    of them compares names of distributions. Sizes are in units of the scale. CONTRIBUTING.md has an
-    example of adding one.
+    Nothing else compares names of distributions. CONTRIBUTING.md has an example of adding one.
     """
 
     name: str  # what files and options call it
@@ -84,16 +87,11 @@ class Distribution(ABC):
     def calibrate(self, sensitivity: Sensitivity, n_values: int, amount: Number) -> Noise:
         """Return the least noise under which ``n_values`` values are epsilon-DP, or rho-zCDP.
 
-        Notes
-        -----
         *Privacy.* The scale is the change of these values together over epsilon, or over
         sqrt(2 rho), enlarged for the rounding to the lattice; in rational arithmetic, rounded up.
         """
         budget = exact_positive(self.unit, amount, "Smaller means more private.")
-        try:
-            n_values = operator.index(n_values)
-        except TypeError:
-            raise UsageError(f"the number of values must be an integer, not {n_values!r}") from None
+        n_values = count("the number of values", n_values)
         if n_values == 0:
             return Noise(self.name, 0.0, _FINEST, 0)
         change = Fraction(self.change(sensitivity, n_values))
@@ -170,17 +168,11 @@ class Distribution(ABC):
 
     @abstractmethod
     def log_ratio(self, here: Floats, there: Floats) -> Floats:
-        """Return log-ratios of densities; rows are distances from one input and from another.
-
-        What was not released of a row is NaN.
-        """
+        """Return log-ratios of densities at distances from two inputs, one row each, or NaN."""
 
     @abstractmethod
     def sampler(self, noise: Noise, shared: WordSource) -> LatticeNoise:
-        """Return what draws the noise in steps of its lattice, exactly.
-
-        ``shared`` has the words of what is drawn once for all values.
-        """
+        """Return what draws the noise, exactly; what all values share, it draws from ``shared``."""
 
     @abstractmethod
     def simulate(self, generator: np.random.Generator, n_values: int) -> Floats:
@@ -221,15 +213,7 @@ DISTRIBUTIONS: Registry[Distribution] = Registry("noise")
 @shown_half_built
 @dataclass(frozen=True)
 class Noise:
-    """Noise for ``n_values`` numbers, on the lattice of multiples of 2^granularity.
-
-    The calibration depends on how many values get noise together.
-
-    Examples
-    --------
-    >>> Noise("gaussian", scale=2.0, granularity=-40, n_values=3).standard_deviation
-    2.0
-    """
+    """Noise for ``n_values`` numbers together, on the lattice of multiples of 2^granularity."""
 
     distribution: str  # its name
     scale: float
@@ -270,10 +254,7 @@ class Noise:
         return self.scale * self.law.deviation(self.n_values)
 
     def log_ratio(self, noisy: Floats, weights: Floats, neighbour: Floats) -> Floats:
-        """Return the log-ratio of the densities of every row of noisy values under two inputs.
-
-        What was not released of a row is NaN.
-        """
+        """Return the log-ratio of the densities of every row of noisy values under two inputs."""
         return self.law.log_ratio((noisy - weights) / self.scale, (noisy - neighbour) / self.scale)
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,11 +279,8 @@ class Noise:
 def least_noise(sensitivity: Sensitivity, n_values: int, budget: Budget) -> Noise:
     """Return the least noise, of all distributions, that a pure or zCDP budget affords.
 
-    >>> from ptclust.privacy import Sensitivity
     >>> least_noise(Sensitivity(linf=0.001), 100, Budget.pure(1)).distribution
     'cube'
-    >>> least_noise(Sensitivity(linf=0.001, l1=0.01), 100, Budget.pure(1)).distribution
-    'laplace'
     """
     found, refusals = list[Noise](), list[UsageError]()
     for law in DISTRIBUTIONS:
@@ -317,13 +295,7 @@ def least_noise(sensitivity: Sensitivity, n_values: int, budget: Budget) -> Nois
 
 
 def spent_by(noise: Noise, sensitivity: Sensitivity) -> Budget | None:
-    """Return what noise spends under ``sensitivity``: None without values.
-
-    >>> from ptclust.privacy import Sensitivity
-    >>> from ptclust.privacy.noise import noise_of_scale
-    >>> print(spent_by(noise_of_scale(2.0, 100), Sensitivity(linf=1.0)))
-    epsilon = 50
-    """
+    """Return what noise spends under ``sensitivity``: None without values."""
     if noise.n_values == 0:
         return None
     loss = noise.law.spent(noise, sensitivity)

@@ -69,17 +69,8 @@ class LatticeSampler:
     """Draws integers x with probability proportional to exp(-phi(|x|)), exactly.
 
     phi(m) is (m / t)^power / power: Laplace noise has the power 1, Gaussian noise 2. ``t`` is the
-    scale in steps of the lattice. Words of fewer than 64 bits and tables of fewer
-    columns are for tests, which can then try all words there are.
-
-    Examples
-    --------
-    >>> from ptclust.privacy import RandomStream
-    >>> noise = np.empty(10_000, dtype=np.int64)
-    >>> LatticeSampler(1, Fraction(20)).draw(RandomStream.secure(), noise)
-    {}
-    >>> bool(15 < np.abs(noise).mean() < 25)
-    True
+    scale in steps of the lattice. Words of fewer than 64 bits and tables of fewer columns are for
+    tests, which can then try all words there are.
     """
 
     def __init__(
@@ -366,9 +357,6 @@ def alias_table(weights: list[int]) -> tuple[list[int], list[int]]:
 
     Their number divides the sum of the weights. A column gives its own number below its threshold,
     else its alias; that every number has exactly its weight is checked.
-
-    >>> alias_table([5, 1, 0, 2])
-    ([2, 1, 0, 2], [0, 0, 0, 3])
     """
     size = sum(weights) // len(weights)
     thresholds, aliases = [size] * len(weights), list(range(len(weights)))

@@ -21,12 +21,7 @@ from ptclust.privacy.sensitivity import Sensitivity
 
 
 class Gaussian(Independent):
-    """Never pure; the scale is sigma = l2 / sqrt(2 rho), or less if nothing else is released.
-
-    >>> from ptclust.privacy import Sensitivity
-    >>> round(Gaussian().calibrate(Sensitivity(linf=0.001), 100, 0.5).scale, 6)
-    0.01
-    """
+    """Never pure; the scale is sigma = l2 / sqrt(2 rho), or less if nothing else is released."""
 
     name = "gaussian"
     title = "Gaussian"
@@ -43,16 +38,9 @@ class Gaussian(Independent):
 
         It is for a release that is nothing else: composed with others, what counts is its rho.
 
-        Notes
-        -----
         *Privacy.* Sigma follows from the curve of the Gaussian itself, not by way of zCDP, and is
         less by 6 to 9 %; docs/proofs/gaussian-curve.md has the bound for noise on a lattice, and
         `curve_delta` confirms it.
-
-        >>> from ptclust.privacy import Sensitivity
-        >>> budget = Budget.approximate(1, 1e-6)
-        >>> round(Gaussian().calibrate_alone(Sensitivity(l2=1.0), 10, budget).scale, 3)
-        4.225
         """
         if budget.delta == 0:
             raise UsageError(

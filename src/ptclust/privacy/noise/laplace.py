@@ -11,12 +11,7 @@ from ptclust.privacy.noise.distribution import Independent
 
 
 class Laplace(Independent):
-    """Pure, and the least where one person moves few values; the scale is b = l1 / epsilon.
-
-    >>> from ptclust.privacy import Sensitivity
-    >>> round(Laplace().calibrate(Sensitivity(linf=0.001), 100, 0.5).scale, 6)
-    0.2
-    """
+    """Pure, and the least where one person moves few values; the scale is b = l1 / epsilon."""
 
     name = "laplace"
     title = "Laplace"
