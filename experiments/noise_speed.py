@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments._summary import wrapped
+from ptclust._options import Sampler
 from ptclust._types import Floats
 from ptclust.mechanisms.lattice import add_noise
 from ptclust.privacy import Noise, Sensitivity
-from ptclust.privacy.noise import Sampler, cube_noise, gaussian_noise, laplace_noise
+from ptclust.privacy.noise import cube_noise, gaussian_noise, laplace_noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -64,8 +64,8 @@ def test_bounds_of_exponentials_and_logarithms(bounds, number, value):
 
 
 def test_the_ends_are_exact():
-    assert exp_bounds(Fraction(0), 20) == (1, 1)
-    assert log_bounds(Fraction(1), 20) == (0, 0)
+    assert exp_bounds(Fraction(0), 20) == (Fraction(1), Fraction(1))
+    assert log_bounds(Fraction(1), 20) == (Fraction(0), Fraction(0))
     assert root_up(Fraction(0)) == 0
 
 

@@ -241,3 +241,16 @@ def test_words_are_short_and_never_say_less_than_the_bound(bound: float) -> None
     assert bound <= float(number[1]) <= bound * (1 + 2e-5)
     assert (float(number[1]) > bound) == (number[2] is not None)
     assert len(number[1]) <= 15
+
+
+def test_examples() -> None:
+    assert Sensitivity(l1=1.0, linf=0.25).l1_of(3) == 0.75
+    assert Sensitivity(linf=0.25).l2_of(4) == 0.5
+    assert Sensitivity(l1=1.0).largest_weight == 2.0**45
+    assert Sensitivity(l2=1.0).mean_spread(3) ** 2 == pytest.approx(4 / 3)  # 2 if all lost the most
+    assert not Sensitivity(linf=1.0).covers(Sensitivity(l1=2.0), 10)
+    described = Sensitivity(l1=6.0, l2=6**0.5).describe()
+    assert described == (
+        "weights of neighbouring graphs differ by at most 6 in total over all edges (l1) and by at "
+        "most 2.44949 (rounded up) in the root of the sum of squares (l2)"
+    )

@@ -5,29 +5,19 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import cache, partial
 from numbers import Integral, Real
-from types import MappingProxyType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from ptclust._markup import quoted
 from ptclust.errors import InputError, UsageError
 
 _UUID4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_types_of = cache(partial(get_type_hints, include_extras=True))
+_types_of: Callable[[type], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
 
 
 @dataclass(frozen=True)
@@ -75,7 +65,7 @@ def as_type(field: str, value: Any, wanted: Any) -> Any:
         return parts[1](field, value)
     if kind is Literal:
         return choice(field, value, parts)
-    if kind in (Union, UnionType):
+    if NoneType in parts:
         return None if value is None else as_type(field, value, parts[0])
     if kind is tuple:
         if not isinstance(value, (list, tuple)):
