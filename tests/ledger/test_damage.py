@@ -134,7 +134,7 @@ TAMPERED = [
 class TestDamage:
     def test_an_entry_with_a_new_digest_of_its_own_does_not_fit_the_next(self, ledger):
         charged(ledger, 4, Budget.pure("1/10"))
-        with file.transaction(ledger.path) as connection:
+        with file.transaction(ledger.path) as (connection, _):
             rows = connection.execute("SELECT * FROM entry ORDER BY number").fetchall()
         changed = file.Entry(*rows[2][1:-1])._replace(description="somebody else's")
         digest = changed.digest(3, rows[1][-1])
@@ -288,7 +288,7 @@ class TestFiles:
     def test_a_charge_waits_for_the_disk(self, tmp_path, monkeypatch):
         """Without EXTRA a power cut may undo a charge whose release is out."""
         ledger = Ledger.create(tmp_path / "l")
-        with file.transaction(ledger.path) as connection:
+        with file.transaction(ledger.path) as (connection, _):
             assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 

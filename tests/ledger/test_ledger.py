@@ -107,6 +107,7 @@ class TestPrices:
             ("approximate", APPROXIMATE, RHO, 1, Fraction(1e-6)),
             ("zcdp", Budget.pure("1/3"), None, Fraction(1, 18), 0),
             ("zcdp", APPROXIMATE, RHO, Fraction(1, 50), 0),
+            ("zcdp", Budget.approximate(1, 1e-6, zcdp="1/50"), None, Fraction(1, 50), 0),
             ("zcdp", RHO, None, Fraction(1, 50), 0),
         ],
     )
@@ -303,10 +304,8 @@ class TestNames:
     @pytest.mark.parametrize("name", [DECOMPOSED, " survey", "sur\u200bvey", "my\u00a0survey"])
     def test_odd_names_of_old_ledgers_stay_usable(self, tmp_path, unsynced, name):
         ledger = Ledger.create(tmp_path / "old")
-        with file.transaction(ledger.path, write=True) as connection:
-            amount = Amount.of(PURE)
-            number = file.append(connection, "dataset", name, "", amount)
-            file.open_account(connection, name, number, amount)
+        with file.transaction(ledger.path, write=True) as (connection, log):
+            file.append(connection, log, "dataset", name, Amount.of(PURE))
         charged(Ledger.open(ledger.path), 1, Budget.pure("1/4"), name)
         assert [charge.dataset for charge in ledger.history(name)] == [name]
         with pytest.raises(UsageError, match="looks like"):
@@ -320,7 +319,7 @@ class TestTimes:
         one = new_id()
         ledger.charge("survey", Budget.pure("1/4"), statement_id=one)
         ledger.confirm(one)
-        with file.transaction(ledger.path) as connection:
+        with file.transaction(ledger.path) as (connection, _):
             times = connection.execute("SELECT time FROM entry").fetchall()
         assert len(times) == 3
         for (time,) in times:

@@ -1,9 +1,9 @@
 """The file of a ledger: a SQLite database of one append-only log, and the sums of that log.
 
 The log is the truth. Every entry holds a SHA-256 digest over itself and the entry before it;
-``head`` counts the entries and holds the last digest, ``account`` the running sums. ``replay``
-reads the log from the start and refuses a file in which anything of this does not agree; whatever
-a ledger says or writes, it does so after a replay within the same transaction.
+``head`` counts the entries and holds the last digest, ``account`` the running sums. Every
+transaction begins by reading the log from the start, and refuses a file in which anything of this
+does not agree.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def _first_digest(ledger: str) -> str:
 
 
 @contextmanager
-def transaction(path: Path, *, write: bool = False) -> Iterator[Connection]:
-    """Yield a connection within a transaction: committed at the end, undone after any error.
+def transaction(path: Path, *, write: bool = False) -> Iterator[tuple[Connection, Log]]:
+    """Yield a connection, and what it reads: committed at the end, undone after any error.
 
     A writing transaction is alone from its first line to its last, across processes. When it has
     been committed it is on the disk: killing the process, or the machine, does not undo it.
@@ -153,7 +153,7 @@ def transaction(path: Path, *, write: bool = False) -> Iterator[Connection]:
             _patiently(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
             _patiently(connection, "PRAGMA schema_version")  # takes the lock of a reader
             _check_kind_of_file(connection, path)
-            yield connection
+            yield connection, _replay(connection, path)
             _patiently(connection, "COMMIT")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise FileError(_in_words(path, error)) from error
@@ -214,38 +214,6 @@ def _check_kind_of_file(connection: Connection, path: Path) -> None:
         refuse(path, "its tables or settings were changed by another program")
 
 
-def append(
-    connection: Connection, event: str, dataset: str, statement: str, amount: Amount, text: str = ""
-) -> int:
-    """Write an entry at the end of the log; return its number.
-
-    The time is rounded down to the hour: how long a run takes from its charge to its confirmation
-    depends on the private weights.
-    """
-    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0).isoformat()
-    entry = Entry(event, dataset, statement, amount.kind, *amount.written(), text, hour)
-    number, before = connection.execute("SELECT n_entries + 1, digest FROM head").fetchone()
-    digest = entry.digest(number, before)
-    values = (number, *entry, digest)
-    connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-    connection.execute("UPDATE head SET n_entries = ?, digest = ?", (number, digest))
-    return int(number)
-
-
-def open_account(connection: Connection, dataset: str, opened: int, total: Amount) -> None:
-    """Write the account of a dataset of which nothing has been spent."""
-    values = (dataset, opened, total.kind, *total.written())
-    connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, '0', '0', 0)", values)
-
-
-def set_spent(connection: Connection, dataset: str, spent: Amount) -> None:
-    """Write the new sum after one more charge."""
-    sql = (
-        "UPDATE account SET spent = ?, spent_delta = ?, n_charges = n_charges + 1 WHERE dataset = ?"
-    )
-    connection.execute(sql, (*spent.written(), dataset))
-
-
 def refuse(path: Path, reason: str) -> NoReturn:
     """Raise FileError for a ledger that does not agree with itself."""
     raise FileError(f"the ledger {path} is refused, for {reason}; {_REPAIR}")
@@ -259,18 +227,13 @@ class Log(NamedTuple):
     accounts: dict[str, Account]  # by dataset, in the order in which they were opened
     waiting: dict[str, str | None]  # dataset of each charged statement, None once it was released
 
-    @property
-    def entries(self) -> list[Entry]:
-        """All entries, in their order."""
-        return [Entry(*fields) for _, *fields, _ in self.rows]
-
 
 #: What this process verified last of each ledger, by its first digest: entries that are the same
 #: as then are not chained and added up again, which is most of the work.
 _verified: dict[str, Log] = {}
 
 
-def replay(connection: Connection, path: Path) -> Log:
+def _replay(connection: Connection, path: Path) -> Log:
     """Return what follows from a ledger that agrees with itself; FileError otherwise."""
     heads = connection.execute("SELECT ledger, n_entries, digest FROM head").fetchall()
     if len(heads) != 1:
@@ -297,6 +260,38 @@ def replay(connection: Connection, path: Path) -> Log:
         refuse(path, "its accounts are not the sums of its entries")
     _verified[first] = log = Log(rows, digest, accounts, waiting)
     return log
+
+
+def append(
+    connection: Connection,
+    log: Log,
+    event: str,
+    dataset: str,
+    amount: Amount,
+    statement: str = "",
+    text: str = "",
+) -> None:
+    """Write an entry at the end of the log, and the account that follows from it.
+
+    The time is rounded down to the hour: how long a run takes from its charge to its confirmation
+    depends on the private weights.
+    """
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0).isoformat()
+    entry = Entry(event, dataset, statement, amount.kind, *amount.written(), text, hour)
+    number, accounts = len(log.rows) + 1, dict(log.accounts)
+    if not _enter(entry, accounts, dict(log.waiting)):
+        raise AssertionError("the ledger would be refused with this entry")
+    account, digest = accounts[dataset], entry.digest(number, log.digest)
+    values = (number, *entry, digest)
+    connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    connection.execute("UPDATE head SET n_entries = ?, digest = ?", (number, digest))
+    numbers = (*account.total.written(), *account.spent.written(), account.n_charges)
+    connection.execute(
+        "INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET spent = excluded.spent, spent_delta = excluded.spent_delta, "
+        "n_charges = excluded.n_charges",
+        (dataset, number, account.total.kind, *numbers),
+    )
 
 
 def check_pages(connection: Connection, path: Path) -> None:

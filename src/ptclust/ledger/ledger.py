@@ -107,16 +107,15 @@ class Ledger:
         """
         name, amount = checked_account(dataset, total)
         _line("terms", terms, _LONGEST_TERMS, empty=True)
-        with file.transaction(self.path, write=True) as connection:
-            for other in file.replay(connection, self.path).accounts:
+        with file.transaction(self.path, write=True) as (connection, log):
+            for other in log.accounts:
                 if _look(other) == _look(name):
                     alike = "" if other == name else f", which looks like {name!r},"
                     raise UsageError(
                         f"dataset {other!r}{alike} is there already, and its total is never "
                         "changed; choose another name"
                     )
-            number = file.append(connection, "dataset", name, "", amount, terms)
-            file.open_account(connection, name, number, amount)
+            file.append(connection, log, "dataset", name, amount, text=terms)
 
     def charge(
         self,
@@ -149,15 +148,12 @@ class Ledger:
         """
         _check_statement(statement_id)
         _line("description", description, _LONGEST_DESCRIPTION, empty=True)
-        with file.transaction(self.path, write=True) as connection:
-            log = file.replay(connection, self.path)
-            account, amount = _priced(log, dataset, guarantee, zcdp, terms)
+        with file.transaction(self.path, write=True) as (connection, log):
+            after, amount = _priced(log, dataset, guarantee, zcdp, terms)
             if statement_id in log.waiting:
                 raise UsageError(f"statement {statement_id} was charged already; use a new one")
-            name = account.dataset
-            file.append(connection, "charge", name, statement_id, amount, description)
-            file.set_spent(connection, name, account.spent)
-        return account
+            file.append(connection, log, "charge", after.dataset, amount, statement_id, description)
+        return after
 
     def preview(
         self,
@@ -176,15 +172,14 @@ class Ledger:
     def confirm(self, statement_id: str) -> None:
         """Note that the release of a charge was handed over; UsageError unless it was due."""
         _check_statement(statement_id)
-        with file.transaction(self.path, write=True) as connection:
-            log = file.replay(connection, self.path)
+        with file.transaction(self.path, write=True) as (connection, log):
             if statement_id not in log.waiting:
                 raise UsageError(f"statement {statement_id} was never charged to this ledger")
             dataset = log.waiting[statement_id]
             if dataset is None:
                 raise UsageError(f"statement {statement_id} was confirmed before")
             nothing = Amount(log.accounts[dataset].total.kind)
-            file.append(connection, "released", dataset, statement_id, nothing)
+            file.append(connection, log, "released", dataset, nothing, statement_id)
 
     def account(self, dataset: str) -> Account:
         """Return the account of a dataset; UsageError if there is none of this name."""
@@ -195,14 +190,14 @@ class Ledger:
         return tuple(self._log().accounts.values())
 
     def _log(self) -> file.Log:
-        with file.transaction(self.path) as connection:
-            return file.replay(connection, self.path)
+        with file.transaction(self.path) as (_, log):
+            return log
 
     def history(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all charges, or those of one dataset, in their order."""
         log = self._log()
-        if dataset is not None:
-            dataset = _account(log, dataset).dataset
+        name = None if dataset is None else _account(log, dataset).dataset
+        entries = (file.Entry(*fields) for _, *fields, _ in log.rows)
         return tuple(
             Charge(
                 entry.dataset,
@@ -212,8 +207,8 @@ class Ledger:
                 entry.time,
                 released=log.waiting[entry.statement] is None,
             )
-            for entry in log.entries
-            if entry.event == "charge" and dataset in (None, entry.dataset)
+            for entry in entries
+            if entry.event == "charge" and name in (None, entry.dataset)
         )
 
     def verify(self) -> int:
@@ -223,9 +218,9 @@ class Ledger:
         entries. An earlier copy in place of the whole file is not: keep the ledger where only the
         curator writes.
         """
-        with file.transaction(self.path) as connection:
+        with file.transaction(self.path) as (connection, log):
             file.check_pages(connection, self.path)
-            return len(file.replay(connection, self.path).rows)
+            return len(log.rows)
 
     def __enter__(self) -> Self:
         return self

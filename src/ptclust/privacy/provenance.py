@@ -44,29 +44,16 @@ class Spending(check.Record, called="a spending"):
 @shown_half_built
 @dataclass(frozen=True, kw_only=True)
 class Provenance(check.Record, called="the provenance"):
-    """How a graph was built from records, and what one unit can do to its weights; all public.
+    """How a graph was built from records, and what one unit can do to its weights; all public."""
 
-    Parameters
-    ----------
-    sensitivity : Sensitivity
-        By how much one unit can move the weights, as it follows from how they were built.
-    unit : str
-        What one unit is, in words: "one person, at most 5 pairs with at most 2 trips each".
-    neighbours : {"add-remove", "replace"}
-        Whether neighbouring tables differ by one unit more or less, or by one unit replaced.
-    details : mapping
-        How it was built, in public numbers and words: the builder, bounds, the topology.
-    spent : sequence of Spending
-        The cost of answers that building released, such as private caps.
-    """
-
-    sensitivity: Sensitivity
-    unit: check.Text
-    neighbours: Neighbours = "add-remove"
+    sensitivity: Sensitivity  # as it follows from how the weights were built
+    unit: check.Text  # "one person, at most 5 pairs with at most 2 trips each"
+    neighbours: Neighbours = "add-remove"  # tables with one unit more or less, or one replaced
+    #: The builder, its bounds, where the topology came from.
     details: Annotated[Mapping[str, int | float | str], partial(check.numbers, words=True)] = field(
         default_factory=dict
     )
-    spent: tuple[Spending, ...] = ()
+    spent: tuple[Spending, ...] = ()  # on what building released, such as private caps
 
     @property
     def words(self) -> str:
