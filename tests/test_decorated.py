@@ -68,7 +68,7 @@ def test_all_that_takes_private_weights_is_decorated():
                 n_guarded += 1
             elif PRIVATE.search(str([*inspect.signature(function).parameters.values()])):
                 bare.append(name)
-    assert bare == ["ptclust.theory.partition.Extremes.of"]  # called by decorated functions only
+    assert bare == []
     assert n_guarded > 80
     by_other_types = [
         add_noise, read_graph, read_topology, minimum_spanning_edges, euclidean_spanning_tree,

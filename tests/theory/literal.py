@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import combinations
 
@@ -92,3 +93,16 @@ def alpha_and_verdict(forests, edges, c):
             alpha = max(alpha, ratio)
             holds = holds and all(ratio * max(inside) < s for s in leaving)
     return alpha, holds
+
+
+def laplace_order_moment(n, r, k):
+    """E[X^k] of the r-th smallest of n Laplace values, by the alternating sums of Kotz et al."""
+
+    def alternating(count, start):
+        return sum(
+            Fraction((-1) ** j * math.comb(count, j), 2 ** (start + j) * (start + j) ** (k + 1))
+            for j in range(count + 1)
+        )
+
+    factor = math.factorial(k) * r * math.comb(n, r)  # n! k! / ((r - 1)! (n - r)!)
+    return factor * ((-1) ** k * alternating(n - r, r) + alternating(r - 1, n - r + 1))

@@ -12,11 +12,8 @@ from scipy.integrate import quad
 
 import ptclust.theory
 from ptclust.errors import UsageError
-from ptclust.theory.separation import (
-    exact_laplace_order_moment,
-    laplace_order_moments,
-    trade_off,
-)
+from ptclust.theory.separation import laplace_order_moments, trade_off
+from tests.theory import literal
 
 # n, theta_min, theta_max, theta_out, noise_scale
 TEN = [
@@ -88,7 +85,7 @@ def printed_moments(n, low, high, out, d):
 
     def n_alpha(rank, k):
         if n <= 40:
-            moment = exact_laplace_order_moment(n, n if rank == "n" else 1, k)
+            moment = literal.laplace_order_moment(n, n if rank == "n" else 1, k)
         else:
             moment = Fraction(laplace_order_moments(n, n if rank == "n" else 1, k)[k])
         return float(moment / math.factorial(k))

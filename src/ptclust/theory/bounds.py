@@ -1,7 +1,8 @@
 """How good the Exponential mechanism's choices are: edges, trees, and the clusters in a tree.
 
 A step selects r with probability proportional to exp(-c w(r)); its *excess* is w(r) less the least
-weight among the candidates. The excess of a tree T is w(T) - w(MST).
+weight among the candidates. The excess of a tree T is w(T) - w(MST). An exponent is given as c, or
+as the calibration of a tree, which has it.
 
 Theorem D says that the private tree has a partitioning topology, every cluster in one piece, with
 high probability. It comes in three forms. The paper prints one in its text and another in its
@@ -21,20 +22,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._traces import guard_functions
 from ptclust.clustering.dbcvi import positive_weights
-from ptclust.errors import GraphError, UsageError
+from ptclust.errors import GraphError
 from ptclust.graph import Graph
 from ptclust.mechanisms import Calibration
 from ptclust.mechanisms.exponential import TreeCalibration
 from ptclust.privacy.noise import DISTRIBUTIONS, LAPLACE, Noise
 from ptclust.theory.cluster import links_of_clusters
-from ptclust.theory.partition import Extremes, as_partition, check_connected
+from ptclust.theory.partition import as_partition, check_connected, extremes, require
 from ptclust.theory.recovery import Condition, RecoveryCertificate
 
 Exponent = float | TreeCalibration  # c, or what a mechanism was calibrated to
@@ -48,8 +48,6 @@ def excess_probability(exponent: float, n_candidates: int, excess: float) -> flo
     It is N exp(-c x) / (1 + N exp(-c x)) with N = n_candidates - 1, and is reached where all
     candidates but the best are off by exactly x.
 
-    >>> excess_probability(exponent=1.0, n_candidates=2, excess=0.0)
-    1.0
     >>> round(excess_probability(exponent=10.0, n_candidates=101, excess=1.0), 4)
     0.0045
     """
@@ -64,11 +62,7 @@ def excess_probability(exponent: float, n_candidates: int, excess: float) -> flo
 
 
 def expected_excess(exponent: float, n_candidates: int) -> float:
-    """Return a bound on the mean excess of a step: log(n_candidates) / c.
-
-    >>> round(expected_excess(exponent=10.0, n_candidates=100), 3)
-    0.461
-    """
+    """Return a bound on the mean excess of a step: log(n_candidates) / c."""
     _check_candidates(n_candidates)
     return math.log(n_candidates) / _exponent(exponent)
 
@@ -84,8 +78,7 @@ def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1)
     """
     _check_positive("epsilon", epsilon)
     _check_positive("utility_sensitivity", utility_sensitivity)
-    if n_steps < 1:
-        raise UsageError(f"at least 1 step is needed, not {n_steps}")
+    require(n_steps >= 1, f"at least 1 step is needed, not {n_steps}")
     return epsilon / (2.0 * utility_sensitivity * n_steps)
 
 
@@ -122,10 +115,8 @@ def partitioning_probability(graph: Graph, labels: ArrayLike, exponent: Exponent
     It is the product over clusters i of (1 + x_i)^-(n_i - 1), where n_i is the size of the cluster
     and x_i = sum over its boundary edges e of exp(-c (w(e) - b_i)), b_i being the heaviest edge of
     the minimum spanning tree of the cluster. It is at least 1 - sum_i (n_i - 1) m_i exp(-c gap_i),
-    with m_i boundary edges that are heavier than b_i by gap_i or more.
-
-    Every cluster must be connected in the graph. ``exponent`` is c, where an edge is selected with
-    probability proportional to exp(-c w). *Privacy.* None: for the curator's own eyes.
+    with m_i boundary edges that are heavier than b_i by gap_i or more. Every cluster must be
+    connected in the graph.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
@@ -155,7 +146,7 @@ def theorem_d(
     """Return all three forms of Theorem D for the paper's PAMST.
 
     The graph is connected, as is every cluster within itself, and ``utility_sensitivity`` is the
-    paper's Delta_u = 2 mu. *Privacy.* None: for the curator's own eyes.
+    paper's Delta_u = 2 mu.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
@@ -170,8 +161,7 @@ def theorem_d(
     partition = as_partition(labels, graph.n_nodes)
     several = partition.sizes > 1
     # Any two edges of a simple graph lie in one spanning tree, so alpha_i is over all edges of C_i.
-    of_all = Extremes.of(graph, partition)
-    largest, smallest = of_all.heaviest[several], of_all.lightest[several]
+    largest, smallest = (end[several] for end in extremes(graph, partition)[:2])
     gap = largest**2 / smallest - smallest
     n_steps = partition.sizes[several] - 1
     log_m = np.log(graph.n_edges)
@@ -186,31 +176,29 @@ def drawn_tree_excess(exponent: Exponent, n_steps: int, n_edges: int, gamma: flo
 
     Step j is off by at most (log(m - j) + E_j) / c with independent standard exponentials E_j, so
     the tree is by (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable.
-    That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public.
-
-    ``exponent`` is c as in ``partitioning_probability``; ``n_steps`` is k and ``n_edges`` m, the
-    numbers of edges of the tree and of the graph.
+    That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public:
+    ``n_steps`` is k and ``n_edges`` m, the numbers of edges of the tree and of the graph.
 
     >>> round(drawn_tree_excess(100.0, n_steps=99, n_edges=800, gamma=0.05), 2)
     7.71
     """
     from scipy.special import gammainccinv
 
-    c = _exponent(exponent)
     _check_gamma(gamma)
-    log_choices = _log_choices(n_steps, n_edges)
-    return (log_choices + float(gammainccinv(n_steps, gamma))) / c if n_steps else 0.0
+    quantile = float(gammainccinv(n_steps, gamma)) if n_steps > 0 else 0.0
+    return expected_drawn_tree_excess(exponent, n_steps, n_edges) + quantile / _exponent(exponent)
 
 
 def expected_drawn_tree_excess(exponent: Exponent, n_steps: int, n_edges: int) -> float:
     """Return a bound on the mean excess of a tree drawn by PAMST or Kruskal.
 
-    It is log(m! / (m - k)!) / c <= k log(m) / c.
+    It is log(m! / (m - k)!) / c <= k log(m) / c: a chosen edge is no longer a candidate.
 
     >>> round(expected_drawn_tree_excess(100.0, n_steps=99, n_edges=800), 2)
     6.55
     """
-    return _log_choices(n_steps, n_edges) / _exponent(exponent)
+    _check_steps(n_steps, n_edges)
+    return math.fsum(math.log(n_edges - j) for j in range(n_steps)) / _exponent(exponent)
 
 
 def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
@@ -228,8 +216,7 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
     19.17
     """
     _check_gamma(gamma)
-    largest = noise.law.largest(noise.n_values, gamma)
-    return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
+    return _perturbed_excess(noise, n_steps, noise.law.largest(noise.n_values, gamma))
 
 
 def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
@@ -243,14 +230,12 @@ def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
     >>> round(expected_perturbed_tree_excess(noise, n_steps=99), 2)
     7.61
     """
-    largest = noise.law.mean_largest(noise.n_values)
-    return 2.0 * _n_differing(noise, n_steps) * noise.scale * largest
+    return _perturbed_excess(noise, n_steps, noise.law.mean_largest(noise.n_values))
 
 
-def _n_differing(noise: Noise, n_steps: int) -> int:
-    """Return in how many edges, at most, two spanning trees differ."""
-    _check_counts(n_steps, noise.n_values)
-    return min(n_steps, noise.n_values - n_steps)
+def _perturbed_excess(noise: Noise, n_steps: int, largest: float) -> float:
+    _check_steps(n_steps, noise.n_values)
+    return 2.0 * min(n_steps, noise.n_values - n_steps) * noise.scale * largest
 
 
 @dataclass(frozen=True)
@@ -262,19 +247,13 @@ class Promise:
     noise_allowance: float  # by how much every weight may move while recovery stays certain
     recovery: float  # that DBMSTClu returns exactly the clusters
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers."""
-        return dict(vars(self))
-
 
 def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) -> Promise:
     """Return how probably a release as planned finds these clusters exactly, at least.
 
     Shift and scale are left to their defaults: where no weight moves below one deviation of the
     noise, the shift is 0. The bounds hold for any weights of these extremes and are far from tight:
-    a 0 says nothing.
-
-    Graph and clusters, at least two, are connected. *Privacy.* None: for the curator's own eyes.
+    a 0 says nothing. Graph and clusters, at least two, are connected.
 
     >>> from ptclust import Sensitivity, plan
     >>> from ptclust.graph import Graph
@@ -285,24 +264,22 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
     >>> round(promise.tree, 3), round(promise.recovery, 3)
     (1.0, 1.0)
     """
-    partition = as_partition(labels, graph.n_nodes)
+    partition, noise = as_partition(labels, graph.n_nodes), calibration.weights
     cross = partition.cluster[graph.sources] != partition.cluster[graph.targets]
     within, across = graph.weights[~cross], graph.weights[cross]
-    deviation = calibration.weights.standard_deviation
-    allowance = 0.0
+    allowance = quiet = 0.0
     if len(within) and len(across) and within.min() > 0:
         a, b, c, d = (float(end(part)) for part in (within, across) for end in (np.min, np.max))
         sizes = {"smallest": int(partition.sizes.min()), "largest": int(partition.sizes.max())}
         counts = {"n_nodes": graph.n_nodes, "n_clusters": partition.n_clusters}
-        allowance = max(0.0, min(noise_allowance(a, b, c, d, **sizes, **counts), a - deviation))
+        certain = noise_allowance(a, b, c, d, **sizes, **counts)
+        allowance = max(0.0, min(certain, a - noise.standard_deviation))
     tree, n_draws = None, graph.n_edges
     if calibration.tree is not None:
         tree = partitioning_probability(graph, labels, calibration.tree)
         n_draws = graph.topology.n_tree_edges
-    quiet = 0.0
     if allowance > 0:
-        scale, kind = calibration.weights.scale, calibration.weights.distribution
-        quiet = probability_of_no_larger_noise(allowance, n_draws, scale=scale, noise=kind)
+        quiet = noise.law.probability_within(n_draws, allowance / noise.scale)
     return Promise(calibration.mechanism, tree, allowance, (1.0 if tree is None else tree) * quiet)
 
 
@@ -328,7 +305,13 @@ def certify_interval(
     >>> certify_interval(0.1, 0.3, 0.9, 1.0, **shape).failed[0].name
     'stability'
     """
-    _check(a, b, c, d, smallest, largest, n_nodes, n_clusters)
+    ordered = 0 < a <= b < math.inf and 0 < c <= d < math.inf
+    require(ordered, "weights must be positive and finite, a <= b and c <= d; raise the shift")
+    sizes = f"sizes must be at least 1 and smallest <= largest, not {smallest!r} and {largest!r}"
+    require(1 <= smallest <= largest, sizes)
+    fits = n_clusters >= 2 and n_clusters * smallest <= n_nodes <= n_clusters * largest
+    clusters = f"{n_clusters!r} clusters of {smallest!r} to {largest!r} nodes"
+    require(fits, f"{clusters} cannot make up {n_nodes!r} nodes; there are at least two clusters")
     largest = min(largest, n_nodes - (n_clusters - 1) * smallest)
     found = [Condition("partition", math.inf), Condition("order", 1 - b / c)]
     if b < c:
@@ -361,14 +344,8 @@ def noise_allowance(
     if not certified(0.0):
         return 0.0
     low, high = 0.0, min(a + shift, (c - b) / 2)
-    for _ in range(100):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        if certified(middle):
-            low = middle
-        else:
-            high = middle
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if certified(middle) else (low, middle)
     return low
 
 
@@ -383,24 +360,10 @@ def probability_of_no_larger_noise(
     >>> round(probability_of_no_larger_noise(0.04, 99, scale=0.004), 4)
     0.9955
     """
-    law = DISTRIBUTIONS[noise]
-    if not (allowance >= 0 and scale > 0 and n_draws >= 0):
-        given = f"{allowance!r}, {n_draws!r} and {scale!r}"
-        raise UsageError(f"allowance and n_draws must be at least 0 and scale above 0, not {given}")
+    law, given = DISTRIBUTIONS[noise], f"{allowance!r}, {n_draws!r} and {scale!r}"
+    fits = allowance >= 0 and scale > 0 and n_draws >= 0
+    require(fits, f"allowance and n_draws must be at least 0 and scale above 0, not {given}")
     return law.probability_within(n_draws, allowance / scale)
-
-
-def _check(
-    a: float, b: float, c: float, d: float, smallest: int, largest: int, n: int, k: int
-) -> None:
-    if not (0 < a <= b and 0 < c <= d < math.inf and b < math.inf):
-        raise UsageError("weights must be positive and finite, a <= b and c <= d; raise the shift")
-    if not 1 <= smallest <= largest:
-        sizes = f"{smallest!r} and {largest!r}"
-        raise UsageError(f"sizes must be at least 1 and smallest <= largest, not {sizes}")
-    if k < 2 or not k * smallest <= n <= k * largest:
-        clusters = f"{k!r} clusters of {smallest!r} to {largest!r} nodes"
-        raise UsageError(f"{clusters} cannot make up {n!r} nodes; there are at least two clusters")
 
 
 def _stability(inner: float, outer: float, smallest: int, largest: int) -> float:
@@ -439,12 +402,6 @@ def _progress(validity: float, ratio: float, smallest: int, n_nodes: int, n_clus
     return smallest * validity - 2 * (1 - math.sqrt(ratio)) * (n_nodes - smallest)
 
 
-def _log_choices(n_steps: int, n_edges: int) -> float:
-    """Return log(m (m - 1) ... (m - k + 1)): a chosen edge is no longer a candidate."""
-    _check_counts(n_steps, n_edges)
-    return math.fsum(math.log(n_edges - j) for j in range(n_steps))
-
-
 def _exponent(exponent: Exponent) -> float:
     c = exponent if isinstance(exponent, int | float) else exponent.exponent
     _check_positive("an exponent", c)
@@ -452,23 +409,21 @@ def _exponent(exponent: Exponent) -> float:
 
 
 def _check_positive(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise UsageError(f"{name} must be positive and finite, not {value!r}")
+    require(0 < value < math.inf, f"{name} must be positive and finite, not {value!r}")
 
 
-def _check_candidates(n_candidates: int) -> None:
-    if n_candidates < 1:
-        raise UsageError(f"a choice needs at least 1 candidate, not {n_candidates}")
+def _check_candidates(n: int) -> None:
+    require(n >= 1, f"a choice needs at least 1 candidate, not {n}")
 
 
-def _check_counts(n_steps: int, n_edges: int) -> None:
-    if not 0 <= n_steps <= n_edges:
-        raise UsageError(f"a tree of such a graph has 0 to {n_edges} edges, not {n_steps}")
+def _check_steps(n_steps: int, n_edges: int) -> None:
+    fits = 0 <= n_steps <= n_edges
+    require(fits, f"a tree of such a graph has 0 to {n_edges} edges, not {n_steps}")
 
 
 def _check_gamma(gamma: float) -> None:
-    if not 0 < gamma < 1:
-        raise UsageError(f"gamma, a probability of failure, must be between 0 and 1, not {gamma!r}")
+    fits = 0 < gamma < 1
+    require(fits, f"gamma, a probability of failure, must be between 0 and 1, not {gamma!r}")
 
 
 guard_functions(__name__)

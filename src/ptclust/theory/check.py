@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,12 @@ from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.theory.bounds import Promise, TheoremD, recovery_promise, theorem_d
 from ptclust.theory.cluster import ClustersVerdict, clusters_verdict
 from ptclust.theory.homogeneity import Homogeneity, strong_homogeneity, weak_homogeneity
-from ptclust.theory.partition import as_partition, check_connected, has_partitioning_topology
+from ptclust.theory.partition import (
+    VerdictByCluster,
+    as_partition,
+    check_connected,
+    has_partitioning_topology,
+)
 from ptclust.theory.recovery import RecoveryCertificate, TheoremCheck, certify_recovery, recovered
 from ptclust.trees import minimum_spanning_tree
 
@@ -43,6 +48,13 @@ class Check:
 
     def to_text(self) -> str:
         """Return the check as a page to read."""
+        pieces = "every cluster is one piece" if self.partitioning else "some cluster is torn apart"
+        found = self.recovered
+        outcome = f"finds other clusters (cut {found.step}, edge {found.edge})"
+        if found.edge is None:
+            outcome = "cannot find these clusters by cutting the tree"
+        if found.holds:
+            outcome = "finds exactly these clusters"
         lines = [
             "For the curator only: what follows is computed from the private weights.",
             f"{self.n_nodes:,} nodes, {self.n_edges:,} edges, {self.n_clusters:,} clusters",
@@ -50,23 +62,13 @@ class Check:
             f"Definition of a cluster: {self.definition.describe()}",
             f"Weak homogeneity: {self.weak.describe()}",
             f"Strong homogeneity: {self.strong.describe()}",
-            f"Minimum spanning tree: {self._pieces()}",
-            f"DBMSTClu without privacy: {self._outcome()}",
+            f"Minimum spanning tree: {pieces}",
+            f"DBMSTClu without privacy: {outcome}",
             self.certificate.describe(),
         ]
         if self.plan is not None:
             lines += ["", *self._promised(self.plan)]
         return "\n".join(lines)
-
-    def _pieces(self) -> str:
-        return "every cluster is one piece" if self.partitioning else "some cluster is torn apart"
-
-    def _outcome(self) -> str:
-        if self.recovered.holds:
-            return "finds exactly these clusters"
-        if self.recovered.edge is None:
-            return "cannot find these clusters by cutting the tree"
-        return f"finds other clusters (cut {self.recovered.step}, edge {self.recovered.edge})"
 
     def _promised(self, plan: Plan) -> list[str]:
         lines = [f"What is promised at {plan.budget}; {plan.request.sensitivity.describe()}:"]
@@ -88,21 +90,31 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as numbers, truth values and short lists."""
-        counts = {name: getattr(self, name) for name in ("n_nodes", "n_edges", "n_clusters")}
-        definition, forms = self.definition, ("corrected", "printed", "supplement")
+        forms = "corrected", "printed", "supplement"
         return {
             "private": False,
-            **counts,
-            "definition": {"holds": definition.holds, "offenders": definition.offenders.tolist()},
-            "weak_homogeneity": _homogeneity(self.weak),
-            "strong_homogeneity": _homogeneity(self.strong),
+            "n_nodes": self.n_nodes,
+            "n_edges": self.n_edges,
+            "n_clusters": self.n_clusters,
+            "definition": _holds(self.definition, self.definition.offenders.tolist()),
+            "weak_homogeneity": _holds(self.weak, _numbers(self.weak)),
+            "strong_homogeneity": _holds(self.strong, _numbers(self.strong)),
             "partitioning_topology": self.partitioning,
             "recovered": self.recovered.holds,
             "certified": self.certificate.holds,
             "certificate_failed": [condition.name for condition in self.certificate.failed],
-            "promises": [promise.to_dict() for promise in self.promises],
+            "promises": [asdict(promise) for promise in self.promises],
             "theorem_d": self.paper and {form: getattr(self.paper, form) for form in forms},
         }
+
+
+def _holds(verdict: VerdictByCluster, offenders: list[Any]) -> dict[str, Any]:
+    return {"holds": verdict.holds, "offenders": offenders}
+
+
+def _numbers(verdict: Homogeneity) -> list[dict[str, Any]]:
+    found = (one._asdict() for one in verdict.offenders)
+    return [{name: value for name, value in one.items() if name != "holds"} for one in found]
 
 
 def check_clusters(
@@ -117,12 +129,6 @@ def check_clusters(
     The graph is connected, with positive weights; every node labelled -1 is a cluster of its own.
     Without a plan for this topology nothing is said about probabilities.
 
-    Notes
-    -----
-    *Privacy.* None: for the curator's own eyes.
-
-    Examples
-    --------
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.1, 0.1, 0.9, 0.1, 0.1])
     >>> found = check_clusters(graph, [0, 0, 0, 1, 1, 1])
@@ -161,13 +167,6 @@ def check_file(
     labels = read_labels(clusters, graph.topology)
     planned = None if request is None else make_plan(graph.topology, request)
     return check_clusters(graph, labels, planned, progress=progress)
-
-
-def _homogeneity(result: Homogeneity) -> dict[str, Any]:
-    offenders = [one._asdict() for one in result.offenders]
-    for each in offenders:
-        del each["holds"]
-    return {"holds": result.holds, "offenders": offenders}
 
 
 guard_functions(__name__)

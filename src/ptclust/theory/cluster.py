@@ -27,15 +27,15 @@ from ptclust._traces import guard_functions
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.clustering.dbcvi import positive_weights
-from ptclust.errors import UsageError
 from ptclust.graph import Graph
 from ptclust.theory.partition import (
-    Extremes,
     Partition,
     VerdictByCluster,
     as_partition,
     edges_among,
+    extremes,
     node_numbers,
+    require,
 )
 from ptclust.trees.mst import minimum_spanning_edges
 
@@ -45,23 +45,19 @@ SMALLEST = 3  # the least number of nodes of a cluster, by the paper's Definitio
 def minimum_path_distance(graph: Graph, u: int, v: int) -> float:
     """Return d(u, v), the least total weight of a path from u to v; infinite if there is none.
 
-    *Privacy.* None: for the curator's own eyes.
-
     >>> from ptclust.graph import Graph
     >>> minimum_path_distance(Graph([0, 1, 2], [1, 2, 0], [0.25, 0.5, 1.0]), 0, 2)
     0.75
     """
     for what, node in (("u", u), ("v", v)):
-        if np.ndim(node) != 0:
-            raise UsageError(f"{what} must be one node number, not {np.ndim(node)}-dimensional")
+        dimension = np.ndim(node)
+        require(not dimension, f"{what} must be one node number, not {dimension}-dimensional")
         node_numbers([node], graph.n_nodes, what)
     return float(distances_from(graph, [u])[v])
 
 
 def distances_from(graph: Graph, nodes: ArrayLike) -> Floats:
     """Return the distance of every node to the nearest of ``nodes``, infinite if there is no path.
-
-    Takes O(m log n). *Privacy.* None: for the curator's own eyes.
 
     >>> from ptclust.graph import Graph
     >>> distances_from(Graph([0, 1, 2], [1, 2, 3], [0.25, 0.5, 1.0], n_nodes=5), [0, 3])
@@ -77,8 +73,7 @@ def _voronoi_cells(graph: Graph, nodes: ArrayLike) -> tuple[Floats, Array]:
 
     weights = positive_weights(graph, "the minimum path distance")
     origins = node_numbers(nodes, graph.n_nodes)
-    if not len(origins):
-        raise UsageError("a distance from no node at all is not defined; give at least one node")
+    require(len(origins), "a distance from no node at all is not defined; give at least one node")
     matrix = csr_array((weights, (graph.sources, graph.targets)), shape=(graph.n_nodes,) * 2)
     distances, _, nearest = dijkstra(
         matrix, directed=False, indices=origins, min_only=True, return_predecessors=True
@@ -107,7 +102,7 @@ class ClusterVerdict:
     # graph, but where D = V along edges within C: the verdict is the same.
     link: float
     separation: float  # d(C, D - C): infinite if nothing of D is outside C, or within reach
-    witness: ClusterWitness | None  # None if C is a cluster, or too small for one
+    witness: ClusterWitness | None = None  # None if C is a cluster, or too small for one
 
     def describe(self) -> str:
         """Return the verdict in a sentence, with its numbers."""
@@ -123,34 +118,6 @@ class ClusterVerdict:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ClustersVerdict(VerdictByCluster):
-    """Which clusters of a partition are clusters by the Definition, in V; of those with a label."""
-
-    sizes: Ints
-    links: Floats  # heaviest edge that each cluster needs to hang together; infinite if in pieces
-    separations: Floats  # the lightest edge that leaves each cluster; infinite if none does
-
-    @property
-    def offenders(self) -> Ints:
-        """The labels of those that are not; ``cluster_verdict`` finds a violating split of one."""
-        return self.labels[~self.cluster_holds]
-
-    def describe(self) -> str:
-        """Return the verdict in a few lines, with the numbers of the first offenders."""
-
-        def offender(k: int) -> str:
-            link, apart = self.links[k], self.separations[k]
-            why = f"held together at {link:.6g}, but separated by {apart:.6g}"
-            if self.sizes[k] < SMALLEST:
-                why = f"a cluster has at least {SMALLEST} nodes"
-            return f"cluster {self.labels[k]}, {self.sizes[k]} node(s): {why}"
-
-        return self._described(
-            "clusters by the Definition", "not clusters by the Definition", offender
-        )
-
-
 def cluster_verdict(
     graph: Graph, nodes: ArrayLike, within: ArrayLike | None = None
 ) -> ClusterVerdict:
@@ -160,17 +127,15 @@ def cluster_verdict(
 
     Notes
     -----
-    With D = V no distance is ever summed up: the separation is the lightest edge that leaves C, and
-    the link is the heaviest edge of a minimum spanning tree of G restricted to C, so the verdict is
-    exact. Otherwise the distances are sums in floating point, exact for whole numbers and else good
-    to rounding: a tie may be decided wrongly. Those of all pairs of C are never needed: Dijkstra
-    from all of C at once divides the nodes into cells, and the edges between two cells contain a
-    minimum spanning tree of the distances (Mehlhorn 1988). O(m log n).
+    Distances within C are never computed for all pairs: Dijkstra from all of C at once divides the
+    nodes into cells, and the edges between two cells contain a minimum spanning tree of the
+    distances (Mehlhorn 1988). O(m log n). Distances are sums in floating point, exact for whole
+    numbers and else good to rounding: a tie may be decided wrongly. Not so with D = V: then every
+    path out of C is at least as long as the lightest edge that leaves it, so that edges within C
+    decide, and the verdict is exact.
 
     Where D - C is empty the Definition asks nothing but the size. Where D - C cannot be reached,
     nor C2 from C1, all distances are infinite, all nodes are nearest, and C is not a cluster.
-
-    *Privacy.* None: for the curator's own eyes.
 
     References
     ----------
@@ -189,22 +154,63 @@ def cluster_verdict(
     c, d = node_numbers(nodes, graph.n_nodes), np.arange(graph.n_nodes)
     if within is not None:
         d = node_numbers(within, graph.n_nodes, "within")
-    if len(stray := np.setdiff1d(c, d)):
-        raise UsageError(f"nodes must be a subset of within, but node {stray[0]} is not in it")
-    rest = np.setdiff1d(d, c, assume_unique=True)
+    for stray in np.setdiff1d(c, d)[:1]:
+        require(False, f"nodes must be a subset of within, but node {stray} is not in it")
     if len(c) < SMALLEST:
-        return ClusterVerdict(False, len(c), np.nan, np.nan, None)
-    whole = len(d) == graph.n_nodes
-    bridges = _edges_within(graph, c) if whole else _bridges_between_cells(graph, c, rest)
-    return _verdict(graph, c, rest, bridges, not whole)
+        return ClusterVerdict(False, len(c), np.nan, np.nan)
+    rest = np.setdiff1d(d, c, assume_unique=True)
+    distance, nearest = _voronoi_cells(graph, c)
+    cell = np.where(nearest >= 0, np.searchsorted(c, nearest), -1)
+    a, b = cell[graph.sources], cell[graph.targets]
+    outside = distance[graph.sources] + distance[graph.targets]
+    bridges = a != b if len(d) < graph.n_nodes else outside == 0
+    a, b, lengths = a[bridges], b[bridges], (outside + graph.weights)[bridges]
+    tree = minimum_spanning_edges(a, b, lengths, len(c))
+    link = float(lengths[tree].max()) if len(tree) == len(c) - 1 else np.inf
+    separation = float(distance[rest].min(initial=np.inf))
+    if not len(rest) or link < separation:
+        return ClusterVerdict(True, len(c), link, separation)
+    intruder = int(rest[distance[rest].argmin()])
+    near = tree[lengths[tree] < separation]
+    component = np.arange(len(c))
+    label_components(a[near], b[near], component)
+    part = component == component[max(cell[intruder], 0)]
+    to_rest = float(distances_from(graph, c[part])[c[~part]].min())
+    witness = ClusterWitness(c[part], intruder, to_rest, separation)
+    return ClusterVerdict(False, len(c), link, separation, witness)
+
+
+@dataclass(frozen=True, eq=False)
+class ClustersVerdict(VerdictByCluster):
+    """Which clusters of a partition are clusters by the Definition, in V; of those with a label."""
+
+    sizes: Ints
+    links: Floats  # heaviest edge that each cluster needs to hang together; infinite if in pieces
+    separations: Floats  # the lightest edge that leaves each cluster; infinite if none does
+
+    @property
+    def offenders(self) -> Ints:
+        """The labels of those that are not; ``cluster_verdict`` finds a violating split of one."""
+        return self.labels[~self.cluster_holds]
+
+    def describe(self) -> str:
+        """Return the verdict in a few lines, with the numbers of the first offenders."""
+
+        def reason(k: int) -> str:
+            link, apart = self.links[k], self.separations[k]
+            why = f"held together at {link:.6g}, but separated by {apart:.6g}"
+            if self.sizes[k] < SMALLEST:
+                why = f"a cluster has at least {SMALLEST} nodes"
+            return f", {self.sizes[k]} node(s): {why}"
+
+        return self._described("clusters by the Definition", reason)
 
 
 def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
     """Decide for all clusters of a partition at once whether they are so by the Definition, D = V.
 
     Nodes labelled -1 belong to V but to no cluster. One minimum spanning forest of the edges within
-    clusters serves all of them: O(m log n), however many there are. *Privacy.* None: for the
-    curator's own eyes.
+    clusters serves all of them: O(m log n), however many there are.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.25, 0.5, 0.75, 0.25, 1.0])
@@ -215,7 +221,7 @@ def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
     positive_weights(graph, "the Definition of a cluster")
     partition = as_partition(labels, graph.n_nodes)
     links, _ = links_of_clusters(graph, partition)
-    separations = Extremes.of(graph, partition).crossing
+    separations = extremes(graph, partition).crossing
     holds = (links < separations) | (partition.n_clusters == 1)
     holds &= partition.sizes >= SMALLEST
     k = partition.n_labelled
@@ -253,66 +259,6 @@ def connected_in(tree: WeightedTree, nodes: ArrayLike) -> bool:
     """
     n_nodes = len(node_numbers(nodes, tree.n_nodes))
     return bool(np.count_nonzero(edges_among(nodes, tree)) >= n_nodes - 1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Bridges:
-    """Edges between nodes of C that decide its link, and how far D - C is from C."""
-
-    sources: Array  # one end of each, as a place in C
-    targets: Array
-    lengths: Floats
-    separation: float = np.inf
-    nearest: int = 0  # where in C the separation is attained
-    intruder: int = -1  # where in D - C; -1 if that is empty
-
-
-def _edges_within(graph: Graph, c: Ints) -> _Bridges:
-    """D = V: the edges of G restricted to C, and the lightest edge that leaves it."""
-    place = np.full(graph.n_nodes, -1)
-    place[c] = np.arange(len(c))
-    a, b = place[graph.sources], place[graph.targets]
-    inside, leaving = (a >= 0) & (b >= 0), np.flatnonzero((a < 0) != (b < 0))
-    bridges = (a[inside], b[inside], graph.weights[inside])
-    if not len(leaving):
-        outside = np.flatnonzero(place < 0)
-        return _Bridges(*bridges, intruder=int(outside[0]) if len(outside) else -1)
-    edge = leaving[graph.weights[leaving].argmin()]
-    intruder = graph.sources[edge] if a[edge] < 0 else graph.targets[edge]
-    return _Bridges(*bridges, graph.weights[edge], max(a[edge], b[edge]), int(intruder))
-
-
-def _bridges_between_cells(graph: Graph, c: Ints, rest: Ints) -> _Bridges:
-    """Return Mehlhorn's bridges: each edge between two Voronoi cells of C, as long as its path."""
-    distance, nearest = _voronoi_cells(graph, c)
-    cell = np.where(nearest >= 0, np.searchsorted(c, nearest), -1)
-    a, b = cell[graph.sources], cell[graph.targets]
-    between = a != b
-    lengths = (distance[graph.sources] + distance[graph.targets] + graph.weights)[between]
-    bridges = (a[between], b[between], lengths)
-    if not len(rest):
-        return _Bridges(*bridges)
-    intruder = rest[distance[rest].argmin()]
-    return _Bridges(*bridges, distance[intruder], max(cell[intruder], 0), int(intruder))
-
-
-def _verdict(graph: Graph, c: Ints, rest: Ints, bridges: _Bridges, summed: bool) -> ClusterVerdict:
-    tree = minimum_spanning_edges(bridges.sources, bridges.targets, bridges.lengths, len(c))
-    lengths = bridges.lengths[tree]
-    link = float(lengths.max()) if len(tree) == len(c) - 1 else np.inf
-    separation = float(bridges.separation)
-    if not len(rest) or link < separation:
-        return ClusterVerdict(True, len(c), link, separation, None)
-    a, b = bridges.sources[tree], bridges.targets[tree]
-    component = np.arange(len(c))
-    label_components(a[lengths < separation], b[lengths < separation], component)
-    part = component == component[bridges.nearest]
-    if summed:
-        to_rest = lengths[part[a] != part[b]].min(initial=np.inf)
-    else:  # edges within C decide, but a path from C1 to C2 may be shorter outside of it
-        to_rest = distances_from(graph, c[part])[c[~part]].min()
-    witness = ClusterWitness(c[part], bridges.intruder, float(to_rest), separation)
-    return ClusterVerdict(False, len(c), link, separation, witness)
 
 
 guard_functions(__name__)

@@ -7,12 +7,12 @@ one such tree holds edges a, b within C and e leaving C with w(a)^2 / w(b) >= w(
 enumerated to know which edges share one: the heaviest a, the lightest b and the lightest e that
 occur in any tree decide, in both conditions (docs/proofs/clusters.md).
 
-Every comparison is exact for the weights as they are stored: products in floating point decide
-unless they are equal, and then rational arithmetic does. (Stored, 0.3^2 / 0.1 is below 0.9.)
+Every comparison is exact for the weights as they are stored. (Stored, 0.3^2 / 0.1 is below 0.9.)
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
@@ -26,14 +26,17 @@ from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats
 from ptclust.clustering import WeightedTree
 from ptclust.clustering.dbcvi import positive_weights
-from ptclust.errors import UsageError, WeightError
+from ptclust.errors import WeightError
 from ptclust.graph import Graph
 from ptclust.theory.partition import (
-    Extremes,
     VerdictByCluster,
     as_partition,
     edges_among,
+    extremes,
+    require,
 )
+
+Kind = Literal["weak", "strong"]
 
 
 class ClusterHomogeneity(NamedTuple):
@@ -51,16 +54,11 @@ class ClusterHomogeneity(NamedTuple):
 class Homogeneity(VerdictByCluster):
     """Which clusters are homogeneous, weakly or strongly; unclustered nodes come last."""
 
-    kind: Literal["weak", "strong"]
+    kind: Kind
     alpha: Floats
     heaviest: Floats
     lightest: Floats
     crossing: Floats
-
-    @property
-    def offenders(self) -> tuple[ClusterHomogeneity, ...]:
-        """The clusters that are not."""
-        return tuple(record for record in self.records if not record.holds)
 
     @property
     def records(self) -> tuple[ClusterHomogeneity, ...]:
@@ -69,18 +67,22 @@ class Homogeneity(VerdictByCluster):
         columns = (each.tolist() for each in (self.labels, *numbers, self.cluster_holds))
         return tuple(map(ClusterHomogeneity._make, zip(*columns, strict=True)))
 
+    @property
+    def offenders(self) -> tuple[ClusterHomogeneity, ...]:
+        """The clusters that are not."""
+        return tuple(record for record in self.records if not record.holds)
+
     def describe(self) -> str:
         """Return the verdict in a few lines, with the numbers of the first offenders."""
-        records, so = self.records, f"{self.kind}ly homogeneous"
+        records = self.records
 
-        def offender(k: int) -> str:
-            label, ratio, heaviest, lightest, crossing, _ = records[k]
-            return (
-                f"cluster {label}: heaviest {heaviest:.6g} and lightest {lightest:.6g} within, so "
-                f"{heaviest * ratio:.6g}, against a crossing edge of {crossing:.6g}"
-            )
+        def reason(k: int) -> str:
+            _, ratio, heaviest, lightest, crossing, _ = records[k]
+            within = f"heaviest {heaviest:.6g} and lightest {lightest:.6g} within"
+            needed = f"{heaviest * ratio:.6g}, against a crossing edge of {crossing:.6g}"
+            return f": {within}, so {needed}"
 
-        return self._described(so, f"not {so}", offender)
+        return self._described(f"{self.kind}ly homogeneous", reason)
 
 
 def alpha(weights: ArrayLike) -> float:
@@ -108,12 +110,11 @@ def homogeneously_separable(tree: WeightedTree, nodes: ArrayLike | None, s: floa
     (True, False)
     """
     weights = positive_weights(tree, "homogeneous separability")
-    if not 0 < s < np.inf:
-        raise UsageError("s must be the weight of an edge, a positive finite number")
+    require(0 < s < np.inf, "s must be the weight of an edge, a positive finite number")
     if nodes is not None:
         weights = weights[edges_among(nodes, tree)]
-    heaviest, lightest = weights.max(initial=0.0), weights.min(initial=np.inf)
-    return bool(_is_separable(np.array([heaviest]), np.array([lightest]), np.array([s]))[0])
+    ends = weights.max(initial=0.0), weights.min(initial=np.inf), s
+    return bool(_is_separable(*map(np.atleast_1d, ends))[0])
 
 
 def strong_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
@@ -124,7 +125,7 @@ def strong_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
     below every edge that leaves it. One pass over the edges.
 
     Weights are positive; of a disconnected graph, trees are spanning forests. Every node labelled
-    -1 is a cluster of its own. *Privacy.* None: for the curator's own eyes.
+    -1 is a cluster of its own.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 2], [0.25, 0.5, 0.75, 0.25, 0.25, 0.5])
@@ -142,9 +143,7 @@ def weak_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
     ends. C is weakly homogeneous if and only if max^2 / min over its usable edges is below every
     usable edge that leaves it. That takes a lemma, for usable edges of one weight need not share a
     tree: those that would matter do. One pass of Kruskal's algorithm, O(m log m), however many
-    minimum spanning trees there are.
-
-    Parameters and privacy are those of ``strong_homogeneity``.
+    minimum spanning trees there are. Parameters are those of ``strong_homogeneity``.
 
     >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 2], [0.25, 0.25, 0.75, 0.25, 0.25, 0.5])
@@ -156,17 +155,16 @@ def weak_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
     return _homogeneity("weak", graph, labels)
 
 
-def _homogeneity(kind: Literal["weak", "strong"], graph: Graph, labels: ArrayLike) -> Homogeneity:
+def _homogeneity(kind: Kind, graph: Graph, labels: ArrayLike) -> Homogeneity:
     weights = positive_weights(graph, "homogeneity")
     partition = as_partition(labels, graph.n_nodes)
     usable = np.ones(graph.n_edges, dtype=bool)
     if kind == "weak":
         parent = np.arange(graph.n_nodes, dtype=graph.sources.dtype)
         _find_usable(np.argsort(weights), graph.sources, graph.targets, weights, parent, usable)
-    found = Extremes.of(graph, partition, usable)
-    holds = _is_separable(found.heaviest, found.lightest, found.crossing)
+    found = extremes(graph, partition, usable)
     ratio = _ratio(found.heaviest, found.lightest)
-    return Homogeneity(partition.labels, holds, kind, ratio, **vars(found))
+    return Homogeneity(partition.labels, _is_separable(*found), kind, ratio, *found)
 
 
 def _ratio(heaviest: Any, lightest: Any) -> Any:
@@ -175,18 +173,13 @@ def _ratio(heaviest: Any, lightest: Any) -> Any:
 
 
 def _is_separable(heaviest: Floats, lightest: Floats, s: Floats) -> Bools:
-    """Whether heaviest^2 < s * lightest, exactly; of no edge, 0 and infinity, it holds."""
-    with np.errstate(over="ignore"):
-        left, right = heaviest * heaviest, s * lightest
-    # Rounding keeps order: what differs after it differed before, in the same direction.
-    holds: Bools = left < right
-    missing = np.isinf(right) & (np.isinf(lightest) | np.isinf(s))
-    same = heaviest == lightest
-    holds = np.where(same, heaviest < s, holds | missing)
-    for k in np.flatnonzero((left == right) & ~missing & ~same & (heaviest != s)):
-        exact = [Fraction(float(x[k])) for x in (heaviest, lightest, s)]
-        holds[k] = exact[0] ** 2 < exact[1] * exact[2]
-    return holds
+    """Whether heaviest^2 < s * lightest, in rationals; without an edge, 0 or infinity, it holds."""
+    rows = zip(heaviest.tolist(), lightest.tolist(), s.tolist(), strict=True)
+    holds = [
+        math.isinf(b) or math.isinf(e) or Fraction(a) ** 2 < Fraction(e) * Fraction(b)
+        for a, b, e in rows
+    ]
+    return np.array(holds, dtype=bool)
 
 
 @kernel
@@ -205,8 +198,8 @@ def _find_usable(
             edge = order[end]
             usable[edge] = find(parent, sources[edge]) != find(parent, targets[edge])
             end += 1
-        for i in range(begin, end):
-            a, b = find(parent, sources[order[i]]), find(parent, targets[order[i]])
+        for edge in order[begin:end]:
+            a, b = find(parent, sources[edge]), find(parent, targets[edge])
             if a != b:
                 union(parent, a, b)
         begin = end

@@ -1,23 +1,26 @@
 """The paper's Definitions of Cut and of a partitioning topology (section 3.2): a tree and clusters.
 
 An unclustered node, label -1, counts as the paper has it: as a cluster of its own. What all
-functions of the theory ask of nodes, labels and weights is here, too.
+functions of the theory require of nodes, labels and parameters is here, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._options import check_choice
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree
 from ptclust.errors import GraphError, UsageError
 from ptclust.graph import Graph
+
+Form = Literal["meant", "printed"]
 
 _LISTED = 10
 
@@ -42,7 +45,7 @@ class Partition:
 
 
 def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
-    """Return the partition of ``labels``: a whole number a node, in any numbering, -1 for none.
+    """Return the partition of ``labels``: a whole number per node, -1 for none.
 
     >>> partition = as_partition([7, 7, -1, 3, -1], 5)
     >>> partition.cluster
@@ -50,24 +53,21 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
     >>> partition.labels
     array([ 3,  7, -1, -1])
     """
-    array = np.asarray(labels)
-    if array.shape != (n_nodes,):
-        raise UsageError(f"{array.size} labels were given for {n_nodes} nodes; give one per node")
-    if array.size == 0:
-        return Partition(*np.empty((3, 0), dtype=np.int64))
-    if not np.issubdtype(array.dtype, np.integer):
-        number = "np.unique(labels, return_inverse=True)[1] numbers them"
-        raise UsageError(f"labels must be whole numbers, not {array.dtype}; {number}")
-    if array.min() < -1:
-        least = f"but {array.min()} is among them"
-        raise UsageError(f"labels must be from 0, or -1 for an unclustered node, {least}")
-    cluster = np.empty(n_nodes, dtype=np.int64)
-    alone = array == -1
-    found, cluster[~alone] = np.unique(array[~alone], return_inverse=True)
-    n_alone = np.count_nonzero(alone)
-    cluster[alone] = len(found) + np.arange(n_alone)
-    labelled = np.concatenate([found.astype(np.int64), np.full(n_alone, -1)])
-    return Partition(cluster, labelled, np.bincount(cluster))
+    given = np.asarray(labels)
+    count = f"{given.size} labels were given for {n_nodes} nodes"
+    require(given.shape == (n_nodes,), f"{count}; give one per node")
+    number = "np.unique(labels, return_inverse=True)[1] numbers them"
+    whole = np.issubdtype(given.dtype, np.integer) or not given.size
+    require(whole, f"labels must be whole numbers, not {given.dtype}; {number}")
+    least = given.min(initial=0)
+    wrong = f"labels must be from 0, or -1 for an unclustered node, but {least} is among them"
+    require(least >= -1, wrong)
+    alone = given == -1
+    found, numbers = np.unique(given[~alone], return_inverse=True)
+    cluster = len(found) + np.cumsum(alone) - 1
+    cluster[~alone] = numbers
+    every = np.concatenate([found.astype(np.int64), np.full(np.count_nonzero(alone), -1)])
+    return Partition(cluster, every, np.bincount(cluster))
 
 
 def is_cut(tree: WeightedTree, labels: ArrayLike) -> Bools:
@@ -84,19 +84,11 @@ def is_cut(tree: WeightedTree, labels: ArrayLike) -> Bools:
 
 
 def cuts(tree: WeightedTree, labels: ArrayLike) -> Array:
-    """Return Cut_G(T): the ids, in the graph, of the edges of the tree that join two clusters.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.trees import Tree
-    >>> cuts(Tree(Topology([0, 1, 2], [1, 2, 3]), edge_ids=[3, 5, 8]), [0, 0, 1, 1])
-    array([5])
-    """
+    """Return Cut_G(T): the ids, in the graph, of the edges of the tree that join two clusters."""
     return tree.edge_ids[is_cut(tree, labels)]
 
 
-def has_partitioning_topology(
-    tree: WeightedTree, labels: ArrayLike, form: Literal["meant", "printed"] = "meant"
-) -> bool:
+def has_partitioning_topology(tree: WeightedTree, labels: ArrayLike, form: Form = "meant") -> bool:
     """Whether cutting Cut_G(T) leaves exactly the clusters; every node labelled -1 is one.
 
     As *meant*, every cluster induces a connected subtree; of a connected tree that is to say that
@@ -114,40 +106,36 @@ def has_partitioning_topology(
     >>> has_partitioning_topology(path, [0, 0, 1, 1, 2, 2], form="printed")
     False
     """
-    if form not in ("meant", "printed"):
-        raise UsageError(f"form must be 'meant' or 'printed', not {form!r}")
+    check_choice("form", form, Form)
     partition = as_partition(labels, tree.n_nodes)
-    k, a, b = partition.n_clusters, *(partition.cluster[e] for e in (tree.sources, tree.targets))
-    cut = a != b
+    k, ends = partition.n_clusters, partition.cluster[np.array([tree.sources, tree.targets])]
+    joined = ends[:, ends[0] != ends[1]]
     if form == "meant":
         # A cluster of s nodes spans at most s - 1 edges, and that many only if it is connected.
-        return bool(np.count_nonzero(~cut) == tree.n_nodes - k)
-    if np.count_nonzero(cut) != k * (k - 1) // 2:
-        return False
-    pairs = np.minimum(a[cut], b[cut]) * k + np.maximum(a[cut], b[cut])
-    return len(np.unique(pairs)) == len(pairs)
+        return bool(ends.shape[1] - joined.shape[1] == tree.n_nodes - k)
+    n_pairs = np.unique(np.sort(joined, axis=0), axis=1).shape[1]
+    return bool(n_pairs == joined.shape[1] == k * (k - 1) // 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Extremes:
+class Extremes(NamedTuple):
     """The weights of the heaviest and lightest edges of every cluster."""
 
     heaviest: Floats  # within; 0 if it has no edge
     lightest: Floats  # within; infinite if it has no edge
     crossing: Floats  # the lightest edge that leaves it; infinite if none does
 
-    @classmethod
-    def of(cls, graph: Graph, partition: Partition, edges: Any = slice(None)) -> Extremes:
-        """Return the extremes over the edges of these numbers."""
-        n, weights = partition.n_clusters, graph.weights[edges]
-        a, b = (partition.cluster[ends[edges]] for ends in (graph.sources, graph.targets))
-        within = a == b
-        found = cls(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
-        np.maximum.at(found.heaviest, a[within], weights[within])
-        np.minimum.at(found.lightest, a[within], weights[within])
-        for end in (a, b):
-            np.minimum.at(found.crossing, end[~within], weights[~within])
-        return found
+
+def extremes(graph: Graph, partition: Partition, edges: Any = slice(None)) -> Extremes:
+    """Return the extremes of every cluster over the edges of these numbers."""
+    n, weights = partition.n_clusters, graph.weights[edges]
+    a, b = (partition.cluster[ends[edges]] for ends in (graph.sources, graph.targets))
+    within = a == b
+    found = Extremes(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
+    np.maximum.at(found.heaviest, a[within], weights[within])
+    np.minimum.at(found.lightest, a[within], weights[within])
+    for end in (a, b):
+        np.minimum.at(found.crossing, end[~within], weights[~within])
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,16 +150,22 @@ class VerdictByCluster:
         """Whether it holds of all of them."""
         return bool(self.cluster_holds.all())
 
-    def _described(self, so: str, not_so: str, offender: Callable[[int], str]) -> str:
+    def _described(self, condition: str, reason: Callable[[int], str]) -> str:
         """Return a line, and one more for each of the first clusters of which it does not hold."""
         n, bad = len(self.labels), np.flatnonzero(~self.cluster_holds).tolist()
         if not bad:
-            return f"all {n} cluster(s) are {so}"
-        lines = [f"{len(bad)} of {n} cluster(s) are {not_so}:"]
-        lines += [f"  {offender(k)}" for k in bad[:_LISTED]]
+            return f"all {n} cluster(s) are {condition}"
+        lines = [f"{len(bad)} of {n} cluster(s) are not {condition}:"]
+        lines += [f"  cluster {self.labels[k]}{reason(k)}" for k in bad[:_LISTED]]
         if len(bad) > _LISTED:
             lines.append(f"  and {len(bad) - _LISTED} more")
         return "\n".join(lines)
+
+
+def require(fulfilled: object, message: str) -> None:
+    """Raise UsageError with a message, which must not quote weights, if a condition fails."""
+    if not fulfilled:
+        raise UsageError(message)
 
 
 def check_connected(graph: Graph, what: str) -> None:
@@ -182,16 +176,16 @@ def check_connected(graph: Graph, what: str) -> None:
 
 def node_numbers(nodes: ArrayLike, n_nodes: int, what: str = "nodes") -> Ints:
     """Return a set of nodes as ascending distinct numbers; raise UsageError if they are none."""
-    array = np.asarray(nodes)
-    if array.size and (array.ndim != 1 or not np.issubdtype(array.dtype, np.integer)):
-        given = f"must be one-dimensional node numbers, not {array.ndim}-dimensional {array.dtype}"
-        use = "np.flatnonzero makes numbers of a mask, graph.names holds the names"
-        raise UsageError(f"{what} {given}; {use}")
-    numbers = np.unique(array).astype(np.int64)
-    outside = numbers[(numbers < 0) | (numbers >= n_nodes)]
-    if len(outside):
-        wrong = f"but {outside[0]} is among them"
-        raise UsageError(f"{what} must be numbers from 0 to {n_nodes - 1}, {wrong}")
+    given = np.asarray(nodes)
+    kind = f"one-dimensional node numbers, not {given.ndim}-dimensional {given.dtype}"
+    use = "np.flatnonzero makes numbers of a mask, graph.names holds the names"
+    whole = given.ndim == 1 and np.issubdtype(given.dtype, np.integer)
+    require(whole or not given.size, f"{what} must be {kind}; {use}")
+    numbers = np.unique(given).astype(np.int64)
+    for wrong in numbers[(numbers < 0) | (numbers >= n_nodes)][:1]:
+        raise UsageError(
+            f"{what} must be numbers from 0 to {n_nodes - 1}, but {wrong} is among them"
+        )
     return numbers
 
 

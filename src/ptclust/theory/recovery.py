@@ -26,19 +26,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ptclust._components import label_components
 from ptclust._kernel import kernel
 from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats, Ints
 from ptclust.clustering import WeightedTree, dbcvi, dbmstclu
-from ptclust.clustering.dbcvi import cluster_validity, positive_weights, validity
-from ptclust.clustering.dbmstclu import rooted
-from ptclust.clustering.dbmstclu._kernel import RootedForest
+from ptclust.clustering.dbcvi import cluster_validity, positive_weights
+from ptclust.clustering.dbmstclu import label_pieces, rooted
 from ptclust.clustering.dbmstclu._search_kernel import GAIN_STEP
 from ptclust.errors import GraphError
 from ptclust.theory.partition import Partition, as_partition, has_partitioning_topology, is_cut
@@ -67,9 +65,6 @@ class TheoremCheck:
     edge: int | None = None  # the id, in the graph, of the edge concerned
 
 
-_HOLDS = TheoremCheck(True)
-
-
 def theorem_a(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     """Check Theorem A: as long as edges of Cut_G(T) are left, before step K - 1, DBMSTClu goes on.
 
@@ -82,13 +77,11 @@ def theorem_a(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     >>> theorem_a(path, [0, 0, 0, 1, 1, 1, 2, 2, 2])
     TheoremCheck(holds=False, step=1, edge=5)
     """
-    run = _Run.of(tree, labels)
-    if len(run.made) >= run.n_cuts:
-        return _HOLDS
-    left = run.across.copy()
-    left[run.made] = False
-    edge = int(np.where(left, tree.weights, -np.inf).argmax())
-    return TheoremCheck(False, len(run.made), int(tree.edge_ids[edge]))
+    made, across = _cuts_made(tree), is_cut(tree, labels)
+    if len(made) >= np.count_nonzero(across):
+        return TheoremCheck(True)
+    across[made] = False
+    return _failure(tree, len(made), np.where(across, tree.weights, -np.inf).argmax())
 
 
 def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
@@ -103,14 +96,17 @@ def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     >>> theorem_b(path, [0, 0, 0, 1, 1, 1])
     TheoremCheck(holds=False, step=0, edge=4)
     """
-    run = _Run.of(tree, labels)
-    for step in range(min(len(run.made) + 1, run.n_cuts)):
-        values = _index_after_each_cut(tree, run.made[:step])
-        best = values >= values.max() - GAIN_STEP
-        wrong = np.flatnonzero(best & ~run.across)
+    made, across = _cuts_made(tree), is_cut(tree, labels)
+    edges = np.arange(len(across))
+    for step in range(min(len(made) + 1, int(np.count_nonzero(across)))):
+        values = np.full(len(edges), -np.inf)
+        for edge in np.setdiff1d(edges, made[:step]):
+            pieces = label_pieces(tree, np.isin(edges, [*made[:step], edge]))
+            values[edge] = tree.n_nodes * dbcvi(tree, pieces)
+        wrong = np.flatnonzero((values >= values.max() - GAIN_STEP) & ~across)
         if len(wrong):
-            return TheoremCheck(False, step, int(tree.edge_ids[wrong[-1]]))
-    return _HOLDS
+            return _failure(tree, step, wrong[-1])
+    return TheoremCheck(True)
 
 
 def theorem_c(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
@@ -122,10 +118,8 @@ def theorem_c(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     >>> theorem_c(path, [0, 0, 0, 1, 1, 1])
     TheoremCheck(holds=False, step=1, edge=1)
     """
-    run = _Run.of(tree, labels)
-    if len(run.made) <= run.n_cuts:
-        return _HOLDS
-    return TheoremCheck(False, run.n_cuts, int(tree.edge_ids[run.made[run.n_cuts]]))
+    made, n_cuts = _cuts_made(tree), int(np.count_nonzero(is_cut(tree, labels)))
+    return _failure(tree, n_cuts, made[n_cuts]) if len(made) > n_cuts else TheoremCheck(True)
 
 
 def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
@@ -142,42 +136,19 @@ def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
     """
     if not has_partitioning_topology(tree, labels):
         return TheoremCheck(False)
-    run = _Run.of(tree, labels)
-    wrong = np.flatnonzero(~run.across[run.made])
-    if len(wrong):
-        return TheoremCheck(False, int(wrong[0]), int(tree.edge_ids[run.made[wrong[0]]]))
-    return theorem_a(tree, labels)
+    made = _cuts_made(tree)
+    wrong = np.flatnonzero(~is_cut(tree, labels)[made])
+    return _failure(tree, wrong[0], made[wrong[0]]) if len(wrong) else theorem_a(tree, labels)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What DBMSTClu did, by positions of edges in the tree."""
-
-    made: Ints
-    across: Bools
-
-    @classmethod
-    def of(cls, tree: WeightedTree, labels: ArrayLike) -> _Run:
-        cuts = dbmstclu(tree).cuts
-        made = np.searchsorted(tree.edge_ids, cuts.edge_ids if cuts else [])
-        return cls(made.astype(np.int64), is_cut(tree, labels))
-
-    @property
-    def n_cuts(self) -> int:
-        """K - 1, if the clusters are pieces of a connected tree."""
-        return int(np.count_nonzero(self.across))
+def _cuts_made(tree: WeightedTree) -> Ints:
+    """Return the positions in the tree of the edges that DBMSTClu cuts, in order."""
+    cuts = dbmstclu(tree).cuts
+    return np.searchsorted(tree.edge_ids, cuts.edge_ids if cuts else []).astype(np.int64)
 
 
-def _index_after_each_cut(tree: WeightedTree, made: Ints) -> Floats:
-    """Return N * DBCVI after the cuts ``made`` and each other edge; -inf for those made."""
-    edges = np.arange(len(tree.weights))
-    values = np.full(len(edges), -np.inf)
-    for edge in np.setdiff1d(edges, made):
-        kept = np.delete(edges, np.append(made, edge))
-        pieces = np.arange(tree.n_nodes)
-        label_components(tree.sources[kept], tree.targets[kept], pieces)
-        values[edge] = tree.n_nodes * dbcvi(tree, pieces)
-    return values
+def _failure(tree: WeightedTree, step: Any, edge: Any) -> TheoremCheck:
+    return TheoremCheck(False, int(step), int(tree.edge_ids[edge]))
 
 
 @dataclass(frozen=True)
@@ -206,7 +177,7 @@ class RecoveryCertificate:
     @property
     def holds(self) -> bool:
         """Whether DBMSTClu returns exactly the clusters for certain."""
-        return all(condition.holds for condition in self.conditions)
+        return not self.failed
 
     @property
     def failed(self) -> tuple[Condition, ...]:
@@ -217,13 +188,12 @@ class RecoveryCertificate:
         """Return a verdict and a line for every condition."""
         verdict = "is certified" if self.holds else "is not certified"
         lines = [f"Recovery of {self.n_clusters:,} clusters in {self.n_nodes:,} nodes {verdict}."]
-        for condition in self.conditions:
-            sign = "holds" if condition.holds else "FAILS"
-            where = "" if condition.edge is None else f", edge {condition.edge}"
-            where += "" if condition.cluster is None else f", cluster {condition.cluster}"
-            finite = math.isfinite(condition.margin)
-            margin = f" (margin {condition.margin:.4g}{where})" if finite else ""
-            lines.append(f"  {condition.name} {sign}: {_MEANING[condition.name]}{margin}")
+        for one in self.conditions:
+            where = "" if one.edge is None else f", edge {one.edge}"
+            where += "" if one.cluster is None else f", cluster {one.cluster}"
+            margin = f" (margin {one.margin:.4g}{where})" if math.isfinite(one.margin) else ""
+            sign = "holds" if one.holds else "FAILS"
+            lines.append(f"  {one.name} {sign}: {_MEANING[one.name]}{margin}")
         if any(one.name in _NECESSARY and one.margin < -MARGIN for one in self.failed):
             lines.append("  DBMSTClu does not return these clusters: what fails is necessary, too.")
         elif not self.holds:
@@ -236,14 +206,8 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
     """Certify that DBMSTClu, run on this tree, returns exactly these clusters.
 
     The tree is connected, with positive weights; every node labelled -1 is a cluster of its own.
-    Time is linear in the nodes, but for sorts of the clusters.
+    Time is linear in the nodes, but for sorts of nodes and clusters.
 
-    Notes
-    -----
-    *Privacy.* None: for the curator's own eyes.
-
-    Examples
-    --------
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree
     >>> tree = Tree(Topology(range(7), range(1, 8)), [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
@@ -257,115 +221,144 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
         forest = f"a forest of {n_components} components"
         raise GraphError(f"a certificate needs one tree, not {forest}; certify each component")
     positive_weights(tree, "DBMSTClu")
-    partition = as_partition(labels, tree.n_nodes)
-    across = is_cut(tree, labels)
+    partition, across = as_partition(labels, tree.n_nodes), is_cut(tree, labels)
     n_clusters = partition.n_clusters
-    if n_clusters < 2 or np.count_nonzero(across) != n_clusters - 1:
-        torn = (Condition("partition", -math.inf),)
-        return RecoveryCertificate(tree.n_nodes, n_clusters, torn)
-    found = [Condition("partition", math.inf), _order(tree, across)]
+    whole = n_clusters > 1 and np.count_nonzero(across) == n_clusters - 1
+    found = [Condition("partition", math.inf if whole else -math.inf)]
+    if whole:
+        within = np.where(across, 0.0, tree.weights)
+        edge = int(within.argmax())
+        margin = 1 - float(within[edge] / tree.weights[across].min())
+        found.append(Condition("order", margin, edge=int(tree.edge_ids[edge])))
     if found[-1].holds:
-        known = _Known.of(tree, partition, across)
-        found += _conditions_within(tree, partition, known)
+        known = _Known.of(tree, partition)
+        found.append(_stability(known))
         if n_clusters > 2:
-            found.append(_progress(tree, known))
+            found += [_preference(known), _progress(known)]
     return RecoveryCertificate(tree.n_nodes, n_clusters, tuple(found))
-
-
-class _Sides(NamedTuple):
-    """Both sides, within its cluster, of the edge above every node in preorder."""
-
-    n_below: Ints  # nodes at and below the node
-    cuts_below: Ints  # edges that leave the cluster at or below it
-    within: Bools  # whether the edge above it is within a cluster
-    heaviest_below: Floats  # heaviest edge below it
-    heaviest_above: Floats  # heaviest edge of the cluster on the other side
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What the conditions know: clusters by number, and the rooted tree by preorder numbers."""
+    """What the conditions know: nodes and clusters, both in preorder of the rooted tree."""
 
-    lightest: float  # c
-    heaviest: float  # d
+    # Of every cluster, and of the edge to its parent, the cluster above it
+    label: Ints
     size: Ints
-    worth: Floats  # s v: what every cluster adds to N * DBCVI in the end
-    forest: RootedForest
-    cluster: Ints  # of every node
-    sides: _Sides
+    worth: Floats  # s v: what it adds to N * DBCVI in the end
+    dispersion: Floats
+    parent: Ints
+    above: Floats
+    edge: Ints
+    # Of every edge within a cluster
+    home: Ints  # its cluster
+    weight: Floats
+    edge_within: Ints
+    cut: tuple[tuple[Ints, Floats], ...]  # of both sides, number of nodes and V_C if it is cut
+    both: Bools  # whether both sides may have other clusters attached
 
     @classmethod
-    def of(cls, tree: WeightedTree, partition: Partition, across: Bools) -> _Known:
+    def of(cls, tree: WeightedTree, partition: Partition) -> _Known:
         forest, n = rooted(tree), tree.n_nodes
-        counts = np.ones(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)
-        sides = _Sides(*counts, *np.zeros((2, n)))
         cluster = partition.cluster[forest.node]
-        _sweep_clusters(forest.parent, forest.weight, cluster, np.zeros(n), sides)
-        ends = float(tree.weights[across].min()), float(tree.weights[across].max())
-        worth = partition.sizes * cluster_validity(tree, partition.cluster)
-        return cls(*ends, partition.sizes, worth, forest, cluster, sides)
+        enters = cluster != cluster[forest.parent]
+        enters[0] = True
+        tops = np.flatnonzero(enters)  # the topmost node of every cluster
+        number = cluster[tops]
+        rank = np.empty_like(tops)
+        rank[number] = np.arange(len(tops))
+        home, size = rank[cluster], partition.sizes[number]
+        # One cluster after the other, each in preorder: what is below a node is a slice
+        order = np.argsort(home, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(n)
+        parent = np.where(enters, -1, place[forest.parent])[order]
+        found = _sides(parent, forest.weight[order], np.zeros(n))
+        n_below, below, rest = (each[place] for each in found)
+        across = np.append(tops[1:], forest.parent[tops[1:]])
+        attached = np.append(0, np.cumsum(np.bincount(across, minlength=n)[order]))
+        n_attached = attached[place + n_below] - attached[place]
+        inner = np.flatnonzero(~enters)
+        at, weight, n_below = home[inner], forest.weight[inner], n_below[inner]
+        ids = np.where(forest.edge < 0, -1, tree.edge_ids[forest.edge])
+        return cls(
+            label=partition.labels[number],
+            size=size,
+            worth=(partition.sizes * cluster_validity(tree, partition.cluster))[number],
+            dispersion=below[tops],
+            parent=home[forest.parent[tops]],
+            above=forest.weight[tops],
+            edge=ids[tops],
+            home=at,
+            weight=weight,
+            edge_within=ids[inner],
+            cut=(
+                (n_below, _validity(weight, below[inner])),
+                (size[at] - n_below, _validity(weight, rest[inner])),
+            ),
+            both=(n_attached[inner] > 0) & (n_attached[inner] < n_attached[tops][at]),
+        )
 
-    @property
-    def tops(self) -> Ints:
-        """Return the topmost node of every cluster: the clusters in preorder."""
-        return np.flatnonzero(~self.sides.within)
-
-
-def _order(tree: WeightedTree, across: Bools) -> Condition:
-    within = np.where(across, 0.0, tree.weights)
-    edge = int(within.argmax())
-    lightest = float(tree.weights[across].min())
-    return Condition("order", 1 - float(within[edge]) / lightest, edge=int(tree.edge_ids[edge]))
-
-
-def _conditions_within(tree: WeightedTree, partition: Partition, known: _Known) -> list[Condition]:
-    """Return stability and, if there are three clusters or more, preference."""
-    forest, sides = known.forest, known.sides
-    inner = np.flatnonzero(sides.within)
-    home, weight = known.cluster[inner], forest.weight[inner]
-    below, above = sides.n_below[inner], known.size[home] - sides.n_below[inner]
-    cut = [
-        (below, _validity(weight, sides.heaviest_below[inner])),
-        (above, _validity(weight, sides.heaviest_above[inner])),
-    ]
-
-    def worst(name: str, margin: Floats) -> Condition:
+    def worst_within(self, name: str, margin: Floats) -> Condition:
+        """Return a condition on edges within clusters, with its smallest margin."""
         if not len(margin):
             return Condition(name, math.inf)
         i = int(margin.argmin())
-        edge = int(tree.edge_ids[forest.edge[inner[i]]])
-        return Condition(name, float(margin[i]), int(partition.labels[home[i]]), edge)
-
-    found = [worst("stability", known.worth[home] - sum(q * x for q, x in cut))]
-    if len(known.size) > 2:
-        n_cuts = np.empty(len(known.size), np.int64)
-        n_cuts[known.cluster[known.tops]] = sides.cuts_below[known.tops]
-        cuts = sides.cuts_below[inner]
-        both = (cuts > 0) & (cuts < n_cuts[home])
-        found.append(worst("preference", _preference(known, home, weight, cut, both)))
-    return found
+        label, edge = self.label[self.home[i]], self.edge_within[i]
+        return Condition(name, float(margin[i]), int(label), int(edge))
 
 
-def _preference(
-    known: _Known, home: Ints, weight: Floats, cut: list[tuple[Ints, Floats]], both: Bools
-) -> Floats:
-    """Return by how much a cut between clusters beats the cut of every edge within one.
+@kernel
+def _sides(parent: Ints, weight: Floats, inside: Floats) -> tuple[Array, Array, Array]:
+    """Return, of a forest in preorder, what the edges above its nodes have on either side.
 
-    ``both`` says of which edges both sides may have other clusters attached.
+    That is the number of nodes at and below each, the heaviest edge there, and the heaviest of the
+    rest of its tree; ``inside`` is the heaviest edge within the node itself.
     """
-    c, d = known.lightest, known.heaviest
+    n = len(parent)
+    count, below, rest = np.ones(n, np.int64), inside.copy(), np.zeros(n)
+    after = np.zeros(n + 1)
+    for p in range(n - 1, -1, -1):
+        up = parent[p]
+        if up >= 0:
+            count[up] += count[p]
+            below[up] = max(below[up], below[p], weight[p])
+            after[p] = max(after[p + 1], weight[p], inside[p])
+    before = 0.0
+    for p in range(n):
+        if parent[p] < 0:
+            before = inside[p]
+        else:
+            rest[p] = max(before, after[p + count[p]])
+            before = max(before, weight[p], inside[p])
+    return count, below, rest
+
+
+def _validity(separation: Floats, dispersion: Floats) -> Floats:
+    v: Floats = (separation - dispersion) / np.maximum(separation, dispersion)
+    return v
+
+
+def _stability(known: _Known) -> Condition:
+    pieces = sum(q * x for q, x in known.cut)
+    return known.worst_within("stability", known.worth[known.home] - pieces)
+
+
+def _preference(known: _Known) -> Condition:
+    """Return by how much a cut between clusters beats the cut of every edge within one."""
+    home, weight, (c, d) = known.home, known.weight, (known.above[1:].min(), known.above[1:].max())
     worth = _smallest_others(known.worth)[0][home]
     s1, s2 = (s[home] for s in _smallest_others(known.size))
     n_least = known.size[home] + s1 + s2
     margin = np.full(len(home), np.inf)
     for heaviest in (c, d):
         right = worth + s1 * (1 - c / heaviest) + n_least * (c - weight) / heaviest
-        for n_side, v in cut:
+        for n_side, v in known.cut:
             margin = np.minimum(margin, right - n_side * (v + 1 - weight / heaviest))
-    n_nodes = known.size.sum()
     # V_C of clusters that hang together is between -(1 - c / d) and 1 - c / d.
-    apart = worth + s1 * (1 - c / d) - n_nodes * np.maximum(0.0, weight / c - c / d)
-    return np.where(both, np.minimum(margin, apart), margin)
+    apart = worth + s1 * (1 - c / d) - known.size.sum() * np.maximum(0.0, weight / c - c / d)
+    margin = np.where(known.both, np.minimum(margin, apart), margin)
+    return known.worst_within("preference", margin)
 
 
 def _smallest_others(values: Floats | Ints) -> tuple[Floats, Floats]:
@@ -376,31 +369,27 @@ def _smallest_others(values: Floats | Ints) -> tuple[Floats, Floats]:
     return np.where(is_first, second, first), np.where(is_first | is_second, third, second)
 
 
-def _progress(tree: WeightedTree, known: _Known) -> Condition:
+def _progress(known: _Known) -> Condition:
     """Return by how much the best cut of a part raises N * DBCVI, at least.
 
     Only parts whose edges are all lighter than those that leave them are in question: the parts
     that single linkage makes of the clusters, but the last, for the first cut is always made. An
-    edge between clusters goes by the cluster below it, and clusters are numbered in preorder.
+    edge between clusters goes by the cluster below it.
     """
-    tops, forest = known.tops, known.forest
-    n, rank = len(tops), np.empty(len(tops), np.int64)
-    rank[known.cluster[tops]] = np.arange(n)
-    parent, above = rank[known.cluster[forest.parent[tops]]], forest.weight[tops]
-    size, dispersion = known.sides.n_below[tops], known.sides.heaviest_below[tops]
+    n, above = len(known.size), known.above
     edges = 1 + np.argsort(above[1:], kind="stable")
     linkage = np.empty((n - 1, 4))
-    fill_linkage(np.arange(1, n), parent[1:], above[1:], edges - 1, linkage)
+    fill_linkage(np.arange(1, n), known.parent[1:], above[1:], edges - 1, linkage)
     # Parts are the clusters, then the merges; the clusters of every part are a slice of ``order``.
     sides = linkage[:, :2].astype(np.int64)
-    heaviest, count = np.append(dispersion, linkage[:, 2]), np.ones(2 * n - 1, np.int64)
+    heaviest, count = np.append(known.dispersion, linkage[:, 2]), np.ones(2 * n - 1, np.int64)
     count[n:] = linkage[:, 3]
     begin = np.zeros(2 * n - 1, np.int64)
     for part in range(n - 2, -1, -1):
         left, right = sides[part]
         begin[left], begin[right] = begin[n + part], begin[n + part] + count[left]
     order = np.argsort(begin[:n])
-    up_to = np.append(0, np.cumsum(size[order]))
+    up_to = np.append(0, np.cumsum(known.size[order]))
     n_nodes = up_to[begin + count] - up_to[begin]
     leaving = np.full(2 * n - 1, np.inf)
     leaving[sides] = linkage[:, 2:3]
@@ -408,92 +397,39 @@ def _progress(tree: WeightedTree, known: _Known) -> Condition:
     asks = np.flatnonzero((heaviest[n:] < leaving[n:]) & np.isfinite(leaving[n:]))
     if not len(asks):
         return Condition("progress", math.inf)
-    inner, all_nodes = heaviest[n + asks], n_nodes[n + asks]
+    inner, all_nodes, pieces = heaviest[n + asks], n_nodes[n + asks], sides[asks]
     before = all_nodes * _validity(leaving[n + asks], inner)
-    pieces = sides[asks]
-    after = (n_nodes[pieces] * _validity(inner[:, None], heaviest[pieces])).sum(axis=1)
+    last_merge = (n_nodes[pieces] * _validity(inner[:, None], heaviest[pieces])).sum(axis=1)
     # A cut that takes off one cluster, whichever of two it is, leaves this at least.
-    by_leaf = np.sort(known.worth)[1] - all_nodes * (1 - known.lightest / inner)
-    after = np.maximum(after, by_leaf)
-    work = _WORK_PER_NODE * tree.n_nodes
+    by_leaf = np.sort(known.worth)[1] - all_nodes * (1 - above[1:].min() / inner)
+    after = np.maximum(last_merge, by_leaf)
+    work = _WORK_PER_NODE * int(known.size.sum())
     for i in np.flatnonzero(after - before <= MARGIN):
         part = n + asks[i]
         work -= count[part]
         if work < 0:
             break
         members = np.sort(order[begin[part] : begin[part] + count[part]])
-        place = np.searchsorted(members, parent[members])
-        best = _best_cut(place, above[members], size[members], dispersion[members])
-        after[i] = max(after[i], best)
+        after[i] = max(after[i], _best_cut(known, members))
     least = int((after - before).argmin())
-    edge = int(tree.edge_ids[forest.edge[tops[edges[asks[least]]]]])
+    edge = int(known.edge[edges[asks[least]]])
     return Condition("progress", float(after[least] - before[least]), edge=edge)
 
 
-def _validity(separation: Floats, dispersion: Floats) -> Floats:
-    v: Floats = (separation - dispersion) / np.maximum(separation, dispersion)
-    return v
-
-
-@kernel
-def _sweep_clusters(
-    parent: Array, weight: Floats, cluster: Ints, runner_up: Floats, sides: _Sides
-) -> None:
-    """Fill ``sides`` in two sweeps; all arrays are indexed by preorder number.
-
-    On entry ``n_below`` is 1 and all else is 0. ``runner_up`` is a buffer for the second heaviest
-    branch below a node: what is heaviest beside the heaviest branch.
-    """
-    heaviest = sides.heaviest_below
-    for p in range(len(parent) - 1, 0, -1):
-        up = parent[p]
-        if cluster[p] != cluster[up]:
-            sides.cuts_below[p] += 1
-            sides.cuts_below[up] += 1
-            continue
-        sides.within[p] = True
-        sides.n_below[up] += sides.n_below[p]
-        sides.cuts_below[up] += sides.cuts_below[p]
-        branch = max(weight[p], heaviest[p])
-        runner_up[up] = max(runner_up[up], min(branch, heaviest[up]))
-        heaviest[up] = max(heaviest[up], branch)
-    for p in range(1, len(parent)):
-        if sides.within[p]:
-            up = parent[p]
-            is_heaviest = max(weight[p], heaviest[p]) == heaviest[up]
-            beside = runner_up[up] if is_heaviest else heaviest[up]
-            if sides.within[up]:
-                beside = max(beside, sides.heaviest_above[up], weight[up])
-            sides.heaviest_above[p] = beside
-
-
-@kernel
-def _best_cut(parent: Ints, weight: Floats, size: Ints, heaviest: Floats) -> float:
+def _best_cut(known: _Known, members: Ints) -> float:
     """Return the largest N * DBCVI that a cut between the clusters of a part, in preorder, leaves.
 
-    ``heaviest`` is within each. All edges that leave the part are heavier than those within it, so
-    the edge that is cut separates both pieces.
+    All edges that leave the part are heavier than those within it, so the edge that is cut
+    separates both pieces.
     """
-    n = len(parent)
-    n_below, count, below, after = (
-        size.copy(),
-        np.ones(n, np.int64),
-        heaviest.copy(),
-        np.zeros(n + 1),
-    )
-    for p in range(n - 1, 0, -1):
-        up = parent[p]
-        n_below[up] += n_below[p]
-        count[up] += count[p]
-        below[up] = max(below[up], below[p], weight[p])
-        after[p] = max(after[p + 1], weight[p], heaviest[p])
-    before, best = heaviest[0], -np.inf
-    for p in range(1, n):
-        rest = max(before, after[p + count[p]])
-        whole = n_below[p] * validity(weight[p], below[p])
-        best = max(best, whole + (n_below[0] - n_below[p]) * validity(weight[p], rest))
-        before = max(before, weight[p], heaviest[p])
-    return float(best)
+    parent = np.searchsorted(members, known.parent[members])
+    parent[0] = -1
+    found = _sides(parent, known.above[members], known.dispersion[members])
+    count, below, rest = (each[1:] for each in found)
+    weight, up_to = known.above[members[1:]], np.append(0, np.cumsum(known.size[members]))
+    n_below = up_to[np.arange(1, len(members)) + count] - up_to[1:-1]
+    cut = n_below * _validity(weight, below) + (up_to[-1] - n_below) * _validity(weight, rest)
+    return float(cut.max())
 
 
 guard_functions(__name__)

@@ -10,27 +10,24 @@ Cantelli's inequality for
 and its analytic form is wrong in three places. docs/proofs/bounds.md says what is true and why.
 
 It takes moments of the order statistics of Laplace noise (Kotz, Kozubowski, Podgorski 2001). The
-textbook's alternating sums are here in exact rationals; in floats they lose all digits from some 50
-values on. What is evaluated instead has positive terms only. The number M of positive values among
-n is binomial, and given M = m these are m independent exponentials. So the r-th smallest of all,
-where it is positive, is the one with q = n - r of the m above it: a sum of independent exponentials
-of the rates m, m - 1, ..., q + 1 (Renyi), whose j-th cumulant is (j - 1)! times the sum of i^-j
-over i = q + 1, ..., m. Where it is negative, the same holds with signs reversed.
+textbook's alternating sums lose all digits in floats from some 50 values on. What is evaluated here
+has positive terms only. The number M of positive values among n is binomial, and given M = m these
+are m independent exponentials. So the r-th smallest of all, where it is positive, is the one with
+q = n - r of the m above it: a sum of independent exponentials of the rates m, m - 1, ..., q + 1
+(Renyi), whose j-th cumulant is (j - 1)! times the sum of i^-j over i = q + 1, ..., m. Where it is
+negative, the same holds with signs reversed.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from ptclust._traces import guard_functions
 from ptclust._types import Floats
-from ptclust.errors import UsageError
+from ptclust.theory.partition import require
 
 # P(|M - n/2| > 20 sqrt(n)) is below 2 exp(-800): nothing that a float could show.
 _WIDTH = 20.0
@@ -74,11 +71,15 @@ def trade_off(
     (True, 0.997, 0.997)
     """
     n, d, thetas = n_edges, noise_scale, (theta_min, theta_max, theta_out)
-    _check(n, *thetas, d)
-    raw = laplace_order_moments(n, n, 4)  # of the maximum; of the minimum with signs
-    _, _, c2, c3, c4 = laplace_order_moments(n, n, 4, about=float(raw[1])).tolist()
-    max_mean = theta_max + d * float(raw[1])
-    min_mean = theta_min - d * float(raw[1])
+    require(n >= 1, f"a subtree that noise can spoil has at least 1 edge, not {n}")
+    require(0 < d < math.inf, f"noise_scale must be positive and finite, not {d!r}")
+    ordered = 0 < theta_min <= theta_max < math.inf and 0 < theta_out < math.inf
+    asked = "theta must be positive and finite, theta_min no larger than theta_max"
+    require(ordered, f"{asked}; raise the shift")
+    raw = laplace_order_moments(n, n, 4).tolist()  # of the maximum; of the minimum with signs
+    _, _, c2, c3, c4 = laplace_order_moments(n, n, 4, about=raw[1]).tolist()
+    max_mean = theta_max + d * raw[1]
+    min_mean = theta_min - d * raw[1]
     square = max_mean**2 + d**2 * c2  # E[(max Y)^2]
     # V[(e + D)^2] = 4 e^2 V[D] + 4 e E[D^3] + E[D^4] - V[D]^2: no difference of large numbers
     square_variance = d**2 * (4 * max_mean**2 * c2 + 4 * max_mean * d * c3 + d**2 * (c4 - c2**2))
@@ -93,8 +94,7 @@ def trade_off(
     some_negative = -math.expm1(n * math.log1p(-_below_zero(theta_min / d)))
     both_negative = some_negative * _below_zero(theta_out / d)
     sound = _cantelli(positive_mean, positive_variance) - both_negative
-    printed = _printed(raw.tolist(), *thetas, d)
-    corrected = _cantelli(mean, variance)
+    printed, corrected = _printed(raw, *thetas, d), _cantelli(mean, variance)
     return TradeOff(n, *thetas, d, mean, variance, printed, corrected, sound=max(0.0, sound))
 
 
@@ -128,19 +128,6 @@ def _printed(
     return 1.0 - numerator / (common + 2 * lambda_3 * lambda_4)  # should be - 2 theta_out
 
 
-def _check(
-    n_edges: int, theta_min: float, theta_max: float, theta_out: float, noise_scale: float
-) -> None:
-    if n_edges < 1:
-        raise UsageError(f"a subtree that noise can spoil has at least 1 edge, not {n_edges}")
-    if not 0 < noise_scale < math.inf:
-        raise UsageError(f"noise_scale must be positive and finite, not {noise_scale!r}")
-    if not (0 < theta_min <= theta_max < math.inf and 0 < theta_out < math.inf):
-        # The values may come from raw weights, and a message is no place for them.
-        asked = "theta must be positive and finite, theta_min no larger than theta_max"
-        raise UsageError(f"{asked}; raise the shift")
-
-
 def laplace_order_moments(
     n_values: int, rank: int, largest_order: int, *, about: float = 0.0
 ) -> Floats:
@@ -156,7 +143,11 @@ def laplace_order_moments(
     >>> float(laplace_order_moments(10**6, 10**6, 1)[1])  # the maximum, about log(n / 2) + 0.5772
     13.699579...
     """
-    n, r, k = _checked(n_values, rank, largest_order)
+    n, r, k = n_values, rank, largest_order
+    require(n >= 1, f"order statistics need at least 1 value, not {n}")
+    ranks = f"a rank among {n} values is 1 (smallest) to {n} (largest)"
+    require(1 <= r <= n, f"{ranks}, not {r}")
+    require(k >= 0, f"the order of a moment is 0 or more, not {k}")
     above = _positive_part(n, n - r, k, about)
     below = _positive_part(n, r - 1, k, -about)
     below[1::2] *= -1.0
@@ -191,7 +182,7 @@ def _binomial(n: int) -> tuple[int, Floats]:
 
 
 def _exponential_cumulants(q: int, first: int, count: int, largest: int) -> Floats:
-    """Return the cumulants, a row an order, of exponentials of rates q + 1, ..., m summed."""
+    """Return the cumulants, one row per order, of exponentials of rates q + 1, ..., m summed."""
     from scipy.special import digamma, zeta
 
     rates = np.arange(first, first + count, dtype=np.float64)
@@ -200,39 +191,6 @@ def _exponential_cumulants(q: int, first: int, count: int, largest: int) -> Floa
         start = digamma(first) - digamma(q + 1) if j == 1 else zeta(j, q + 1) - zeta(j, first)
         cumulants[j - 1] = math.factorial(j - 1) * (float(start) + np.cumsum(rates**-j))
     return cumulants
-
-
-def exact_laplace_order_moment(n_values: int, rank: int, order: int) -> Fraction:
-    """Return E[X^order] of an order statistic of Laplace noise, by the sums of Kotz et al.
-
-    The paper cites them without coefficients. Digits grow with n: for checks, to some hundreds.
-
-    >>> exact_laplace_order_moment(2, 2, 1)  # the larger of two
-    Fraction(3, 4)
-    """
-    n, r, k = _checked(n_values, rank, order)
-
-    def alternating(count: int, start: int) -> Fraction:
-        terms = (
-            Fraction((-1) ** j * math.comb(count, j), 2 ** (start + j) * (start + j) ** (k + 1))
-            for j in range(count + 1)
-        )
-        return sum(terms, Fraction(0))
-
-    factor = math.factorial(k) * r * math.comb(n, r)  # n! k! / ((r - 1)! (n - r)!)
-    sign = -1 if k % 2 else 1
-    return factor * (sign * alternating(n - r, r) + alternating(r - 1, n - r + 1))
-
-
-def _checked(n_values: Any, rank: Any, order: Any) -> tuple[int, int, int]:
-    n, r, k = operator.index(n_values), operator.index(rank), operator.index(order)
-    if n < 1:
-        raise UsageError(f"order statistics need at least 1 value, not {n}")
-    if not 1 <= r <= n:
-        raise UsageError(f"a rank among {n} values is 1 (smallest) to {n} (largest), not {r}")
-    if k < 0:
-        raise UsageError(f"the order of a moment is 0 or more, not {k}")
-    return n, r, k
 
 
 guard_functions(__name__)
