@@ -6,7 +6,7 @@ import pytest
 
 from ptclust.audit.mechanisms import ValuesRelease
 from ptclust.audit.noise import EPSILON, worst_series
-from ptclust.audit.suite import CONTROLS, DRAWN, Effort, Suite
+from ptclust.audit.suite import Effort, Suite
 
 SUITE = Suite(Effort.quick(), 0)
 
@@ -22,7 +22,7 @@ def test_too_little_noise_is_refuted() -> None:
 
 
 def test_draws_stand_and_a_series_that_is_not_split_is_refuted() -> None:
-    stands = SUITE.series(DRAWN, "", ValuesRelease, 1_000).run(1e-4)
-    (control,) = SUITE.series(CONTROLS, "", ValuesRelease, 12_000, split=False).run(1e-6)
+    stands = SUITE.series(ValuesRelease, 1_000).run(1e-4)
+    (control,) = SUITE.series(ValuesRelease, 12_000, split=False).run(1e-6)
     assert [each.verdict for each in stands] == ["stands", "stands"]
     assert control.verdict == "refuted"

@@ -4,6 +4,7 @@ import ast
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ from ptclust._statistics import seed_of
 from ptclust.audit import AuditReport, Effort, Finding, controls, run_audit, suite
 from ptclust.audit.controls import (
     UnsafeNumpyNoise,
-    UnsafePublishedHalfWidth,
-    UnsafeReusedStream,
-    UnsafeTooLittleNoise,
+    unsafe_half_width,
+    unsafe_stream,
+    unsafe_too_little,
 )
 from ptclust.audit.mechanisms import (
     NoiseAlone,
@@ -27,7 +28,7 @@ from ptclust.audit.mechanisms import (
     make_graph,
     neighbours,
 )
-from ptclust.audit.statistical import DivergenceTester, EventTester
+from ptclust.audit.statistical import epsilon_bound, rho_bound
 from ptclust.errors import PtclustError
 from ptclust.mechanisms import MECHANISMS, Kruskal, exponential
 from ptclust.mechanisms.exponential import calibrate_tree
@@ -44,12 +45,9 @@ FINDING = Finding(
 )
 
 
-def bound(tester, mechanism, count, seed=0):
-    draws = [
-        mechanism.draw(weights, count, seed_of(seed, side))
-        for side, weights in enumerate((PAIR.weights, PAIR.neighbour))
-    ]
-    return tester.bound(*draws, ERROR)
+def bound(tester, draw, count, seed=0):
+    draws = [draw(weights, count, seed_of(seed, side)) for side, weights in enumerate(PAIR)]
+    return tester(*draws, ERROR)
 
 
 def kept(*titles):
@@ -62,55 +60,55 @@ def kept(*titles):
 )
 def test_five_per_cent_too_little_noise_is_caught_and_the_right_amount_is_not(seed):
     laplace, gaussian = laplace_noise(UNIT, 1, 2), gaussian_noise(UNIT, 1, 1)
-    for tester, noise, claim in ((EventTester(), laplace, 2), (DivergenceTester(), gaussian, 1)):
-        right = bound(tester, NoiseAlone(noise, PAIR, secure=False), 1_000_000, seed).value
+    for tester, noise, claim in ((epsilon_bound, laplace, 2), (rho_bound, gaussian, 1)):
+        right = bound(tester, NoiseAlone(noise, PAIR, secure=False).draw, 1_000_000, seed).value
         assert 0.95 * claim < right <= claim
-        less = UnsafeTooLittleNoise(noise, PAIR, secure=False)
+        less = unsafe_too_little(noise, PAIR, secure=False).draw
         assert bound(tester, less, 1_000_000, seed).value > claim
 
 
 def test_secure_noise_is_no_less_than_claimed_and_not_far_more():
     laplace, gaussian = laplace_noise(UNIT, 1, 2), gaussian_noise(UNIT, 1, 1)
-    assert 1.8 < bound(EventTester(), NoiseAlone(laplace, PAIR), 60_000).value <= 2
-    assert 0.8 < bound(DivergenceTester(), NoiseAlone(gaussian, PAIR), 60_000).value <= 1
+    assert 1.8 < bound(epsilon_bound, NoiseAlone(laplace, PAIR).draw, 60_000).value <= 2
+    assert 0.8 < bound(rho_bound, NoiseAlone(gaussian, PAIR).draw, 60_000).value <= 1
 
 
 @pytest.mark.long
 def test_five_per_cent_too_little_secure_noise_is_caught():
     laplace, gaussian = laplace_noise(UNIT, 1, 2), gaussian_noise(UNIT, 1, 1)
-    assert bound(EventTester(), UnsafeTooLittleNoise(laplace, PAIR), 1_000_000).value > 2
-    assert bound(DivergenceTester(), UnsafeTooLittleNoise(gaussian, PAIR), 500_000).value > 1
+    assert (
+        bound(epsilon_bound, unsafe_too_little(laplace, PAIR, secure=True).draw, 1_000_000).value
+        > 2
+    )
+    assert bound(rho_bound, unsafe_too_little(gaussian, PAIR, secure=True).draw, 500_000).value > 1
 
 
 def test_noise_in_floats_is_caught_by_its_digits_and_lattice_noise_is_not():
     noise = laplace_noise(UNIT, 1, 1)
-    caught = bound(EventTester(), UnsafeNumpyNoise(noise, PAIR), 10_000)
+    caught = bound(epsilon_bound, UnsafeNumpyNoise(noise, PAIR).draw, 10_000)
     assert caught.value > 2
     assert caught.witness.startswith("digits")
-    assert bound(EventTester(), NoiseAlone(noise, PAIR), 10_000).value <= 1
+    assert bound(epsilon_bound, NoiseAlone(noise, PAIR).draw, 10_000).value <= 1
 
 
 def test_a_stream_used_twice_is_caught_and_two_streams_are_not():
-    first, second = laplace_noise(UNIT, 1, 2), laplace_noise(UNIT, 1, 1)
-    assert bound(EventTester(), UnsafeReusedStream(first, second), 3000).value > 3
-    apart = UnsafeReusedStream(first, second, reused=False)
-    assert bound(EventTester(), apart, 3000).value <= 3
+    noises = laplace_noise(UNIT, 1, 2), laplace_noise(UNIT, 1, 1)
+    assert bound(epsilon_bound, partial(unsafe_stream, noises), 3000).value > 3
+    apart = partial(unsafe_stream, noises, reused=False)
+    assert bound(epsilon_bound, apart, 3000).value <= 3
 
 
-class WithoutHalfWidth(UnsafePublishedHalfWidth):
+def without_half_width(*arguments):
     """What a release publishes of the same draws."""
-
-    def draw(self, weights, count, seed):
-        drawn = super().draw(weights, count, seed)
-        return {"value": drawn["value"]}
+    return {"value": unsafe_half_width(*arguments)["value"]}
 
 
 def test_a_published_half_width_is_caught_and_values_alone_are_not():
     noise = cube_noise(UNIT, 1, 2)
-    caught = bound(EventTester(), UnsafePublishedHalfWidth(noise), 3000)
+    caught = bound(epsilon_bound, partial(unsafe_half_width, noise), 3000)
     assert caught.value > 4
     assert caught.witness.startswith("least weight that explains it")
-    assert 1 < bound(EventTester(), WithoutHalfWidth(noise), 3000).value <= 2
+    assert 1 < bound(epsilon_bound, partial(without_half_width, noise), 3000).value <= 2
 
 
 @pytest.mark.parametrize(

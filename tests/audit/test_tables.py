@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 
 from ptclust.audit import controls, suite
-from ptclust.audit.statistical import LIKELIHOOD, EventTester
+from ptclust.audit.statistical import LIKELIHOOD, epsilon_bound
 from ptclust.audit.suite import Effort, Suite
 from ptclust.audit.tables import (
-    BuiltRelease,
     Tables,
     build_flows,
     build_records,
     build_visits,
+    built_release,
 )
 from ptclust.privacy import Sensitivity
 
@@ -26,9 +26,11 @@ FLOWS = Tables.of_flows()
 
 
 def found(build, tables=FLOWS):
-    release = BuiltRelease(build, tables, 1.0)
-    first, second = (release.draw(table, 200, 0) for table in (tables.table, tables.neighbour))
-    return EventTester().bound(first, second, ERROR)
+    first, second = (
+        built_release(build, tables, 1.0, 0.0, table, 200, 0)
+        for table in (tables.table, tables.neighbour)
+    )
+    return epsilon_bound(first, second, ERROR)
 
 
 def claims():

@@ -12,7 +12,7 @@ import pytest
 
 from ptclust import Sensitivity
 from ptclust.audit.mechanisms import ValuesRelease, neighbours
-from ptclust.audit.statistical import EventTester
+from ptclust.audit.statistical import epsilon_bound
 from ptclust.engines.edges import spark_edges
 from ptclust.graph.topology import Topology
 from ptclust.mechanisms.laws import GRAPHS
@@ -68,13 +68,13 @@ def test_no_event_refutes_the_claim_and_too_little_noise_is_caught(spark, mechan
     plan = make_plan(Topology(sources, targets), request)
     pair = neighbours(len(GRAPH.edges), sensitivity, 0.1)
     release = SparkRelease(GRAPH, plan, pair)
-    tester, right = EventTester(), plan.chosen
+    right = plan.chosen
     first, second = (release.of(spark, w, right) for w in (pair.weights, pair.neighbour))
-    bound = tester.bound(first, second, ERROR)
+    bound = epsilon_bound(first, second, ERROR)
     assert 0.1 < bound.value <= EPSILON, bound.witness
     # A third of the noise, on the weights and in the tree: the same audit refutes that.
     noise = replace(right.weights, scale=right.weights.scale / 3)
     tree = right.tree and replace(right.tree, exponent=3 * right.tree.exponent)
     wrong = replace(right, weights=noise, tree=tree)
     first, second = (release.of(spark, w, wrong) for w in (pair.weights, pair.neighbour))
-    assert tester.bound(first, second, ERROR).value > EPSILON
+    assert epsilon_bound(first, second, ERROR).value > EPSILON

@@ -12,7 +12,6 @@ from ptclust.errors import UsageError, WeightError
 from ptclust.graph import Graph, Topology
 from ptclust.theory.homogeneity import (
     _is_separable,
-    alpha,
     homogeneously_separable,
     strong_homogeneity,
     weak_homogeneity,
@@ -128,20 +127,16 @@ class TestSeparability:
         assert homogeneously_separable(self.tree, [0, 1, 2], np.nextafter(1.0, 2.0))
 
     def test_of_the_whole_tree(self):
-        assert alpha(self.tree.weights) == 6.0
         assert not homogeneously_separable(self.tree, None, 9.0)
         assert homogeneously_separable(self.tree, None, 9.5)
 
     @pytest.mark.parametrize("nodes", [[], [2], [0, 2]])
     def test_of_nothing_holds(self, nodes):
         assert homogeneously_separable(self.tree, nodes, 1e-9)
-        assert alpha([]) == 1.0
 
     def test_refuses_what_is_no_weight(self):
         with pytest.raises(UsageError, match="s must be the weight of an edge"):
             homogeneously_separable(self.tree, None, 0.0)
-        with pytest.raises(WeightError, match="alpha is a ratio of weights"):
-            alpha([1.0, 0.0])
 
     @settings(max_examples=500)
     @given(st.lists(st.floats(5e-324, 1e308), min_size=3, max_size=3), st.booleans())

@@ -5,15 +5,15 @@ Nothing outside the audit imports this module, and nothing here is reachable fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from ptclust._types import Floats, Ints
-from ptclust.audit.mechanisms import NoiseAlone, ValuesRelease, WholeRelease, coarse
+from ptclust.audit.mechanisms import NoiseAlone, Pair, ValuesRelease, WholeRelease, coarse
 from ptclust.audit.statistical import Outcomes
-from ptclust.audit.tables import MAX_PAIRS, MAX_PER_PAIR, NODES, build_flows
+from ptclust.audit.tables import BOUNDS, NODES, build_flows
 from ptclust.building import graph_from_flows
 from ptclust.graph import Graph
 from ptclust.mechanisms.lattice import add_noise
@@ -28,13 +28,10 @@ def unsafe_exponent(exponent: float) -> float:
     return exponent * (1.0 + TOO_LITTLE)
 
 
-class UnsafeTooLittleNoise(NoiseAlone):
-    """One value with 5 % less noise than was calibrated."""
-
-    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
-        """Return the features of ``count`` releases."""
-        less = replace(self.noise, scale=self.noise.scale * (1.0 - TOO_LITTLE))
-        return self.features(self._noisy(weights[0], less, count, seed))
+def unsafe_too_little(noise: Noise, pair: Pair, secure: bool) -> NoiseAlone:
+    """Return one value with 5 % less noise than was calibrated."""
+    less = replace(noise, scale=noise.scale * (1.0 - TOO_LITTLE))
+    return NoiseAlone(noise, pair, secure, less)
 
 
 class UnsafeNumpyNoise(NoiseAlone):
@@ -56,26 +53,22 @@ class UnsafePublishedScales(ValuesRelease):
 class UnsafePrivateShift(WholeRelease):
     """The whole release, shifted by what the smallest private weight calls for."""
 
-    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:  # noqa: ARG002
-        """Return the features of ``count`` releases."""
+    def request(self, weights: Floats) -> ReleaseRequest:
+        """Ask for DBMSTClu with that shift."""
         enough = 100.0 * self.plan.chosen.weights.standard_deviation
         plan = replace(self.plan.request, clusterer="dbmstclu")
-        request = ReleaseRequest.of(plan, shift=enough - weights.min())
-        return self.published(weights, count, request)
+        return ReleaseRequest.of(plan, shift=enough - weights.min())
 
 
-@dataclass(frozen=True)
-class UnsafePublishedHalfWidth:
-    """One value with cube noise, and the half-width within which that noise is uniform."""
+def unsafe_half_width(noise: Noise, weights: Floats, count: int, seed: int) -> Outcomes:
+    """Publish one value with cube noise, and the half-width within which that noise is uniform.
 
-    noise: Noise
-
-    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
-        """Return the value, and the least value that the half-width allows for the weight."""
-        generator = np.random.default_rng(seed)
-        half_width = generator.gamma(2.0, self.noise.scale, count)
-        value = weights[0] + half_width * generator.uniform(-1.0, 1.0, count)
-        return {"value": value, "least weight that explains it": value - half_width}
+    What is seen is the value, and the least value that the half-width allows for the weight.
+    """
+    generator = np.random.default_rng(seed)
+    half_width = generator.gamma(2.0, noise.scale, count)
+    value = weights[0] + half_width * generator.uniform(-1.0, 1.0, count)
+    return {"value": value, "least weight that explains it": value - half_width}
 
 
 def unsafe_rounding(weights: Floats) -> Ints:
@@ -84,25 +77,22 @@ def unsafe_rounding(weights: Floats) -> Ints:
     return steps
 
 
-@dataclass(frozen=True)
-class UnsafeReusedStream:
-    """One value, released twice with different scales, the noise of both from the same stream."""
+def unsafe_stream(
+    noises: tuple[Noise, Noise], weights: Floats, count: int, seed: int, *, reused: bool = True
+) -> Outcomes:
+    """Release one value twice with different scales, the noise of both from the same stream.
 
-    noise: Noise
-    second: Noise
-    reused: bool = True  # if not, each has a stream of its own, and the two spend what they claim
-
-    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
-        """Return the two values, and where the line through both says that noise is zero."""
-        values = np.full(count, weights[0])
-        noisy = []
-        for i, noise in enumerate((self.noise, self.second)):
-            with RandomStream.seeded(seed + (0 if self.reused else i)) as stream:
-                drawn = add_noise(values, replace(noise, n_values=count), stream=stream)
-            noisy.append(coarse(drawn, noise))
-        scales = self.noise.scale, self.second.scale
-        without = (scales[1] * noisy[0] - scales[0] * noisy[1]) / (scales[1] - scales[0])
-        return {"first value": noisy[0], "second value": noisy[1], "both, noise cancelled": without}
+    What is seen are both values, and where the line through them says that noise is zero. Unless
+    ``reused`` each has a stream of its own, and the two spend what they claim.
+    """
+    noisy = []
+    for i, noise in enumerate(noises):
+        with RandomStream.seeded(seed + (0 if reused else i)) as stream:
+            added = replace(noise, n_values=count)
+            noisy.append(coarse(add_noise(np.full(count, weights[0]), added, stream=stream), added))
+    small, large = (noise.scale for noise in noises)
+    without = (large * noisy[0] - small * noisy[1]) / (large - small)
+    return {"first value": noisy[0], "second value": noisy[1], "both, noise cancelled": without}
 
 
 def unsafe_unbounded(table: pl.DataFrame) -> Graph:
@@ -118,7 +108,7 @@ def unsafe_first_records(table: pl.DataFrame) -> Graph:
     For a table alone it is a bound. But what is first depends on who else is in the table, where
     its order does.
     """
-    most = MAX_PAIRS * MAX_PER_PAIR
+    most = BOUNDS["max_pairs"] * BOUNDS["max_per_pair"]
     first = table.group_by("person", maintain_order=True).head(most)
     graph = graph_from_flows(first, nodes=NODES)
     claimed = Sensitivity(l1=most, l2=most, linf=most)
@@ -128,4 +118,5 @@ def unsafe_first_records(table: pl.DataFrame) -> Graph:
 
 def unsafe_pairs_that_occur(table: pl.DataFrame) -> Graph:
     """Build a graph whose persons are bounded, on the pairs that somebody went."""
-    return build_flows(table, edges=table.select("origin", "destination").unique())
+    edges = table.select("origin", "destination").unique()
+    return graph_from_flows(table, edges=edges, **BOUNDS)

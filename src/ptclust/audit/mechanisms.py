@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from ptclust.privacy import Noise, RandomStream, Sensitivity
 from ptclust.published import Published
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """Two neighbouring weight vectors."""
 
     weights: Floats
@@ -37,8 +36,7 @@ def neighbours(n_edges: int, sensitivity: Sensitivity, spread: float) -> Pair:
     # Heavier edges fall, lighter ones rise: trees and weights both differ; edge 0 is moved first.
     sign = np.where(places % 2 == 0, -1.0, 1.0)
     weights = 0.5 - 0.5 * spread * sign
-    first_most = 1.0 - 2.0**-20 * places
-    return Pair(weights, weights + farthest(sensitivity, sign * first_most))
+    return Pair(weights, weights + farthest(sensitivity, sign * (1.0 - 2.0**-20 * places)))
 
 
 def make_graph(graph: SmallGraph, weights: Floats) -> Graph:
@@ -76,20 +74,18 @@ class NoiseAlone:
     noise: Noise
     pair: Pair
     secure: bool = True
+    added: Noise | None = None  # by a control, instead of the noise that is claimed
 
     def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
         """Return the features of ``count`` releases; secure noise follows from no seed."""
-        return self.features(self._noisy(weights[0], self.noise, count, seed))
-
-    def _noisy(self, value: float, noise: Noise, count: int, seed: int) -> Floats:
+        added = replace(self.added or self.noise, n_values=count)
         with RandomStream.of(None if self.secure else seed) as stream:
-            values = np.full(count, value)
-            noisy = add_noise(values, replace(noise, n_values=count), stream=stream)
-        return noisy if self.secure else coarse(noisy, noise)
+            noisy = add_noise(np.full(count, weights[0]), added, stream=stream)
+        return self.features(noisy if self.secure else coarse(noisy, added))
 
     def features(self, noisy: Floats) -> Outcomes:
         """Return the value, its digits, and the likelihood ratio."""
-        ratio = self.noise.log_ratio(noisy[:, None], self.pair.weights, self.pair.neighbour)
+        ratio = self.noise.log_ratio(noisy[:, None], *self.pair)
         return {"value": noisy, "digits": digits(noisy), LIKELIHOOD: ratio}
 
 
@@ -127,7 +123,7 @@ class ValuesRelease:
         if not self.secure:
             noisy = coarse(noisy, noise)
         code = in_tree @ (1 << np.arange(shape[1]))
-        ratio = noise.log_ratio(noisy, self.pair.weights, self.pair.neighbour)
+        ratio = noise.log_ratio(noisy, *self.pair)
         if self._of_trees is not None:
             ratio += np.array([self._of_trees[each] for each in code.tolist()])
         return {
@@ -148,29 +144,10 @@ class ValuesRelease:
             raise PtclustError(f"{lacks}; define its laws()")
         here, there = (
             laws[0].log_probabilities(sampler_energies(weights, tree.exponent))
-            for weights in (self.pair.weights, self.pair.neighbour)
+            for weights in self.pair
         )
         codes = (sum(1 << edge for edge in each) for each in laws[0].trees)
         return dict(zip(codes, (here - there).tolist(), strict=True))
-
-
-@dataclass
-class SeriesOfTwo:
-    """Two releases of the same people, each of whom may move the weights of both, as one."""
-
-    each: ValuesRelease
-
-    def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:
-        """Return the features of both releases, and their likelihood ratio together."""
-        drawn = [self.each.draw(weights, count, seed + number) for number in range(2)]
-        found = {
-            f"release {number}, {name}": values
-            for number, outcomes in enumerate(drawn, 1)
-            for name, values in outcomes.items()
-            if name != LIKELIHOOD
-        }
-        ratios = [np.asarray(each[LIKELIHOOD], dtype=np.float64) for each in drawn]
-        return {**found, LIKELIHOOD: ratios[0] + ratios[1]}
 
 
 class WholeRelease(ValuesRelease):
@@ -179,12 +156,8 @@ class WholeRelease(ValuesRelease):
     secure = True
 
     def draw(self, weights: Floats, count: int, seed: int) -> Outcomes:  # noqa: ARG002
-        """Return the features of ``count`` releases; they follow from no seed."""
-        return self.published(weights, count, ReleaseRequest.of(self.plan.request))
-
-    def published(self, weights: Floats, count: int, request: ReleaseRequest) -> Outcomes:
-        """Return what can be seen in releases, the digits of the first weight included."""
-        graph = make_graph(self.graph, weights)
+        """Return what can be seen in ``count`` releases; they follow from no seed."""
+        graph, request = make_graph(self.graph, weights), self.request(weights)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             releases = [publish(graph, request, plan=self.plan) for _ in range(count)]
@@ -199,3 +172,19 @@ class WholeRelease(ValuesRelease):
             "DBCVI": np.array([each.dbcvi for each in found]),
             "digits of the first weight": digits(first),
         }
+
+    def request(self, weights: Floats) -> ReleaseRequest:  # noqa: ARG002 - only a control reads it
+        """Return what is asked for."""
+        return ReleaseRequest.of(self.plan.request)
+
+
+def series_of_two(each: ValuesRelease, weights: Floats, count: int, seed: int) -> Outcomes:
+    """Draw two releases of the same people, each of whom may move the weights of both, as one."""
+    drawn = [each.draw(weights, count, seed + number) for number in range(2)]
+    ratio = sum(outcomes.pop(LIKELIHOOD).astype(np.float64) for outcomes in drawn)
+    found = {
+        f"release {number}, {name}": values
+        for number, outcomes in enumerate(drawn, 1)
+        for name, values in outcomes.items()
+    }
+    return {**found, LIKELIHOOD: np.asarray(ratio)}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+import polars as pl
 
 from ptclust._files import written_at_once
 from ptclust._tables import aligned
@@ -76,14 +76,9 @@ class AuditReport:
     findings: tuple[Finding, ...]
 
     @property
-    def name(self) -> str:
-        """What its files are called."""
-        return "audit-quick" if "--quick" in self.command else "audit"
-
-    @property
     def passed(self) -> bool:
         """Whether every claim stands and every control was caught."""
-        return all(finding.as_expected for finding in self.findings)
+        return not self.problems
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -95,8 +90,8 @@ class AuditReport:
         """One line: how many claims stand, how many controls were caught."""
         parts = []
         for expected, thing in (("stands", "claims stand"), ("refuted", "controls were caught")):
-            group = [finding for finding in self.findings if finding.expected == expected]
-            parts.append(f"{sum(f.as_expected for f in group)} of {len(group)} {thing}")
+            group = [each.as_expected for each in self.findings if each.expected == expected]
+            parts.append(f"{sum(group)} of {len(group)} {thing}")
         return ", ".join(parts)
 
     def to_json(self) -> str:
@@ -113,7 +108,7 @@ class AuditReport:
             "seed": self.seed,
             "error_probability": self.error,
             "passed": self.passed,
-            "problems": list(self.problems),
+            "problems": self.problems,
             "findings": findings,
         }
         return json.dumps(document, indent=2)
@@ -133,7 +128,7 @@ class AuditReport:
             f"Made by `{self.command}`: {self.summary}.",
             *(f"**{problem}**" for problem in self.problems),
             "",
-            _INTRODUCTION.format(confidence=f"{1.0 - self.error:.6g}", name=self.name),
+            _INTRODUCTION.format(confidence=f"{1.0 - self.error:.6g}", name=self._name),
             "",
             *aligned(rows),
         ]
@@ -141,21 +136,23 @@ class AuditReport:
 
     def to_csv(self) -> str:
         """Return one row per finding."""
-        names = "section", "mechanism", "setting", "neighbours", "claim", "found", "ratio"
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*names, "witness", "verdict"])
-        for finding in self.findings:
-            where = finding.section, finding.mechanism, finding.setting, finding.neighbours
-            delta = f", delta {finding.delta:g}" if finding.delta else ""
-            claim = f"{finding.unit} {finding.claim:.4g}{delta}"
-            found = f"{finding.found:.4g}", f"{finding.ratio:.4f}"
-            writer.writerow([*where, claim, *found, finding.witness, finding.verdict])
-        return text.getvalue().rstrip("\n")
+        names = "section", "mechanism", "setting", "neighbours"
+        rows = []
+        for each in self.findings:
+            delta = f", delta {each.delta:g}" if each.delta else ""
+            claim = f"{each.unit} {each.claim:.4g}{delta}"
+            found = f"{each.found:.4g}", f"{each.ratio:.4f}", each.witness, each.verdict
+            rows.append([*(getattr(each, name) for name in names), claim, *found])
+        columns = [*names, "claim", "found", "ratio", "witness", "verdict"]
+        return pl.DataFrame(rows, schema=columns, orient="row").write_csv().rstrip("\n")
 
     def save(self, directory: Path) -> None:
         """Write the page, the CSV and the JSON file, which have the name of the report."""
         texts = {"md": self.to_markdown(), "csv": self.to_csv(), "json": self.to_json()}
         for suffix, text in texts.items():
-            with written_at_once(directory / f"{self.name}.{suffix}") as temporary:
+            with written_at_once(directory / f"{self._name}.{suffix}") as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
+
+    @property
+    def _name(self) -> str:
+        return "audit-quick" if "--quick" in self.command else "audit"

@@ -10,9 +10,9 @@ point of the ball farthest along the gradient.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ptclust.privacy import Sensitivity
 # Takes the energies and those of the neighbour to a value and its derivatives by either.
 Slopes = tuple[float, Vector, Vector]
 Objective = Callable[[Vector, Vector], Slopes]
-_Pairs = Iterator[tuple[Vector, Vector]]  # of energies, and a direction for the first change
+_Pair = tuple[Vector, Vector]  # energies, and the change of weights or a direction for it
 
 # Orders of Renyi divergence that are looked at under zCDP.
 ALPHAS = (1.01, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0, 200.0)
@@ -37,14 +37,13 @@ _LIMITS = {"maxiter": 100, "ftol": 1e-10}
 WITHIN = 1.0 - 2.0**-40  # keeps neighbours within the ball when w + x is rounded to floats
 
 
-@dataclass(frozen=True)
-class Worst:
-    """The worst pair of neighbours that was found, and what tells them apart."""
+class Worst(NamedTuple):
+    """The largest loss that was found, what it is found by, and the pair of neighbours."""
 
-    loss: float  # log-ratio of the probabilities of a tree, or Renyi divergence over its order
-    weights: tuple[float, ...]
-    neighbour: tuple[float, ...]
-    outcome: str  # the tree, or the order of the divergence
+    loss: float  # log-ratio of the probabilities of an outcome, or Renyi divergence over its order
+    outcome: str  # the outcome, or the order of the divergence
+    weights: Vector | None = None
+    neighbour: Vector | None = None
 
 
 def worst_loss(
@@ -52,8 +51,7 @@ def worst_loss(
 ) -> Worst:
     """Return the largest log-ratio found between neighbours, over all trees; the claim is epsilon.
 
-    >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
-    >>> from ptclust.privacy import Sensitivity
+    >>> from ptclust.mechanisms.laws import GRAPHS
     >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
     >>> worst = worst_loss(law, Sensitivity(linf=1.0), 0.25, starts=1, seed=0)
     >>> round(worst.loss, 6), worst.outcome  # two steps of 2 * 0.25
@@ -70,9 +68,9 @@ def worst_loss(
 
         edges = np.isin(np.arange(len(law.graph.edges)), law.trees[tree])
         begin = _starts(edges, starts, np.random.default_rng([seed, tree]))
-        energies, change = _ascend(log_ratio, begin, sensitivity, exponent, unit)
-        pair, (here, there) = _as_sampled(law, energies, change, exponent)
-        found.append(Worst(float(here[tree] - there[tree]), *pair, f"tree {law.trees[tree]}"))
+        pair = _ascend(log_ratio, begin, sensitivity, exponent, unit)
+        weights, (here, there) = _as_sampled(law, pair, exponent)
+        found.append(Worst(float(here[tree] - there[tree]), f"tree {law.trees[tree]}", *weights))
     return max(found, key=lambda worst: worst.loss)
 
 
@@ -82,48 +80,38 @@ def worst_divergence(
     """Return the largest Renyi divergence found, divided by its order; the claim is rho.
 
     The best of many random pairs are climbed from, each at the order of ``ALPHAS`` that suits it.
-
-    >>> from ptclust.mechanisms.laws import GRAPHS, TreeLaw
-    >>> from ptclust.privacy import Sensitivity
-    >>> law = TreeLaw("Kruskal", GRAPHS["K3"], (None,))
-    >>> worst = worst_divergence(law, Sensitivity(linf=1.0), 0.5, starts=2, seed=0)
-    >>> round(worst.loss, 2)  # two steps of (2 * 0.5)^2 / 8 are 0.25
-    0.2
     """
     random = np.random.default_rng(seed)
     unit = law.n_steps * (exponent * sensitivity.spread) ** 2 / 8.0
     n_edges = len(law.graph.edges)
 
-    def at_best_order(energies: Vector, change: Vector) -> tuple[float, float]:
-        here = law.log_probabilities(energies)
-        there = law.log_probabilities(energies + exponent * change)
+    def at_best_order(pair: _Pair) -> tuple[float, float]:
+        here = law.log_probabilities(pair[0])
+        there = law.log_probabilities(pair[0] + exponent * pair[1])
         return max((_renyi(here, there, alpha)[0] / alpha, alpha) for alpha in ALPHAS)
 
     pairs = []
     for i in range(_SAMPLES):
         energies = random.normal(0.0, (0.5, 1.0, 2.0, 4.0, 8.0)[i % 5], n_edges)
-        change = farthest(sensitivity, random.normal(size=n_edges) ** 3)
-        pairs.append((at_best_order(energies, change), i, energies, change))
-    pairs.sort(reverse=True, key=lambda pair: pair[:2])
+        pairs.append((energies, farthest(sensitivity, random.normal(size=n_edges) ** 3)))
+    ranked = sorted(((at_best_order(pair), i) for i, pair in enumerate(pairs)), reverse=True)
     found = []
-    for (_, alpha), _, energies, change in pairs[:starts]:
+    for (_, alpha), i in ranked[:starts]:
+        pair = pairs[i]
         for _ in range(3):
-            begin = iter([(energies, change)])
             climbed = partial(_divergence, law, alpha)
-            energies, change = _ascend(climbed, begin, sensitivity, exponent, unit)
-            alpha = at_best_order(energies, change)[1]
-        pair, logs = _as_sampled(law, energies, change, exponent)
-        found.append(Worst(_renyi(*logs, alpha)[0] / alpha, *pair, f"order {alpha:g}"))
+            pair = _ascend(climbed, [pair], sensitivity, exponent, unit)
+            alpha = at_best_order(pair)[1]
+        weights, logs = _as_sampled(law, pair, exponent)
+        found.append(Worst(_renyi(*logs, alpha)[0] / alpha, f"order {alpha:g}", *weights))
     return max(found, key=lambda worst: worst.loss)
 
 
-def _as_sampled(
-    law: TreeLaw, energies: Vector, change: Vector, exponent: float
-) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], tuple[Vector, Vector]]:
+def _as_sampled(law: TreeLaw, pair: _Pair, exponent: float) -> tuple[_Pair, _Pair]:
     """Return both weights, and both log-probabilities as the sampler has them."""
-    pair = energies / exponent, energies / exponent + change
-    here, there = (law.log_probabilities(sampler_energies(each, exponent)) for each in pair)
-    return (tuple(pair[0]), tuple(pair[1])), (here, there)
+    weights = pair[0] / exponent, pair[0] / exponent + pair[1]
+    here, there = (law.log_probabilities(sampler_energies(each, exponent)) for each in weights)
+    return weights, (here, there)
 
 
 def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
@@ -132,25 +120,18 @@ def farthest(sensitivity: Sensitivity, direction: Vector) -> Vector:
     Under l1, linf or both it is a corner of the ball, under l2 the point of the sphere. Under l2
     with others it is the better of the two, shortened to fit.
 
-    >>> from ptclust.privacy import Sensitivity
-    >>> farthest(Sensitivity(linf=2.0), np.array([3.0, -1.0, 2.0])).tolist()
-    [2.0, -2.0, 2.0]
     >>> farthest(Sensitivity(linf=2.0, l1=3.0), np.array([3.0, -1.0, 2.0])).tolist()
     [2.0, 0.0, 1.0]
     """
-    bounds = (
-        (sensitivity.l1, lambda x: np.abs(x).sum()),
-        (sensitivity.l2, lambda x: math.sqrt(x @ x)),
-        (sensitivity.linf, lambda x: np.abs(x).max()),
-    )
     options = []
     if sensitivity.l1 is not None or sensitivity.linf is not None:
         options.append(_corner(sensitivity, direction))
     if sensitivity.l2 is not None:
         options.append(direction * (sensitivity.l2 / max(math.sqrt(direction @ direction), 1e-300)))
     for option in options:
-        excess = [norm(option) / bound for bound, norm in bounds if bound is not None]
-        option /= max(1.0, *excess)
+        size = np.abs(option)
+        norms = {"l1": size.sum(), "l2": math.sqrt(option @ option), "linf": size.max()}
+        option /= max(1.0, *(norms[name] / x for name, x in sensitivity.to_dict().items()))
     return max(options, key=lambda option: float(option @ direction))
 
 
@@ -168,7 +149,7 @@ def _corner(sensitivity: Sensitivity, direction: Vector) -> Vector:
     return change
 
 
-def _starts(unlikely: Bools, count: int, random: np.random.Generator) -> _Pairs:
+def _starts(unlikely: Bools, count: int, random: np.random.Generator) -> Iterator[_Pair]:
     """Yield starts: some edges far heavier than all others, then far lighter; then anything."""
     apart = np.where(unlikely, 1.0, -1.0)
     yield 10.0 * apart, -apart
@@ -181,8 +162,12 @@ def _starts(unlikely: Bools, count: int, random: np.random.Generator) -> _Pairs:
 
 
 def _ascend(
-    objective: Objective, starts: _Pairs, sensitivity: Sensitivity, exponent: float, unit: float
-) -> tuple[Vector, Vector]:
+    objective: Objective,
+    starts: Iterable[_Pair],
+    sensitivity: Sensitivity,
+    exponent: float,
+    unit: float,
+) -> _Pair:
     """Return the energies and the change of weights with the highest objective, in ``unit``."""
     from scipy.optimize import minimize
 
@@ -203,8 +188,8 @@ def _ascend(
                 break
             value, energies, change = -float(result.fun), result.x, jumped
             direction = objective(energies, energies + exponent * change)[2]
-        climbed.append((value, energies, change))
-    return max(climbed, key=lambda each: each[0])[1:]
+        climbed.append((value, (energies, change)))
+    return max(climbed, key=lambda each: each[0])[1]
 
 
 def _divergence(law: TreeLaw, alpha: float, energies: Vector, moved: Vector) -> Slopes:

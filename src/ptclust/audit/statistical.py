@@ -10,9 +10,9 @@ Kullback-Leibler divergence, the limit of Renyi's at order 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from ptclust._statistics import clopper_pearson
 from ptclust._types import Bools, Floats, Ints
 
-Private = TypeVar("Private", contravariant=True)  # weights, or a table of records
 Values = NDArray[np.generic]
 # What was seen in every draw, by feature: floats have an order, whole numbers are names.
 Outcomes = dict[str, Values]
-_Both = tuple[Outcomes, Outcomes]
-# Events, how often each was seen under either neighbour, and in how many draws.
-Counted = tuple[list["Event"], Ints, Ints, tuple[int, int]]
+# Publishes outcomes about private data (weights, or a table), so many times, with a seed
+Draw = Callable[[Any, int, int], Outcomes]
 
 # The feature that tells neighbours apart best, if the mechanism is what it claims to be.
 LIKELIHOOD = "likelihood ratio"
@@ -42,18 +40,7 @@ class Bound(NamedTuple):
     witness: str
 
 
-class Drawable(Protocol[Private]):
-    """Something that publishes outcomes about private data, and can be drawn many times."""
-
-    def draw(self, private: Private, /, count: int, seed: int) -> Outcomes:
-        """Return the features of ``count`` independent releases."""
-
-
-class Tester(Protocol):
-    """Something that bounds from below what a mechanism spends."""
-
-    def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
-        """Return a bound that is wrong with probability ``error`` at most."""
+Tester = Callable[[Outcomes, Outcomes, float], Bound]  # of both draws, and the error probability
 
 
 @dataclass(frozen=True)
@@ -79,58 +66,65 @@ class Event:
         return f"{self.feature} {'>' if self.above else '<='} {self.cut:.4g}"
 
 
-@dataclass(frozen=True)
-class EventTester:
-    """Bounds epsilon at a delta by the best event among thresholds and sets of names."""
+class _Counted(NamedTuple):
+    """Events, how often each was seen under either neighbour, and in how many draws."""
 
-    delta: float = 0.0
+    events: list[Event]
+    often: Ints
+    seldom: Ints
+    sizes: tuple[int, int]
 
-    def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
-        """Return a bound on epsilon."""
-        learn, measure = _parts(first, second)
-        best, event, swapped = -math.inf, Event(LIKELIHOOD, math.inf), False
-        for swap in (False, True):
-            for candidate, value in self._candidates(*(learn[::-1] if swap else learn)):
-                if value > best:
-                    best, event, swapped = value, candidate, swap
-        if best == -math.inf:
-            return Bound(0.0, "no event")
-        seen = [event.happened(outcomes) for outcomes in (measure[::-1] if swapped else measure)]
-        often, seldom = (np.array([each.sum()]) for each in seen)
-        epsilon = self._epsilon(often, seldom, (len(seen[0]), len(seen[1])), error)
-        shares = " vs ".join(f"{each.mean():.3g}" for each in seen)
-        return Bound(max(0.0, float(epsilon[0])), f"{event} ({shares})")
-
-    def _epsilon(self, often: Ints, seldom: Ints, sizes: tuple[int, int], error: float) -> Floats:
-        low = clopper_pearson(often, sizes[0], error / 2.0)[0] - self.delta
-        high = clopper_pearson(seldom, sizes[1], error / 2.0)[1]
+    def epsilon(self, delta: float, error: float) -> Floats:
+        """Return a lower bound on epsilon by every event."""
+        low = clopper_pearson(self.often, self.sizes[0], error / 2.0)[0] - delta
+        high = clopper_pearson(self.seldom, self.sizes[1], error / 2.0)[1]
         return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -math.inf)
 
-    def _candidates(self, first: Outcomes, second: Outcomes) -> Iterator[tuple[Event, float]]:
-        """Yield the best event of every feature with its bound on the draws it was found in."""
-        for feature, values in first.items():
-            find = _cuts if values.dtype.kind == "f" else _unions
-            events, often, seldom, sizes = find(feature, values, second[feature])
-            if events:
-                bounds = self._epsilon(often, seldom, sizes, _LEARNING_ERROR)
-                best = int(np.argmax(bounds))
-                yield events[best], float(bounds[best])
+
+def epsilon_bound(first: Outcomes, second: Outcomes, error: float, delta: float = 0.0) -> Bound:
+    """Bound epsilon at ``delta`` by the best event among thresholds and sets of names."""
+    learn, measure = _parts(first, second)
+    found = [
+        (value, event, order)
+        for order in (1, -1)
+        for event, value in _candidates(learn[::order], delta)
+    ]
+    best, event, order = max(found, key=lambda each: each[0], default=(-math.inf, None, 1))
+    if event is None or best == -math.inf:
+        return Bound(0.0, "no event")
+    often, seldom = (event.happened(outcomes) for outcomes in measure[::order])
+    counts = [np.array([each.sum()]) for each in (often, seldom)]
+    counted = _Counted([event], counts[0], counts[1], (len(often), len(seldom)))
+    value = float(counted.epsilon(delta, error)[0])
+    return Bound(max(0.0, value), f"{event} ({often.mean():.3g} vs {seldom.mean():.3g})")
 
 
-def _cuts(feature: str, values: Values, others: Values) -> Counted:
+def _candidates(sides: Sequence[Outcomes], delta: float) -> Iterator[tuple[Event, float]]:
+    """Yield the best event of every feature with its bound on the draws it was found in."""
+    first, second = sides
+    for feature, values in first.items():
+        find = _cuts if values.dtype.kind == "f" else _unions
+        counted = find(feature, values, second[feature])
+        if counted.events:
+            bounds = counted.epsilon(delta, _LEARNING_ERROR)
+            best = int(np.argmax(bounds))
+            yield counted.events[best], float(bounds[best])
+
+
+def _cuts(feature: str, values: Values, others: Values) -> _Counted:
     """Return events beyond some quantile of the feature, on either side."""
     samples = [np.sort(x[~np.isnan(x)]) for x in (values.astype(float), others.astype(float))]
-    pooled = np.concatenate(samples)
-    if not len(pooled):
-        return [], np.empty(0, np.int64), np.empty(0, np.int64), (1, 1)
-    cuts = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _CUTS), method="inverted_cdf"))
+    pooled, shares = np.concatenate(samples), np.linspace(0.0, 1.0, _CUTS)
+    cuts = pooled
+    if len(pooled):
+        cuts = np.unique(np.quantile(pooled, shares, method="inverted_cdf"))
     below = [np.searchsorted(sample, cuts, side="right") for sample in samples]
     events = [Event(feature, float(cut), above=above) for above in (False, True) for cut in cuts]
     counts = [np.concatenate([b, len(s) - b]) for b, s in zip(below, samples, strict=True)]
-    return events, counts[0], counts[1], (len(values), len(others))
+    return _Counted(events, counts[0], counts[1], (len(values), len(others)))
 
 
-def _unions(feature: str, values: Values, others: Values) -> Counted:
+def _unions(feature: str, values: Values, others: Values) -> _Counted:
     """Return unions of names, from those most typical of the first neighbour on.
 
     What is typical is learnt from every other draw and counted in the rest: among many names some
@@ -146,51 +140,48 @@ def _unions(feature: str, values: Values, others: Values) -> Counted:
     sizes = np.unique(np.geomspace(1, len(ordered), min(len(ordered), _CUTS)).astype(int))
     events = [Event(feature, names=frozenset(ordered[:size])) for size in sizes]
     sums = [np.cumsum(half[1][order])[sizes - 1] for half in halves]
-    return events, sums[0], sums[1], (len(values[1::2]), len(others[1::2]))
+    return _Counted(events, sums[0], sums[1], (len(values[1::2]), len(others[1::2])))
 
 
-@dataclass(frozen=True)
-class DivergenceTester:
-    """Bounds rho by Donsker and Varadhan's formula; g is the likelihood ratio, scaled, clipped."""
+def rho_bound(first: Outcomes, second: Outcomes, error: float) -> Bound:
+    """Bound rho by Donsker and Varadhan's formula; g is the likelihood ratio, scaled, clipped."""
 
-    def bound(self, first: Outcomes, second: Outcomes, error: float) -> Bound:
-        """Return a bound on rho."""
-        learn, measure = _parts(first, second)
-        options = [
-            (self._rho(*learn, factor, clip, _LEARNING_ERROR), factor, clip)
-            for factor in (0.7, 0.8, 0.9, 1.0, 1.1, 1.25)
-            for clip in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-        ]
-        _, factor, clip = max(options)
-        value = self._rho(*measure, factor, clip, error)
-        return Bound(max(0.0, value), f"{factor:g} times the {LIKELIHOOD}, within {clip:g}")
-
-    @staticmethod
-    def _rho(first: Outcomes, second: Outcomes, factor: float, clip: float, error: float) -> float:
+    def rho(sides: tuple[Outcomes, Outcomes], factor: float, clip: float, error: float) -> float:
         here, there = (
             np.clip(factor * outcomes[LIKELIHOOD].astype(np.float64), -clip, clip)
-            for outcomes in (first, second)
+            for outcomes in sides
         )
         low = here.mean() - _bernstein(here, 2.0 * clip, error / 2.0)
         moments = np.exp(there)
-        high = moments.mean() + _bernstein(moments, math.exp(clip) - math.exp(-clip), error / 2.0)
-        return float(low - math.log(high))
+        width = math.exp(clip) - math.exp(-clip)
+        return float(low - math.log(moments.mean() + _bernstein(moments, width, error / 2.0)))
+
+    learn, measure = _parts(first, second)
+    _, factor, clip = max(
+        (rho(learn, factor, clip, _LEARNING_ERROR), factor, clip)
+        for factor in (0.7, 0.8, 0.9, 1.0, 1.1, 1.25)
+        for clip in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    )
+    value = rho(measure, factor, clip, error)
+    return Bound(max(0.0, value), f"{factor:g} times the {LIKELIHOOD}, within {clip:g}")
 
 
 def _bernstein(values: Floats, width: float, error: float) -> float:
-    """Return how far the mean of values in an interval of this width may be from the truth."""
-    # The empirical Bernstein inequality of Maurer and Pontil (2009).
+    """Return how far the mean of values in an interval of this width may be from the truth.
+
+    That is the empirical Bernstein inequality of Maurer and Pontil (2009).
+    """
     n, log_term = len(values), math.log(2.0 / error)
     variance = float(values.var(ddof=1))
     return math.sqrt(2.0 * variance * log_term / n) + 7.0 * width * log_term / (3.0 * (n - 1))
 
 
-def _parts(first: Outcomes, second: Outcomes) -> tuple[_Both, _Both]:
+def _parts(first: Outcomes, second: Outcomes) -> list[tuple[Outcomes, Outcomes]]:
     """Return a third of the draws to learn from, or as many as suffice, and the rest to measure."""
 
-    def split(outcomes: Outcomes) -> _Both:
-        n = min(len(next(iter(outcomes.values()))) // 3, _ENOUGH)
-        return {k: v[:n] for k, v in outcomes.items()}, {k: v[n:] for k, v in outcomes.items()}
+    def split(outcomes: Outcomes) -> list[Outcomes]:
+        end = min(len(next(iter(outcomes.values()))) // 3, _ENOUGH)
+        parts = slice(end), slice(end, None)
+        return [{name: values[part] for name, values in outcomes.items()} for part in parts]
 
-    (learn, measure), (other_learn, other_measure) = split(first), split(second)
-    return (learn, other_learn), (measure, other_measure)
+    return list(zip(split(first), split(second), strict=True))

@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ptclust._statistics import seed_of
 from ptclust.audit import controls as unsafe
+from ptclust.audit import noise as exact
+from ptclust.audit import tables
 from ptclust.audit.mechanisms import (
     NoiseAlone,
     Pair,
-    SeriesOfTwo,
     ValuesRelease,
     WholeRelease,
     make_graph,
     neighbours,
+    series_of_two,
 )
-from ptclust.audit.noise import (
-    CUBE_CHANGE,
-    DELTA,
-    EPSILON,
-    LATTICE,
-    Rounding,
-    cube_noise_of,
-    rounded_to_lattice,
-    worst_after_steps,
-    worst_corner,
-    worst_cube,
-    worst_gaussian,
-    worst_series,
-)
-from ptclust.audit.report import AuditReport, Finding, Verdict
+from ptclust.audit.report import AuditReport, Finding
 from ptclust.audit.search import Worst, worst_divergence, worst_loss
-from ptclust.audit.statistical import DivergenceTester, Drawable, EventTester, Private, Tester
-from ptclust.audit.tables import (
-    Build,
-    BuiltRelease,
-    Tables,
-    build_flows,
-    build_records,
-    build_visits,
-)
+from ptclust.audit.statistical import Draw, Tester, epsilon_bound, rho_bound
+from ptclust.audit.tables import Build, Tables
 from ptclust.mechanisms import MECHANISMS, Mechanism
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.mechanisms.laws import GRAPHS, SmallGraph, TreeLaw
@@ -82,8 +63,23 @@ _PAIR = Pair(np.array([0.0]), np.array([1.0]))
 _CYCLE = SmallGraph("cycle", 9, tuple((node, (node + 1) % 9) for node in range(9)))
 _TOO_LITTLE = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0  # by how much more is lost then
 
-Claim = tuple[Literal["epsilon", "rho"], float, float]  # unit, amount and delta
-Tested = tuple[Claim, Tester]
+
+class Claim(NamedTuple):
+    """What is claimed to be spent at most."""
+
+    unit: Literal["epsilon", "rho"]
+    amount: float
+    delta: float = 0.0
+
+    @classmethod
+    def of(cls, budget: Budget) -> Claim:
+        """Return the claim to spend no more than a budget without a delta."""
+        return cls(budget.unit, float(budget.amount))
+
+    @property
+    def tester(self) -> Tester:
+        """What bounds it from draws."""
+        return rho_bound if self.unit == "rho" else partial(epsilon_bound, delta=self.delta)
 
 
 @dataclass(frozen=True)
@@ -144,6 +140,9 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     yield from suite.controls()
 
 
+_Row = tuple[str, Draw, Claim, int]  # title, what is drawn, what it claims, number of draws
+
+
 @dataclass(frozen=True)
 class Suite:
     """The audits of one effort and seed, by what they look at."""
@@ -170,11 +169,11 @@ class Suite:
     def noise(self) -> Iterator[Audit]:
         """Compare what noise loses on small lattices and against adversaries with its claim."""
         for n_values in (1, 2, 3):
-            yield _cube(EXACT_NOISE, CUBE.name, n_values)
+            yield _cube(n_values)
         for relation in _COMBINED:
             for distribution in DISTRIBUTIONS:
-                yield self.corner(EXACT_NOISE, distribution, relation)
-        yield from _curves(EXACT_NOISE, "", (3, 30, 100), ((1, 1), (1, 3)), _with_steps(), 0.0)
+                yield self.corner(distribution, relation)
+        yield from _curves((3, 30, 100), ((1, 1), (1, 3)), _with_steps())
 
     def releases(self) -> Iterator[Audit]:
         """Draw from every mechanism, and whole releases of each."""
@@ -183,89 +182,85 @@ class Suite:
             for variant in mechanism.variants:
                 for relation in ("linf", "l1", "l2", "l1 and linf"):
                     asked = {"delta": _DELTA_OF[variant], "mechanism": mechanism.name}
-                    yield self.release(DRAWN, "", ValuesRelease, draws, relation, asked)
+                    yield self.release(ValuesRelease, draws, relation, asked)
         for mechanism in MECHANISMS:
             asked = {"delta": _DELTA_OF[mechanism.variants[-1]], "mechanism": mechanism.name}
-            yield self.release(WHOLE, "", WholeRelease, whole, mechanism.norm, asked)
-        yield self.series(DRAWN, "", ValuesRelease, draws)
-        yield self.series(WHOLE, "", WholeRelease, whole)
+            yield self.release(WholeRelease, whole, mechanism.norm, asked)
+        yield self.series(ValuesRelease, draws)
+        yield self.series(WholeRelease, whole)
 
     def from_records(self) -> Iterator[Audit]:
         """Build of neighbouring tables and publish."""
-        settings: list[tuple[str, Build, Tables, float]] = [
-            ("flows of single records", build_records, Tables.of_records(), 0.0),
-            ("flows of persons", build_flows, Tables.of_flows(), 0.0),
-            ("flows of persons", build_flows, Tables.of_flows(), _DELTA),
-            ("visits", build_visits, Tables.of_visits(), 0.0),
-        ]
-        for title, build, tables, delta in settings:
-            drawn = BuiltRelease(build, tables, _EPSILON, delta)
-            yield self.built(BUILT, title, drawn, self.effort.whole_draws // 2)
+        for title, build, pair, delta in (
+            ("flows of single records", tables.build_records, Tables.of_records(), 0.0),
+            ("flows of persons", tables.build_flows, Tables.of_flows(), 0.0),
+            ("flows of persons", tables.build_flows, Tables.of_flows(), _DELTA),
+            ("visits", tables.build_visits, Tables.of_visits(), 0.0),
+        ):
+            claim, draws = Claim("epsilon", _EPSILON, delta), self.effort.whole_draws // 2
+            yield self.built(BUILT, title, build, pair, claim, draws)
 
     def of_one_value(self) -> Iterator[Audit]:
         """Draw noise on one value, then what is broken about it."""
         laplace, gaussian = LAPLACE.calibrate(_UNIT, 1, 2), GAUSSIAN.calibrate(_UNIT, 1, 1)
-        streams = unsafe.UnsafeReusedStream(laplace, LAPLACE.calibrate(_UNIT, 1, 1))
-        cube = unsafe.UnsafePublishedHalfWidth(CUBE.calibrate(_UNIT, 1, 2))
-        too_little, secure_controls = unsafe.UnsafeTooLittleNoise, self.effort.secure_controls
-        few = min(self.effort.noise_draws, 30_000)
-        rows: list[tuple[str, str, Drawable[Any], Tested, int]] = []
-        once, both = _pure(2.0), _pure(3.0)
-        rho: Tested = ("rho", 1.0, 0.0), DivergenceTester()
-        for section, kind, sources, what in (
-            (NOISE, NoiseAlone, (True, False), ""),
-            (CONTROLS, too_little, secure_controls, ", 5 % too little"),
-        ):
-            for secure in sources:
-                draws = self.effort.noise_draws if secure else _SEEDED_DRAWS
-                by = ("secure" if secure else "seeded") + what
-                noisy = kind(laplace, _PAIR, secure), kind(gaussian, _PAIR, secure)
-                rows.append((section, f"Laplace, {by}", noisy[0], once, draws))
-                rows.append((section, f"Gaussian, {by}", noisy[1], rho, draws))
-            if section == NOISE:
-                title = "two Laplace releases, a stream each (seeded)"
-                rows.append((NOISE, title, replace(streams, reused=False), both, few))
-        rows += [
-            (CONTROLS, "cube, half-width published", cube, once, few),
-            (CONTROLS, "Laplace by numpy", unsafe.UnsafeNumpyNoise(laplace, _PAIR), once, few),
-            (CONTROLS, "two Laplace releases, one stream", streams, both, few),
+        noises, cube = (laplace, LAPLACE.calibrate(_UNIT, 1, 1)), CUBE.calibrate(_UNIT, 1, 2)
+        once, both, rho = Claim("epsilon", 2.0), Claim("epsilon", 3.0), Claim("rho", 1.0)
+        few, sources = min(self.effort.noise_draws, 30_000), self.effort.secure_controls
+
+        def noisy(secure: bool, kind: Any = NoiseAlone, what: str = "") -> list[_Row]:
+            draws = self.effort.noise_draws if secure else _SEEDED_DRAWS
+            by = ("secure" if secure else "seeded") + what
+            return [
+                (f"Laplace, {by}", kind(laplace, _PAIR, secure).draw, once, draws),
+                (f"Gaussian, {by}", kind(gaussian, _PAIR, secure).draw, rho, draws),
+            ]
+
+        stream, little = partial(unsafe.unsafe_stream, noises), unsafe.unsafe_too_little
+        in_floats = unsafe.UnsafeNumpyNoise(laplace, _PAIR).draw
+        apart = partial(stream, reused=False)
+        claims: list[_Row] = [
+            *noisy(secure=True),
+            *noisy(secure=False),
+            ("two Laplace releases, a stream each (seeded)", apart, both, few),
         ]
-        sides = _PAIR.weights, _PAIR.neighbour
-        for section, title, drawn, claim, draws in rows:
-            yield self.drawn(section, title, drawn, sides, [claim], draws, "one value, change 1")
+        controls: list[_Row] = [
+            *(row for secure in sources for row in noisy(secure, little, ", 5 % too little")),
+            ("cube, half-width published", partial(unsafe.unsafe_half_width, cube), once, few),
+            ("Laplace by numpy", in_floats, once, few),
+            ("two Laplace releases, one stream", stream, both, few),
+        ]
+        for section, rows in ((NOISE, claims), (CONTROLS, controls)):
+            for title, draw, claim, draws in rows:
+                words = "one value, change 1"
+                yield self.drawn(section, title, draw, _PAIR, [claim], draws, words)
 
     def controls(self) -> Iterator[Audit]:
         """Do the same to what is broken on purpose."""
         for mechanism in MECHANISMS:
             # The last law has the tightest claim: of PAMST, the one with the root known.
             for law in mechanism.laws(GRAPHS["K3"])[-1:]:
-                what = mechanism, law, _RELATIONS["linf"], Budget.pure(1)
-                yield self.tree(*what, unsafe.unsafe_exponent, ", exponent 5 % too large")
-        yield _cube(CONTROLS, "cube, rounding to the lattice not paid for", 2, rounding=0)
-        yield _cube(CONTROLS, "cube, rounded away from zero", 2, rounded=unsafe.unsafe_rounding)
-        too_small = Sensitivity(l2=_MU)
-        without = ", without the rest of l1"
-        yield self.corner(CONTROLS, GAUSSIAN, "l1 and linf", too_small, without)
-        little = ", 5 % too little"
-        yield from _curves(CONTROLS, little, (100,), ((1, 1),), _with_steps()[:1], _TOO_LITTLE)
-        not_split = ", each with all of the budget"
-        yield self.series(CONTROLS, not_split, ValuesRelease, 12_000, split=False)
+                yield self.tree(mechanism, law, _RELATIONS["linf"], Budget.pure(1), control=True)
+        yield _cube(2, "cube, rounding to the lattice not paid for", rounding=0)
+        yield _cube(2, "cube, rounded away from zero", rounded=unsafe.unsafe_rounding)
+        without = Sensitivity(l2=_MU), ", without the rest of l1"
+        yield self.corner(GAUSSIAN, "l1 and linf", *without)
+        yield from _curves((100,), ((1, 1),), _with_steps()[:1], _TOO_LITTLE, ", 5 % too little")
+        yield self.series(ValuesRelease, 12_000, split=False)
         asked: dict[str, Any] = {"epsilon": 1, "mechanism": "pamst"}
-        title, draws = "PTClust with the paper's scales", min(2 * self.effort.draws, 10_000)
         printed, kind = {**asked, "calibration": "published"}, unsafe.UnsafePublishedScales
-        yield self.release(CONTROLS, title, kind, draws, "linf", printed, _CYCLE, 0.0)
+        title, draws = "PTClust with the paper's scales", min(2 * self.effort.draws, 10_000)
+        yield self.release(kind, draws, "linf", printed, title, _CYCLE, 0.0)
         title = "whole release, tau from private weights"
         draws = min(self.effort.whole_draws, 1_000)
-        yield self.release(CONTROLS, title, unsafe.UnsafePrivateShift, draws, "linf", asked)
-        settings: list[tuple[str, Build]] = [
+        yield self.release(unsafe.UnsafePrivateShift, draws, "linf", asked, title)
+        for what_errs, build in (
             ("without a bound", unsafe.unsafe_unbounded),
             ("the first records of a person", unsafe.unsafe_first_records),
             ("on the pairs that occur", unsafe.unsafe_pairs_that_occur),
-        ]
-        for what_errs, build in settings:
-            drawn = BuiltRelease(build, Tables.of_flows(), 1.0)
-            draws = min(self.effort.whole_draws, 200)
-            yield self.built(CONTROLS, f"flows of persons, {what_errs}", drawn, draws)
+        ):
+            title, draws = f"flows of persons, {what_errs}", min(self.effort.whole_draws, 200)
+            claim, pair = Claim("epsilon", 1.0), Tables.of_flows()
+            yield self.built(CONTROLS, title, build, pair, claim, draws)
 
     def tree(
         self,
@@ -273,72 +268,66 @@ class Suite:
         law: TreeLaw,
         sensitivity: Sensitivity,
         budget: Budget,
-        change: Callable[[float], float] | None = None,
-        what: str = "",
+        *,
+        control: bool = False,
     ) -> Audit:
-        """Audit the exponent of a mechanism's tree; ``change``, named ``what``, makes a control."""
-        pure = budget.rho is None
+        """Audit the exponent of a mechanism's tree."""
 
         def worst() -> Worst:
             topology = make_graph(law.graph, np.zeros(len(law.graph.edges))).topology
             tree = mechanism.calibrate(topology, sensitivity, budget, split=ALONE).tree
             assert tree is not None  # noqa: S101 - there is a law of it
-            exponent = tree.exponent if change is None else change(tree.exponent)
-            search, starts = (worst_loss, 1) if pure else (worst_divergence, 2)
+            exponent = unsafe.unsafe_exponent(tree.exponent) if control else tree.exponent
+            search, starts = (worst_loss, 1) if budget.rho is None else (worst_divergence, 2)
             starts *= self.effort.starts
             return search(law, sensitivity, exponent, starts=starts, seed=self.seed)
 
+        section, what = (CONTROLS, ", exponent 5 % too large") if control else (EXACT, "")
         where = f"{law.title}{what}", law.graph.name, str(sensitivity)
-        return _exact(EXACT if change is None else CONTROLS, *where, _claim_of(budget), worst)
+        return _exact(section, *where, Claim.of(budget), worst)
 
     def corner(
-        self,
-        section: str,
-        law: Distribution,
-        relation: str,
-        declared: Sensitivity | None = None,
-        what: str = "",
+        self, law: Distribution, relation: str, declared: Sensitivity | None = None, what: str = ""
     ) -> Audit:
         """Audit noise under combined bounds; a control is calibrated for others, ``declared``."""
         sensitivity = _RELATIONS[relation]
         budget = Budget.zcdp("1/8") if law.unit == "rho" else Budget.pure(1)
         noise = law.calibrate(declared or sensitivity, _COMBINED_VALUES, budget.amount)
         where = f"{noise.distribution}{what}", f"{noise.n_values} values", str(sensitivity)
-        worst = partial(worst_corner, noise, sensitivity, self.seed)
-        return _exact(section, *where, _claim_of(budget), worst)
+        worst = partial(exact.worst_corner, noise, sensitivity, self.seed)
+        return _exact(CONTROLS if declared else EXACT_NOISE, *where, Claim.of(budget), worst)
 
     def release(
         self,
-        section: str,
-        title: str,
         kind: type[ValuesRelease],
         draws: int,
         relation: str,
         asked: dict[str, Any],
+        title: str = "",
         graph: SmallGraph = GRAPHS["K4"],
         spread: float = 2 * _MU,
     ) -> Audit:
-        """Audit releases: epsilon at delta by an event, and rho where that is what was shared."""
+        """Audit releases: epsilon at delta by an event, and rho where that is what was shared.
+
+        Controls have a title of their own.
+        """
         sensitivity = _RELATIONS[relation]
         pair = neighbours(len(graph.edges), sensitivity, spread)
         topology = make_graph(graph, pair.weights).topology
         planned = plan(topology, **{"epsilon": _EPSILON, "sensitivity": sensitivity, **asked})
-        epsilon, delta = float(planned.budget.epsilon), float(planned.budget.delta)
-        claims: list[Tested] = [(("epsilon", epsilon, delta), EventTester(delta))]
-        if delta:
+        claims = [Claim("epsilon", float(planned.budget.epsilon), float(planned.budget.delta))]
+        if planned.budget.delta:
             zcdp = planned.chosen.spent.implied_zcdp
             assert zcdp is not None  # noqa: S101 - without it there is no statement
-            claims.append((("rho", float(zcdp.amount), 0.0), DivergenceTester()))
+            claims.append(Claim.of(zcdp))
+        section, noise = CONTROLS, planned.chosen.weights.law.title
         if not title:
-            noise, publishes = planned.chosen.weights.law.title, planned.mechanism.publishes
+            section, publishes = WHOLE if kind.secure else DRAWN, planned.mechanism.publishes
             title = f"{planned.mechanism.name}, {noise} noise on the {publishes}"
-        sides = pair.weights, pair.neighbour
-        drawn = kind(graph, planned, pair)
-        return self.drawn(section, title, drawn, sides, claims, draws, str(sensitivity))
+        draw = kind(graph, planned, pair).draw
+        return self.drawn(section, title, draw, pair, claims, draws, str(sensitivity))
 
-    def series(
-        self, section: str, what: str, kind: type[ValuesRelease], draws: int, *, split: bool = True
-    ) -> Audit:
+    def series(self, kind: type[ValuesRelease], draws: int, *, split: bool = True) -> Audit:
         """Audit two releases of the same people by their total; a control does not split it."""
         graph, sensitivity = GRAPHS["K4"], _RELATIONS["l2"]
         pair = neighbours(len(graph.edges), sensitivity, 2 * _MU)
@@ -347,27 +336,30 @@ class Suite:
             epsilon=total.epsilon, delta=total.delta, sensitivity=sensitivity, mechanism="gaussian"
         )
         planned = plan_series(make_graph(graph, pair.weights).topology, request, total)
-        both = SeriesOfTwo(kind(graph, planned.plans[0] if split else planned.alone, pair))
-        claims: list[Tested] = [(("rho", float(planned.account.amount), 0.0), DivergenceTester())]
+        claims, title = [Claim.of(planned.account)], "series of two, Gaussian noise"
         if split:  # few draws do not refute the epsilon of the control
-            claims.append((("epsilon", _EPSILON, _DELTA), EventTester(_DELTA)))
-        sides, title = (pair.weights, pair.neighbour), f"series of two, Gaussian noise{what}"
-        return self.drawn(section, title, both, sides, claims, draws, str(sensitivity))
+            claims.append(Claim("epsilon", _EPSILON, _DELTA))
+            section, each = WHOLE if kind.secure else DRAWN, planned.plans[0]
+        else:
+            section, each = CONTROLS, planned.alone
+            title += ", each with all of the budget"
+        draw = partial(series_of_two, kind(graph, each, pair))
+        return self.drawn(section, title, draw, pair, claims, draws, str(sensitivity))
 
-    def built(self, section: str, title: str, drawn: BuiltRelease, draws: int) -> Audit:
+    def built(
+        self, section: str, title: str, build: Build, pair: Tables, claim: Claim, draws: int
+    ) -> Audit:
         """Audit what is built of two tables and then published."""
-        tables, delta = drawn.tables, drawn.delta
-        claim: Tested = ("epsilon", drawn.epsilon, delta), EventTester(delta)
-        sides = tables.table, tables.neighbour
-        return self.drawn(section, title, drawn, sides, [claim], draws, tables.words)
+        draw = partial(tables.built_release, build, pair, claim.amount, claim.delta)
+        return self.drawn(section, title, draw, pair[:2], [claim], draws, pair.words)
 
     def drawn(
         self,
         section: str,
         title: str,
-        drawn: Drawable[Private],
-        sides: tuple[Private, Private],
-        claims: list[Tested],
+        draw: Draw,
+        sides: tuple[Any, Any],
+        claims: list[Claim],
         draws: int,
         words: str,
     ) -> Audit:
@@ -376,24 +368,13 @@ class Suite:
         def run(error: float) -> list[Finding]:
             # Seeds are apart, since what is drawn may count on from its own.
             first, second = (
-                drawn.draw(private, draws, seed_of(self.seed, section, title, words, side))
+                draw(private, draws, seed_of(self.seed, section, title, words, side))
                 for side, private in enumerate(sides)
             )
             where = section, title, f"2 x {draws:,} draws", words
-            return [
-                Finding(*where, *claim, *tester.bound(first, second, error), _expected(section))
-                for claim, tester in claims
-            ]
+            return [_finding(where, each, each.tester(first, second, error)) for each in claims]
 
         return Audit(f"{title}, {words}", len(claims), run)
-
-
-def _pure(epsilon: float) -> Tested:
-    return ("epsilon", epsilon, 0.0), EventTester()
-
-
-def _claim_of(budget: Budget) -> Claim:
-    return budget.unit, float(budget.amount), 0.0
 
 
 def _with_steps() -> list[str]:
@@ -403,45 +384,44 @@ def _with_steps() -> list[str]:
 
 
 def _cube(
-    section: str,
-    title: str,
     n_values: int,
+    control: str = "",
     *,
     rounding: int = 1,
-    rounded: Rounding = rounded_to_lattice,
+    rounded: exact.Rounding = exact.rounded_to_lattice,
 ) -> Audit:
     """Audit cube noise on a small lattice."""
-    noise, claim = cube_noise_of(n_values, rounding=rounding), 1.0
-    if rounding and (spent := spent_by(noise, CUBE_CHANGE)):
-        claim = float(spent.epsilon)
-    where = title, f"{n_values} values, a lattice of a quarter of the noise", str(CUBE_CHANGE)
-    worst = partial(worst_cube, noise, rounded)
-    return _exact(section, *where, ("epsilon", claim, 0.0), worst)
+    noise, amount = exact.cube_noise_of(n_values, rounding=rounding), 1.0
+    if rounding and (spent := spent_by(noise, exact.CUBE_CHANGE)):
+        amount = float(spent.epsilon)
+    where = f"{n_values} values, a lattice of a quarter of the noise", str(exact.CUBE_CHANGE)
+    section, worst = CONTROLS if control else EXACT_NOISE, partial(exact.worst_cube, noise, rounded)
+    return _exact(section, control or CUBE.name, *where, Claim("epsilon", amount), worst)
 
 
 def _curves(
-    section: str,
-    what: str,
     steps: tuple[int, ...],
     shares: tuple[tuple[int, int], ...],
     mechanisms: list[str],
-    more: float,
+    more: float = 0.0,
+    what: str = "",
 ) -> Iterator[Audit]:
     """Audit Gaussian noise that was calibrated by a curve; a control loses ``more``."""
-
-    def one(title: str, setting: str, worst: Callable[[], Worst]) -> Audit:
+    lattice = f"a lattice of {exact.LATTICE:,} steps a deviation"
+    adaptive, after = "adaptive steps, then the noise", "two releases, the second after the first"
+    rows: list[tuple[str, str, Callable[[float], Worst]]] = [
+        ("Gaussian by its own curve", lattice, exact.worst_gaussian),
+        *(
+            (f"{name}, joint curve", f"{n} {adaptive}", partial(exact.worst_after_steps, name, n))
+            for name in mechanisms
+            for n in steps
+        ),
+        *((f"series, shares {pair}", after, partial(exact.worst_series, pair)) for pair in shares),
+    ]
+    section, claim = CONTROLS if more else EXACT_NOISE, Claim("epsilon", exact.EPSILON, exact.DELTA)
+    for title, setting, worst in rows:
         where = f"{title}{what}", setting, "the largest change"
-        return _exact(section, *where, ("epsilon", EPSILON, DELTA), worst)
-
-    lattice = f"a lattice of {LATTICE:,} steps a deviation"
-    yield one("Gaussian by its own curve", lattice, partial(worst_gaussian, more))
-    for name in mechanisms:
-        for n in steps:
-            setting = f"{n} adaptive steps, then the noise"
-            yield one(f"{name}, joint curve", setting, partial(worst_after_steps, name, n, more))
-    for pair in shares:
-        setting = "two releases, the second after the first"
-        yield one(f"series, shares {pair}", setting, partial(worst_series, pair, more))
+        yield _exact(section, *where, claim, partial(worst, more))
 
 
 def _exact(
@@ -456,11 +436,11 @@ def _exact(
 
     def run(error: float) -> list[Finding]:  # noqa: ARG001 - nothing is left to chance
         found = worst()
-        result = found.loss, found.outcome, _expected(section)
-        return [Finding(section, title, setting, neighbours, *claim, *result)]
+        where = section, title, setting, neighbours
+        return [_finding(where, claim, (found.loss, found.outcome))]
 
     return Audit(f"{title} on {setting}, {neighbours}", 0, run)
 
 
-def _expected(section: str) -> Verdict:
-    return "refuted" if section == CONTROLS else "stands"
+def _finding(where: tuple[str, str, str, str], claim: Claim, found: tuple[float, str]) -> Finding:
+    return Finding(*where, *claim, *found, "refuted" if where[0] == CONTROLS else "stands")

@@ -24,7 +24,6 @@ from ptclust.theory.cluster import clusters_verdict as clusters_verdict
 from ptclust.theory.cluster import connected_in as connected_in
 from ptclust.theory.cluster import distances_from as distances_from
 from ptclust.theory.cluster import minimum_path_distance as minimum_path_distance
-from ptclust.theory.homogeneity import alpha as alpha
 from ptclust.theory.homogeneity import homogeneously_separable as homogeneously_separable
 from ptclust.theory.homogeneity import strong_homogeneity as strong_homogeneity
 from ptclust.theory.homogeneity import weak_homogeneity as weak_homogeneity

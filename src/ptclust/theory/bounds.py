@@ -5,17 +5,13 @@ weight among the candidates. The excess of a tree T is w(T) - w(MST). An exponen
 as the calibration of a tree, which has it.
 
 Theorem D says that the private tree has a partitioning topology, every cluster in one piece, with
-high probability. It comes in three forms. The paper prints one in its text and another in its
-supplement; both are false. docs/proofs/bounds.md says where their proof breaks, and proves the
-third, *corrected* one, for PAMST and Kruskal alike, and all other bounds here.
+high probability. The paper prints one form in its text and another in its supplement; both are
+false. docs/proofs/bounds.md proves a third, *corrected* one, and all other bounds here.
 
-A release finds given clusters exactly if two things go well. The drawn tree has to keep every
-cluster in one piece (Theorem D, corrected), and no noise may move a weight so far that the
-certificate of recovery is lost. A minimum spanning tree of a perturbed graph asks for the second
-alone, of all edges. The certificate follows from a few numbers, for every tree that keeps to them:
-weights of a to b within clusters and of c to d across. Stability becomes b**2 / a < c (1 - 1 / s)
-for clusters of s nodes: the paper's homogeneity, but for a factor that matters for small clusters.
-docs/proofs/recovery.md has the proofs.
+A release finds given clusters exactly if two things go well. A drawn tree has to keep every cluster
+in one piece (Theorem D, corrected), and no noise may move a weight so far that the certificate of
+recovery is lost. That follows from a few numbers, for every tree that keeps to them: weights of a
+to b within clusters and of c to d across (docs/proofs/recovery.md).
 """
 
 from __future__ import annotations
@@ -47,9 +43,6 @@ def excess_probability(exponent: float, n_candidates: int, excess: float) -> flo
 
     It is N exp(-c x) / (1 + N exp(-c x)) with N = n_candidates - 1, and is reached where all
     candidates but the best are off by exactly x.
-
-    >>> round(excess_probability(exponent=10.0, n_candidates=101, excess=1.0), 4)
-    0.0045
     """
     c = _exponent(exponent)
     _check_candidates(n_candidates)
@@ -72,9 +65,6 @@ def paper_exponent(epsilon: float, utility_sensitivity: float, n_steps: int = 1)
 
     Its utility -abs(w(r) - min w) has Delta_u = 2 mu; ``ptclust.privacy`` knows the exponent that a
     budget truly affords.
-
-    >>> paper_exponent(epsilon=1.0, utility_sensitivity=0.2, n_steps=10)
-    0.25
     """
     _check_positive("epsilon", epsilon)
     _check_positive("utility_sensitivity", utility_sensitivity)
@@ -88,9 +78,6 @@ def paper_utility_threshold(
     """Return how far below the best utility a choice falls with probability exp(-t) at most.
 
     It is 2 Delta_u (t + log R) / epsilon for R candidates, as a theorem of section 2 rightly says.
-
-    >>> round(paper_utility_threshold(1.0, 0.2, 100, t=3.0), 3)
-    3.042
     """
     _check_candidates(n_candidates)
     return (t + math.log(n_candidates)) / paper_exponent(epsilon, utility_sensitivity)
@@ -114,11 +101,8 @@ def partitioning_probability(graph: Graph, labels: ArrayLike, exponent: Exponent
 
     It is the product over clusters i of (1 + x_i)^-(n_i - 1), where n_i is the size of the cluster
     and x_i = sum over its boundary edges e of exp(-c (w(e) - b_i)), b_i being the heaviest edge of
-    the minimum spanning tree of the cluster. It is at least 1 - sum_i (n_i - 1) m_i exp(-c gap_i),
-    with m_i boundary edges that are heavier than b_i by gap_i or more. Every cluster must be
-    connected in the graph.
+    the minimum spanning tree of the cluster. Every cluster must be connected in the graph.
 
-    >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
     >>> round(partitioning_probability(graph, [0, 0, 1, 1], exponent=10.0), 4)
     0.9954
@@ -147,11 +131,6 @@ def theorem_d(
 
     The graph is connected, as is every cluster within itself, and ``utility_sensitivity`` is the
     paper's Delta_u = 2 mu.
-
-    >>> from ptclust.graph import Graph
-    >>> graph = Graph([0, 1, 2, 3], [1, 2, 3, 0], [0.1, 0.8, 0.2, 0.9])
-    >>> theorem_d(graph, [0, 0, 1, 1], epsilon=6.0, utility_sensitivity=0.25).exponent
-    4.0
     """
     check_connected(graph, "Theorem D")
     positive_weights(graph, "Theorem D")
@@ -174,10 +153,9 @@ def theorem_d(
 def drawn_tree_excess(exponent: Exponent, n_steps: int, n_edges: int, gamma: float) -> float:
     """Return what the excess of a tree drawn by PAMST or Kruskal is at most, but for ``gamma``.
 
-    Step j is off by at most (log(m - j) + E_j) / c with independent standard exponentials E_j, so
-    the tree is by (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable.
-    That is less than the k (log m + log(k / gamma)) / c of a union bound. All numbers are public:
-    ``n_steps`` is k and ``n_edges`` m, the numbers of edges of the tree and of the graph.
+    It is (log(m! / (m - k)!) + g) / c, g the (1 - gamma)-quantile of a Gamma(k) variable. All
+    numbers are public: ``n_steps`` is k and ``n_edges`` m, the numbers of edges of the tree and of
+    the graph.
 
     >>> round(drawn_tree_excess(100.0, n_steps=99, n_edges=800, gamma=0.05), 2)
     7.71
@@ -193,9 +171,6 @@ def expected_drawn_tree_excess(exponent: Exponent, n_steps: int, n_edges: int) -
     """Return a bound on the mean excess of a tree drawn by PAMST or Kruskal.
 
     It is log(m! / (m - k)!) / c <= k log(m) / c: a chosen edge is no longer a candidate.
-
-    >>> round(expected_drawn_tree_excess(100.0, n_steps=99, n_edges=800), 2)
-    6.55
     """
     _check_steps(n_steps, n_edges)
     return math.fsum(math.log(n_edges - j) for j in range(n_steps)) / _exponent(exponent)
@@ -205,10 +180,9 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
     """Return what the excess of a minimum spanning tree under noise is at most, but for ``gamma``.
 
     ``noise`` is on all m edges of the graph, and ``n_steps`` is k, the number of edges of the tree.
-    With probability 1 - gamma no noise exceeds b = s log(m / gamma) for Laplace noise of scale s
-    (Sealfon 2016), sigma sqrt(2 log(m / gamma)) for Gaussian noise, or a quantile of s Gamma(m) for
-    cube noise, whose largest value is distributed so; and the two trees differ in
-    min(k, m - k) edges at most, each worth 2 b. All numbers are public.
+    With probability 1 - gamma no noise exceeds some b, and the two trees differ in min(k, m - k)
+    edges at most, each worth 2 b. For Laplace noise of scale s, b = s log(m / gamma) (Sealfon
+    2016). All numbers are public.
 
     >>> from ptclust.privacy import Noise
     >>> noise = Noise("laplace", scale=0.01, granularity=-40, n_values=800)
@@ -220,16 +194,7 @@ def perturbed_tree_excess(noise: Noise, n_steps: int, gamma: float) -> float:
 
 
 def expected_perturbed_tree_excess(noise: Noise, n_steps: int) -> float:
-    """Return a bound on the mean excess of the minimum spanning tree of noisy weights.
-
-    The largest of m noises is s (1 + 1/2 + ... + 1/m) on average for Laplace noise, at most
-    sigma sqrt(2 log(2 m)) for Gaussian noise, s m for cube noise.
-
-    >>> from ptclust.privacy import Noise
-    >>> noise = Noise("gaussian", scale=0.01, granularity=-40, n_values=800)
-    >>> round(expected_perturbed_tree_excess(noise, n_steps=99), 2)
-    7.61
-    """
+    """Return a bound on the mean excess of the minimum spanning tree of noisy weights."""
     return _perturbed_excess(noise, n_steps, noise.law.mean_largest(noise.n_values))
 
 
@@ -256,7 +221,6 @@ def recovery_promise(graph: Graph, labels: ArrayLike, calibration: Calibration) 
     a 0 says nothing. Graph and clusters, at least two, are connected.
 
     >>> from ptclust import Sensitivity, plan
-    >>> from ptclust.graph import Graph
     >>> graph = Graph(range(7), range(1, 8), [0.1, 0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": Sensitivity(linf=1e-4)}
     >>> planned = plan(graph.topology, **budget, mechanism="pamst")
@@ -352,14 +316,7 @@ def noise_allowance(
 def probability_of_no_larger_noise(
     allowance: float, n_draws: int, *, scale: float, noise: str = LAPLACE.name
 ) -> float:
-    """Return the probability that ``n_draws`` noises drawn together are all within ``allowance``.
-
-    ``scale`` is that of the noise: of the Laplace distribution, the standard deviation of the
-    Gaussian, or of cube noise, whose largest value is Gamma(n_draws) times it.
-
-    >>> round(probability_of_no_larger_noise(0.04, 99, scale=0.004), 4)
-    0.9955
-    """
+    """Return the probability that noises, ``n_draws`` of this scale, are within ``allowance``."""
     law, given = DISTRIBUTIONS[noise], f"{allowance!r}, {n_draws!r} and {scale!r}"
     fits = allowance >= 0 and scale > 0 and n_draws >= 0
     require(fits, f"allowance and n_draws must be at least 0 and scale above 0, not {given}")

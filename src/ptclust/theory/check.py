@@ -129,7 +129,6 @@ def check_clusters(
     The graph is connected, with positive weights; every node labelled -1 is a cluster of its own.
     Without a plan for this topology nothing is said about probabilities.
 
-    >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.1, 0.1, 0.9, 0.1, 0.1])
     >>> found = check_clusters(graph, [0, 0, 0, 1, 1, 1])
     >>> found.definition.holds, found.strong.holds, found.recovered.holds, found.certificate.holds

@@ -1,18 +1,13 @@
 """The paper's minimum path distance, Definition of a Cluster and theorem on subtrees (section 3.1).
 
-The distance of two nodes is the least total weight of a path. (The paper sums over "e in V_P", the
-vertices of a path; it means the edges.) Weights are positive there and must be here: with a zero
-the distance is not a metric, and scipy would take it for no edge at all.
+The distance of two nodes is the least total weight of a path. Weights are positive there and must
+be here: with a zero the distance is not a metric, and scipy would take it for no edge at all.
 
 C, a subset of D, is a cluster if |C| > 2 and for every split of C into non-empty C1 and C2 the
 nodes of D outside C1 that are nearest to C1 all lie in C2: d(C1, C2) < d(C1, D - C), unless D - C
-is empty.
-
-There are 2^|C| - 2 such splits, but one number decides. Let t = d(C, D - C), and join two nodes of
-C if they are nearer to each other than t. If that connects C, every split has a pair nearer than t.
-If not, let u in C attain t and let C1 be the part of u: C2 is at least t away, and D - C is at
-distance t. So C is a cluster if and only if its *link*, the heaviest edge of a minimum spanning
-tree of its distances, is below its *separation* t. docs/proofs/clusters.md has the details.
+is empty. There are 2^|C| - 2 such splits, but C is a cluster if and only if its *link*, the
+heaviest edge of a minimum spanning tree of its distances, is below its *separation* d(C, D - C)
+(docs/proofs/clusters.md).
 """
 
 from __future__ import annotations
@@ -43,12 +38,7 @@ SMALLEST = 3  # the least number of nodes of a cluster, by the paper's Definitio
 
 
 def minimum_path_distance(graph: Graph, u: int, v: int) -> float:
-    """Return d(u, v), the least total weight of a path from u to v; infinite if there is none.
-
-    >>> from ptclust.graph import Graph
-    >>> minimum_path_distance(Graph([0, 1, 2], [1, 2, 0], [0.25, 0.5, 1.0]), 0, 2)
-    0.75
-    """
+    """Return d(u, v), the least total weight of a path from u to v; infinite if there is none."""
     for what, node in (("u", u), ("v", v)):
         dimension = np.ndim(node)
         require(not dimension, f"{what} must be one node number, not {dimension}-dimensional")
@@ -57,12 +47,7 @@ def minimum_path_distance(graph: Graph, u: int, v: int) -> float:
 
 
 def distances_from(graph: Graph, nodes: ArrayLike) -> Floats:
-    """Return the distance of every node to the nearest of ``nodes``, infinite if there is no path.
-
-    >>> from ptclust.graph import Graph
-    >>> distances_from(Graph([0, 1, 2], [1, 2, 3], [0.25, 0.5, 1.0], n_nodes=5), [0, 3])
-    array([0.  , 0.25, 0.75, 0.  ,  inf])
-    """
+    """Return the distance of every node to the nearest of ``nodes``, infinite without a path."""
     return _voronoi_cells(graph, nodes)[0]
 
 
@@ -97,10 +82,8 @@ class ClusterVerdict:
 
     holds: bool
     size: int
-    # What holds C together: every split of it is bridged at this or less. Infinite if C is in
-    # pieces; NaN, as the separation, if it is too small for a cluster. Measured along paths of the
-    # graph, but where D = V along edges within C: the verdict is the same.
-    link: float
+    # Both are NaN if C is too small. With D = V the link is measured along edges within C only.
+    link: float  # infinite if C is in pieces
     separation: float  # d(C, D - C): infinite if nothing of D is outside C, or within reach
     witness: ClusterWitness | None = None  # None if C is a cluster, or too small for one
 
@@ -125,25 +108,14 @@ def cluster_verdict(
 
     ``nodes`` are C, by number, and ``within`` is D, by default all nodes. Paths may leave D.
 
-    Notes
-    -----
-    Distances within C are never computed for all pairs: Dijkstra from all of C at once divides the
-    nodes into cells, and the edges between two cells contain a minimum spanning tree of the
-    distances (Mehlhorn 1988). O(m log n). Distances are sums in floating point, exact for whole
-    numbers and else good to rounding: a tie may be decided wrongly. Not so with D = V: then every
-    path out of C is at least as long as the lightest edge that leaves it, so that edges within C
-    decide, and the verdict is exact.
-
     Where D - C is empty the Definition asks nothing but the size. Where D - C cannot be reached,
     nor C2 from C1, all distances are infinite, all nodes are nearest, and C is not a cluster.
 
-    References
-    ----------
-    K. Mehlhorn. A faster approximation algorithm for the Steiner problem in graphs. IPL, 1988.
+    Dijkstra from all of C at once divides the nodes into cells, and the edges between two cells
+    contain a minimum spanning tree of the distances (Mehlhorn 1988): O(m log n). Distances are sums
+    in floating point, exact for whole numbers, else good to rounding: a tie may be decided wrongly.
+    With D = V the verdict is exact, for edges within C and the lightest that leaves it decide.
 
-    Examples
-    --------
-    >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.25, 0.5, 0.75, 0.25, 1.0])
     >>> cluster_verdict(graph, [0, 1, 2]).holds
     True
@@ -209,10 +181,8 @@ class ClustersVerdict(VerdictByCluster):
 def clusters_verdict(graph: Graph, labels: ArrayLike) -> ClustersVerdict:
     """Decide for all clusters of a partition at once whether they are so by the Definition, D = V.
 
-    Nodes labelled -1 belong to V but to no cluster. One minimum spanning forest of the edges within
-    clusters serves all of them: O(m log n), however many there are.
+    Nodes labelled -1 belong to V but to no cluster. O(m log n), however many clusters there are.
 
-    >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [0.25, 0.5, 0.75, 0.25, 1.0])
     >>> print(clusters_verdict(graph, [0, 0, 0, 1, 1, 1]).describe())
     1 of 2 cluster(s) are not clusters by the Definition:
@@ -248,8 +218,7 @@ def connected_in(tree: WeightedTree, nodes: ArrayLike) -> bool:
     """Whether the tree's path between any two of ``nodes`` stays among them.
 
     The paper's theorem promises it of every cluster in every minimum spanning tree. It is true of
-    clusters within D = V and of paths in the tree; the statement says "a path in G", and its proof
-    takes D = V silently.
+    clusters within D = V and of paths in the tree, not of any "path in G".
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree

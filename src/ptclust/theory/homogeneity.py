@@ -3,11 +3,9 @@
 A tree T is homogeneously separable by an edge s, H_T(s), if alpha_T max w < w(s), where alpha_T is
 max w / min w over the edges of T. A cluster C is strongly homogeneous if T restricted to C is so by
 every cut edge of C, for all spanning trees T; weakly, for all minimum spanning trees. So C fails if
-one such tree holds edges a, b within C and e leaving C with w(a)^2 / w(b) >= w(e). No tree need be
-enumerated to know which edges share one: the heaviest a, the lightest b and the lightest e that
-occur in any tree decide, in both conditions (docs/proofs/clusters.md).
-
-Every comparison is exact for the weights as they are stored. (Stored, 0.3^2 / 0.1 is below 0.9.)
+one such tree holds edges a, b within C and e leaving C with w(a)^2 / w(b) >= w(e). The heaviest a,
+the lightest b and the lightest e that occur in any tree decide, in both conditions
+(docs/proofs/clusters.md). Comparisons are exact for the weights as they are stored.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +24,6 @@ from ptclust._traces import guard_functions
 from ptclust._types import Array, Bools, Floats
 from ptclust.clustering import WeightedTree
 from ptclust.clustering.dbcvi import positive_weights
-from ptclust.errors import WeightError
 from ptclust.graph import Graph
 from ptclust.theory.partition import (
     VerdictByCluster,
@@ -85,18 +82,6 @@ class Homogeneity(VerdictByCluster):
         return self._described(f"{self.kind}ly homogeneous", reason)
 
 
-def alpha(weights: ArrayLike) -> float:
-    """Return alpha_T, the heaviest over the lightest of a tree's weights; 1 if there is no edge.
-
-    >>> alpha([0.25, 0.5, 0.125])
-    4.0
-    """
-    values = np.asarray(weights, dtype=np.float64)
-    if not ((values > 0) & np.isfinite(values)).all():
-        raise WeightError("alpha is a ratio of weights: all must be positive and finite")
-    return float(_ratio(values.max(initial=0.0), values.min(initial=np.inf)))
-
-
 def homogeneously_separable(tree: WeightedTree, nodes: ArrayLike | None, s: float) -> bool:
     """Whether H_T(s) holds of the tree restricted to some nodes: alpha_T max w < w(s).
 
@@ -120,14 +105,10 @@ def homogeneously_separable(tree: WeightedTree, nodes: ArrayLike | None, s: floa
 def strong_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
     """Decide for every cluster whether it is strongly homogeneous: H holds in all spanning trees.
 
-    In a simple graph two edges within C and one that leaves it close no cycle, so some spanning
-    tree holds all three: C is strongly homogeneous if and only if max^2 / min over all its edges is
-    below every edge that leaves it. One pass over the edges.
+    C is strongly homogeneous if and only if max^2 / min over all its edges is below every edge that
+    leaves it. Weights are positive; of a disconnected graph, trees are spanning forests. Every node
+    labelled -1 is a cluster of its own.
 
-    Weights are positive; of a disconnected graph, trees are spanning forests. Every node labelled
-    -1 is a cluster of its own.
-
-    >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 2], [0.25, 0.5, 0.75, 0.25, 0.25, 0.5])
     >>> print(strong_homogeneity(graph, [0, 0, 0, 1, 1, 1]).describe())
     1 of 2 cluster(s) are not strongly homogeneous:
@@ -141,11 +122,8 @@ def weak_homogeneity(graph: Graph, labels: ArrayLike) -> Homogeneity:
 
     An edge is in some minimum spanning tree, or usable, if strictly lighter edges do not join its
     ends. C is weakly homogeneous if and only if max^2 / min over its usable edges is below every
-    usable edge that leaves it. That takes a lemma, for usable edges of one weight need not share a
-    tree: those that would matter do. One pass of Kruskal's algorithm, O(m log m), however many
-    minimum spanning trees there are. Parameters are those of ``strong_homogeneity``.
+    usable edge that leaves it. Parameters are those of ``strong_homogeneity``.
 
-    >>> from ptclust.graph import Graph
     >>> graph = Graph([0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 2], [0.25, 0.25, 0.75, 0.25, 0.25, 0.5])
     >>> weak_homogeneity(graph, [0, 0, 0, 1, 1, 1]).holds
     True
@@ -163,13 +141,9 @@ def _homogeneity(kind: Kind, graph: Graph, labels: ArrayLike) -> Homogeneity:
         parent = np.arange(graph.n_nodes, dtype=graph.sources.dtype)
         _find_usable(np.argsort(weights), graph.sources, graph.targets, weights, parent, usable)
     found = extremes(graph, partition, usable)
-    ratio = _ratio(found.heaviest, found.lightest)
-    return Homogeneity(partition.labels, _is_separable(*found), kind, ratio, *found)
-
-
-def _ratio(heaviest: Any, lightest: Any) -> Any:
     with np.errstate(over="ignore"):
-        return np.where(np.asarray(heaviest) > 0, np.divide(heaviest, lightest), 1.0)
+        alpha = np.where(found.heaviest > 0, found.heaviest / found.lightest, 1.0)
+    return Homogeneity(partition.labels, _is_separable(*found), kind, alpha, *found)
 
 
 def _is_separable(heaviest: Floats, lightest: Floats, s: Floats) -> Bools:
@@ -186,10 +160,7 @@ def _is_separable(heaviest: Floats, lightest: Floats, s: Floats) -> Bools:
 def _find_usable(
     order: Array, sources: Array, targets: Array, weights: Floats, parent: Array, usable: Bools
 ) -> None:
-    """Find the usable edges by Kruskal's algorithm, a class of equal weight at a time.
-
-    ``order`` sorts the edges by weight, in any order within a class; ``parent`` is an ``arange``.
-    """
+    """Find the usable edges by Kruskal's algorithm, a class of equal weight at a time."""
     begin = 0
     while begin < len(order):
         end = begin

@@ -1,7 +1,7 @@
 """The paper's Definitions of Cut and of a partitioning topology (section 3.2): a tree and clusters.
 
-An unclustered node, label -1, counts as the paper has it: as a cluster of its own. What all
-functions of the theory require of nodes, labels and parameters is here, too.
+An unclustered node, label -1, counts as a cluster of its own. What all functions of the theory
+require of nodes, labels and parameters is here, too.
 """
 
 from __future__ import annotations
@@ -71,13 +71,7 @@ def as_partition(labels: ArrayLike, n_nodes: int) -> Partition:
 
 
 def is_cut(tree: WeightedTree, labels: ArrayLike) -> Bools:
-    """Return, for every edge of the tree in its order, whether it joins two clusters.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.trees import Tree
-    >>> is_cut(Tree(Topology([0, 1, 2], [1, 2, 3])), [0, 0, 1, 1])
-    array([False,  True, False])
-    """
+    """Return, for every edge of the tree in its order, whether it joins two clusters."""
     cluster = as_partition(labels, tree.n_nodes).cluster
     joins_two: Bools = cluster[tree.sources] != cluster[tree.targets]
     return joins_two
@@ -94,9 +88,8 @@ def has_partitioning_topology(tree: WeightedTree, labels: ArrayLike, form: Form 
     As *meant*, every cluster induces a connected subtree; of a connected tree that is to say that
     there are K - 1 cuts. As *printed*, exactly one edge of the tree joins each pair of clusters.
 
-    For K <= 2 clusters of a connected tree the two forms agree. For K >= 3 they exclude each other:
-    K connected clusters, joined each to each, would close a cycle. What has the printed form then,
-    such as a path through clusters 0, 1, 2 and 0 again, falls into more than K pieces.
+    For K <= 2 clusters of a connected tree the two forms agree, for K >= 3 they exclude each other
+    (docs/proofs/clusters.md).
 
     >>> from ptclust.graph import Topology
     >>> from ptclust.trees import Tree

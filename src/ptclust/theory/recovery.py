@@ -1,13 +1,12 @@
 """When DBMSTClu finds given clusters for certain: the corollary of section 3.2.2, with conditions.
 
 The paper promises recovery of homogeneous clusters by Theorems A, B, C and their corollary. All
-four are false, of weakly and of strongly homogeneous clusters; here they are checked on a given
-tree by running DBMSTClu. docs/proofs/recovery.md has a small counterexample to each and the step at
-which its printed proof breaks.
+four are false; here they are checked on a given tree by running DBMSTClu. docs/proofs/recovery.md
+has counterexamples, and the proof that the following conditions on a tree and its clusters, each of
+them in one piece, do suffice. Two clusters need only the first two.
 
-Here are conditions on a tree and its clusters, each of them in one piece, that do suffice. Let c
-and d be the lightest and the heaviest edge across, v what V_C of a cluster of s nodes is in the
-end, and let cutting an edge within it leave sides of q and s - q nodes, whose V_C is then x and y.
+Let c and d be the lightest and the heaviest edge across, v what V_C of a cluster of s nodes is in
+the end, and let cutting an edge within it leave sides of q and s - q nodes, whose V_C is then x, y.
 
 order
     Every edge within a cluster is lighter than c.
@@ -18,8 +17,6 @@ preference
     While three or more clusters hang together, some cut between them beats every cut within one.
 progress
     While two or more clusters hang together, some cut between them does not lower DBCVI.
-
-Two clusters need only the first two. docs/proofs/recovery.md has the proof.
 """
 
 from __future__ import annotations
@@ -70,12 +67,6 @@ def theorem_a(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
     If it does not, ``edge`` is the heaviest edge left in Cut_G(T), which by the paper's proof ought
     to raise DBCVI.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.trees import Tree
-    >>> path = Tree(Topology(range(8), range(1, 9)), [0.5, 0.5, 1.0, 0.5, 0.5, 0.6, 0.5, 0.5])
-    >>> theorem_a(path, [0, 0, 0, 1, 1, 1, 2, 2, 2])
-    TheoremCheck(holds=False, step=1, edge=5)
     """
     made, across = _cuts_made(tree), is_cut(tree, labels)
     if len(made) >= np.count_nonzero(across):
@@ -89,12 +80,6 @@ def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
     If not, ``edge`` is the last of the others among them. Evaluates every cut from scratch at every
     step: for small trees.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.trees import Tree
-    >>> path = Tree(Topology(range(5), range(1, 6)), [0.95, 0.95, 1.0, 0.95, 0.95])
-    >>> theorem_b(path, [0, 0, 0, 1, 1, 1])
-    TheoremCheck(holds=False, step=0, edge=4)
     """
     made, across = _cuts_made(tree), is_cut(tree, labels)
     edges = np.arange(len(across))
@@ -110,14 +95,7 @@ def theorem_b(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
 
 def theorem_c(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
-    """Check Theorem C: after K - 1 cuts nothing more is cut. If not, ``edge`` is cut next.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.trees import Tree
-    >>> path = Tree(Topology(range(5), range(1, 6)), [0.1, 0.2, 0.5, 0.1, 0.1])
-    >>> theorem_c(path, [0, 0, 0, 1, 1, 1])
-    TheoremCheck(holds=False, step=1, edge=1)
-    """
+    """Check Theorem C: after K - 1 cuts nothing more is cut. If not, ``edge`` is cut next."""
     made, n_cuts = _cuts_made(tree), int(np.count_nonzero(is_cut(tree, labels)))
     return _failure(tree, n_cuts, made[n_cuts]) if len(made) > n_cuts else TheoremCheck(True)
 
@@ -127,12 +105,6 @@ def recovered(tree: WeightedTree, labels: ArrayLike) -> TheoremCheck:
 
     If not, ``edge`` is the first wrong cut, or else the heaviest edge of Cut_G(T) that is never
     cut; it is None if the clusters are not pieces of the tree, so that no cuts could find them.
-
-    >>> from ptclust.graph import Topology
-    >>> from ptclust.trees import Tree
-    >>> path = Tree(Topology(range(5), range(1, 6)), [0.1, 0.1, 0.9, 0.1, 0.1])
-    >>> recovered(path, [0, 0, 0, 1, 1, 1])
-    TheoremCheck(holds=True, step=None, edge=None)
     """
     if not has_partitioning_topology(tree, labels):
         return TheoremCheck(False)
@@ -232,7 +204,8 @@ def certify_recovery(tree: WeightedTree, labels: ArrayLike) -> RecoveryCertifica
         found.append(Condition("order", margin, edge=int(tree.edge_ids[edge])))
     if found[-1].holds:
         known = _Known.of(tree, partition)
-        found.append(_stability(known))
+        pieces = sum(q * x for q, x in known.cut)
+        found.append(known.worst_within("stability", known.worth[known.home] - pieces))
         if n_clusters > 2:
             found += [_preference(known), _progress(known)]
     return RecoveryCertificate(tree.n_nodes, n_clusters, tuple(found))
@@ -265,13 +238,10 @@ class _Known:
         enters[0] = True
         tops = np.flatnonzero(enters)  # the topmost node of every cluster
         number = cluster[tops]
-        rank = np.empty_like(tops)
-        rank[number] = np.arange(len(tops))
-        home, size = rank[cluster], partition.sizes[number]
+        home, size = np.argsort(number)[cluster], partition.sizes[number]
         # One cluster after the other, each in preorder: what is below a node is a slice
         order = np.argsort(home, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(n)
+        place = np.argsort(order)
         parent = np.where(enters, -1, place[forest.parent])[order]
         found = _sides(parent, forest.weight[order], np.zeros(n))
         n_below, below, rest = (each[place] for each in found)
@@ -280,7 +250,7 @@ class _Known:
         n_attached = attached[place + n_below] - attached[place]
         inner = np.flatnonzero(~enters)
         at, weight, n_below = home[inner], forest.weight[inner], n_below[inner]
-        ids = np.where(forest.edge < 0, -1, tree.edge_ids[forest.edge])
+        ids = tree.edge_ids[forest.edge]
         return cls(
             label=partition.labels[number],
             size=size,
@@ -339,11 +309,6 @@ def _validity(separation: Floats, dispersion: Floats) -> Floats:
     return v
 
 
-def _stability(known: _Known) -> Condition:
-    pieces = sum(q * x for q, x in known.cut)
-    return known.worst_within("stability", known.worth[known.home] - pieces)
-
-
 def _preference(known: _Known) -> Condition:
     """Return by how much a cut between clusters beats the cut of every edge within one."""
     home, weight, (c, d) = known.home, known.weight, (known.above[1:].min(), known.above[1:].max())
@@ -361,12 +326,10 @@ def _preference(known: _Known) -> Condition:
     return known.worst_within("preference", margin)
 
 
-def _smallest_others(values: Floats | Ints) -> tuple[Floats, Floats]:
+def _smallest_others(values: Array) -> tuple[Array, Array]:
     """Return, for each of three clusters or more, the smallest two values among the others."""
-    order = np.argsort(values, kind="stable")[:3]
-    first, second, third = values[order].astype(np.float64)
-    is_first, is_second = (np.arange(len(values)) == place for place in order[:2])
-    return np.where(is_first, second, first), np.where(is_first | is_second, third, second)
+    first, second, third = np.sort(values)[:3]
+    return np.where(values == first, second, first), np.where(values <= second, third, second)
 
 
 def _progress(known: _Known) -> Condition:

@@ -9,13 +9,12 @@ Cantelli's inequality for
 
 and its analytic form is wrong in three places. docs/proofs/bounds.md says what is true and why.
 
-It takes moments of the order statistics of Laplace noise (Kotz, Kozubowski, Podgorski 2001). The
-textbook's alternating sums lose all digits in floats from some 50 values on. What is evaluated here
-has positive terms only. The number M of positive values among n is binomial, and given M = m these
-are m independent exponentials. So the r-th smallest of all, where it is positive, is the one with
-q = n - r of the m above it: a sum of independent exponentials of the rates m, m - 1, ..., q + 1
-(Renyi), whose j-th cumulant is (j - 1)! times the sum of i^-j over i = q + 1, ..., m. Where it is
-negative, the same holds with signs reversed.
+It takes moments of the order statistics of Laplace noise. The textbook's alternating sums lose all
+digits in floats; what is evaluated here has positive terms only. The number M of positive values
+among n is binomial. Given M = m, the r-th smallest of all, where it is positive, has q = n - r of
+the m above it and is a sum of independent exponentials of rates m, m - 1, ..., q + 1 (Renyi), whose
+j-th cumulant is (j - 1)! times the sum of i^-j over i = q + 1, ..., m. Where it is negative, the
+same holds with signs reversed.
 """
 
 from __future__ import annotations
@@ -134,9 +133,8 @@ def laplace_order_moments(
     """Return E[(X - about)^k], k = 0, ..., largest_order, of an order statistic X of Laplace noise.
 
     There are ``n_values`` independent values of density exp(-|x|) / 2; ``rank`` is 1 for the
-    smallest of them. Moments about the mean are central, without the cancellation of computing them
-    from moments about 0. The error is about 1e-13 of E[abs(X - about)^k]. Time and memory grow with
-    the square root of n.
+    smallest of them. The error is about 1e-13 of E[abs(X - about)^k]: central moments do not suffer
+    from cancellation. Time and memory grow with the square root of n.
 
     >>> laplace_order_moments(1, 1, 4).round(12).tolist()  # of a single value
     [1.0, 0.0, 2.0, 0.0, 24.0]
