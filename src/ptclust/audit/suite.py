@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ptclust.audit.mechanisms import (
     neighbours,
     series_of_two,
 )
-from ptclust.audit.report import AuditReport, Finding
+from ptclust.audit.report import AuditReport, Finding, Verdict
 from ptclust.audit.search import Worst, worst_divergence, worst_loss
 from ptclust.audit.statistical import Draw, Tester, epsilon_bound, rho_bound
 from ptclust.audit.tables import Build, Tables
@@ -62,24 +62,6 @@ _UNIT = Sensitivity(l1=1.0, l2=1.0, linf=1.0)
 _PAIR = Pair(np.array([0.0]), np.array([1.0]))
 _CYCLE = SmallGraph("cycle", 9, tuple((node, (node + 1) % 9) for node in range(9)))
 _TOO_LITTLE = 1.0 / (1.0 - unsafe.TOO_LITTLE) - 1.0  # by how much more is lost then
-
-
-class Claim(NamedTuple):
-    """What is claimed to be spent at most."""
-
-    unit: Literal["epsilon", "rho"]
-    amount: float
-    delta: float = 0.0
-
-    @classmethod
-    def of(cls, budget: Budget) -> Claim:
-        """Return the claim to spend no more than a budget without a delta."""
-        return cls(budget.unit, float(budget.amount))
-
-    @property
-    def tester(self) -> Tester:
-        """What bounds it from draws."""
-        return rho_bound if self.unit == "rho" else partial(epsilon_bound, delta=self.delta)
 
 
 @dataclass(frozen=True)
@@ -140,7 +122,7 @@ def audits(effort: Effort, seed: int) -> Iterator[Audit]:
     yield from suite.controls()
 
 
-_Row = tuple[str, Draw, Claim, int]  # title, what is drawn, what it claims, number of draws
+_Row = tuple[str, Draw, Budget, int]  # title, what is drawn, what it claims, number of draws
 
 
 @dataclass(frozen=True)
@@ -197,14 +179,14 @@ class Suite:
             ("flows of persons", tables.build_flows, Tables.of_flows(), _DELTA),
             ("visits", tables.build_visits, Tables.of_visits(), 0.0),
         ):
-            claim, draws = Claim("epsilon", _EPSILON, delta), self.effort.whole_draws // 2
+            claim, draws = Budget.approximate(_EPSILON, delta), self.effort.whole_draws // 2
             yield self.built(BUILT, title, build, pair, claim, draws)
 
     def of_one_value(self) -> Iterator[Audit]:
         """Draw noise on one value, then what is broken about it."""
         laplace, gaussian = LAPLACE.calibrate(_UNIT, 1, 2), GAUSSIAN.calibrate(_UNIT, 1, 1)
         noises, cube = (laplace, LAPLACE.calibrate(_UNIT, 1, 1)), CUBE.calibrate(_UNIT, 1, 2)
-        once, both, rho = Claim("epsilon", 2.0), Claim("epsilon", 3.0), Claim("rho", 1.0)
+        once, both, rho = Budget.pure(2), Budget.pure(3), Budget.zcdp(1)
         few, sources = min(self.effort.noise_draws, 30_000), self.effort.secure_controls
 
         def noisy(secure: bool, kind: Any = NoiseAlone, what: str = "") -> list[_Row]:
@@ -259,7 +241,7 @@ class Suite:
             ("on the pairs that occur", unsafe.unsafe_pairs_that_occur),
         ):
             title, draws = f"flows of persons, {what_errs}", min(self.effort.whole_draws, 200)
-            claim, pair = Claim("epsilon", 1.0), Tables.of_flows()
+            claim, pair = Budget.pure(1), Tables.of_flows()
             yield self.built(CONTROLS, title, build, pair, claim, draws)
 
     def tree(
@@ -284,7 +266,7 @@ class Suite:
 
         section, what = (CONTROLS, ", exponent 5 % too large") if control else (EXACT, "")
         where = f"{law.title}{what}", law.graph.name, str(sensitivity)
-        return _exact(section, *where, Claim.of(budget), worst)
+        return _exact(section, *where, budget, worst)
 
     def corner(
         self, law: Distribution, relation: str, declared: Sensitivity | None = None, what: str = ""
@@ -295,7 +277,7 @@ class Suite:
         noise = law.calibrate(declared or sensitivity, _COMBINED_VALUES, budget.amount)
         where = f"{noise.distribution}{what}", f"{noise.n_values} values", str(sensitivity)
         worst = partial(exact.worst_corner, noise, sensitivity, self.seed)
-        return _exact(CONTROLS if declared else EXACT_NOISE, *where, Claim.of(budget), worst)
+        return _exact(CONTROLS if declared else EXACT_NOISE, *where, budget, worst)
 
     def release(
         self,
@@ -315,11 +297,11 @@ class Suite:
         pair = neighbours(len(graph.edges), sensitivity, spread)
         topology = make_graph(graph, pair.weights).topology
         planned = plan(topology, **{"epsilon": _EPSILON, "sensitivity": sensitivity, **asked})
-        claims = [Claim("epsilon", float(planned.budget.epsilon), float(planned.budget.delta))]
+        claims = [planned.budget]
         if planned.budget.delta:
             zcdp = planned.chosen.spent.implied_zcdp
             assert zcdp is not None  # noqa: S101 - without it there is no statement
-            claims.append(Claim.of(zcdp))
+            claims.append(zcdp)
         section, noise = CONTROLS, planned.chosen.weights.law.title
         if not title:
             section, publishes = WHOLE if kind.secure else DRAWN, planned.mechanism.publishes
@@ -336,9 +318,9 @@ class Suite:
             epsilon=total.epsilon, delta=total.delta, sensitivity=sensitivity, mechanism="gaussian"
         )
         planned = plan_series(make_graph(graph, pair.weights).topology, request, total)
-        claims, title = [Claim.of(planned.account)], "series of two, Gaussian noise"
+        claims, title = [planned.account], "series of two, Gaussian noise"
         if split:  # few draws do not refute the epsilon of the control
-            claims.append(Claim("epsilon", _EPSILON, _DELTA))
+            claims.append(Budget.approximate(_EPSILON, _DELTA))
             section, each = WHOLE if kind.secure else DRAWN, planned.plans[0]
         else:
             section, each = CONTROLS, planned.alone
@@ -347,10 +329,10 @@ class Suite:
         return self.drawn(section, title, draw, pair, claims, draws, str(sensitivity))
 
     def built(
-        self, section: str, title: str, build: Build, pair: Tables, claim: Claim, draws: int
+        self, section: str, title: str, build: Build, pair: Tables, claim: Budget, draws: int
     ) -> Audit:
         """Audit what is built of two tables and then published."""
-        draw = partial(tables.built_release, build, pair, claim.amount, claim.delta)
+        draw = partial(tables.built_release, build, pair, float(claim.epsilon), float(claim.delta))
         return self.drawn(section, title, draw, pair[:2], [claim], draws, pair.words)
 
     def drawn(
@@ -359,7 +341,7 @@ class Suite:
         title: str,
         draw: Draw,
         sides: tuple[Any, Any],
-        claims: list[Claim],
+        claims: list[Budget],
         draws: int,
         words: str,
     ) -> Audit:
@@ -372,7 +354,7 @@ class Suite:
                 for side, private in enumerate(sides)
             )
             where = section, title, f"2 x {draws:,} draws", words
-            return [_finding(where, each, each.tester(first, second, error)) for each in claims]
+            return [_finding(where, each, _tester(each)(first, second, error)) for each in claims]
 
         return Audit(f"{title}, {words}", len(claims), run)
 
@@ -391,12 +373,12 @@ def _cube(
     rounded: exact.Rounding = exact.rounded_to_lattice,
 ) -> Audit:
     """Audit cube noise on a small lattice."""
-    noise, amount = exact.cube_noise_of(n_values, rounding=rounding), 1.0
-    if rounding and (spent := spent_by(noise, exact.CUBE_CHANGE)):
-        amount = float(spent.epsilon)
+    noise, claim = exact.cube_noise_of(n_values, rounding=rounding), Budget.pure(1)
+    if rounding:
+        claim = spent_by(noise, exact.CUBE_CHANGE) or claim
     where = f"{n_values} values, a lattice of a quarter of the noise", str(exact.CUBE_CHANGE)
     section, worst = CONTROLS if control else EXACT_NOISE, partial(exact.worst_cube, noise, rounded)
-    return _exact(section, control or CUBE.name, *where, Claim("epsilon", amount), worst)
+    return _exact(section, control or CUBE.name, *where, claim, worst)
 
 
 def _curves(
@@ -418,7 +400,10 @@ def _curves(
         ),
         *((f"series, shares {pair}", after, partial(exact.worst_series, pair)) for pair in shares),
     ]
-    section, claim = CONTROLS if more else EXACT_NOISE, Claim("epsilon", exact.EPSILON, exact.DELTA)
+    section, claim = (
+        CONTROLS if more else EXACT_NOISE,
+        Budget.approximate(exact.EPSILON, exact.DELTA),
+    )
     for title, setting, worst in rows:
         where = f"{title}{what}", setting, "the largest change"
         yield _exact(section, *where, claim, partial(worst, more))
@@ -429,7 +414,7 @@ def _exact(
     title: str,
     setting: str,
     neighbours: str,
-    claim: Claim,
+    claim: Budget,
     worst: Callable[[], Worst],
 ) -> Audit:
     """Audit a claim by the worst loss there is."""
@@ -442,5 +427,11 @@ def _exact(
     return Audit(f"{title} on {setting}, {neighbours}", 0, run)
 
 
-def _finding(where: tuple[str, str, str, str], claim: Claim, found: tuple[float, str]) -> Finding:
-    return Finding(*where, *claim, *found, "refuted" if where[0] == CONTROLS else "stands")
+def _tester(claim: Budget) -> Tester:
+    return rho_bound if claim.rho else partial(epsilon_bound, delta=float(claim.delta))
+
+
+def _finding(where: tuple[str, str, str, str], claim: Budget, found: tuple[float, str]) -> Finding:
+    delta = 0.0 if claim.rho else float(claim.delta)
+    expected: Verdict = "refuted" if where[0] == CONTROLS else "stands"
+    return Finding(*where, claim.unit, float(claim.amount), delta, *found, expected)
