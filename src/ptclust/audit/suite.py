@@ -155,7 +155,7 @@ class Suite:
         for relation in _COMBINED:
             for distribution in DISTRIBUTIONS:
                 yield self.corner(distribution, relation)
-        yield from _curves((3, 30, 100), ((1, 1), (1, 3)), _with_steps())
+        yield from _curves()
 
     def releases(self) -> Iterator[Audit]:
         """Draw from every mechanism, and whole releases of each."""
@@ -226,7 +226,7 @@ class Suite:
         yield _cube(2, "cube, rounded away from zero", rounded=unsafe.unsafe_rounding)
         without = Sensitivity(l2=_MU), ", without the rest of l1"
         yield self.corner(GAUSSIAN, "l1 and linf", *without)
-        yield from _curves((100,), ((1, 1),), _with_steps()[:1], _TOO_LITTLE, ", 5 % too little")
+        yield from _curves(control=True)
         yield self.series(ValuesRelease, 12_000, split=False)
         asked: dict[str, Any] = {"epsilon": 1, "mechanism": "pamst"}
         printed, kind = {**asked, "calibration": "published"}, unsafe.UnsafePublishedScales
@@ -359,12 +359,6 @@ class Suite:
         return Audit(f"{title}, {words}", len(claims), run)
 
 
-def _with_steps() -> list[str]:
-    """Return the mechanisms that share (epsilon, delta) between a tree and Gaussian noise."""
-    graph = GRAPHS["K3"]
-    return [each.name for each in MECHANISMS if each.laws(graph) and "approximate" in each.variants]
-
-
 def _cube(
     n_values: int,
     control: str = "",
@@ -381,29 +375,28 @@ def _cube(
     return _exact(section, control or CUBE.name, *where, claim, worst)
 
 
-def _curves(
-    steps: tuple[int, ...],
-    shares: tuple[tuple[int, int], ...],
-    mechanisms: list[str],
-    more: float = 0.0,
-    what: str = "",
-) -> Iterator[Audit]:
-    """Audit Gaussian noise that was calibrated by a curve; a control loses ``more``."""
+def _curves(*, control: bool = False) -> Iterator[Audit]:
+    """Audit Gaussian noise that was calibrated by a curve; a control has 5 % too little of it."""
+    # The mechanisms that share (epsilon, delta) between a tree and Gaussian noise
+    drawing = [each for each in MECHANISMS if each.laws(GRAPHS["K3"])]
+    names = [each.name for each in drawing if "approximate" in each.variants]
+    steps, shares = [3, 30, 100], [(1, 1), (1, 3)]
+    section, what, more = EXACT_NOISE, "", 0.0
+    if control:
+        section, what, more = CONTROLS, ", 5 % too little", _TOO_LITTLE
+        names, steps, shares = names[:1], steps[-1:], shares[:1]
     lattice = f"a lattice of {exact.LATTICE:,} steps a deviation"
     adaptive, after = "adaptive steps, then the noise", "two releases, the second after the first"
     rows: list[tuple[str, str, Callable[[float], Worst]]] = [
         ("Gaussian by its own curve", lattice, exact.worst_gaussian),
         *(
             (f"{name}, joint curve", f"{n} {adaptive}", partial(exact.worst_after_steps, name, n))
-            for name in mechanisms
+            for name in names
             for n in steps
         ),
         *((f"series, shares {pair}", after, partial(exact.worst_series, pair)) for pair in shares),
     ]
-    section, claim = (
-        CONTROLS if more else EXACT_NOISE,
-        Budget.approximate(exact.EPSILON, exact.DELTA),
-    )
+    claim = Budget.approximate(exact.EPSILON, exact.DELTA)
     for title, setting, worst in rows:
         where = f"{title}{what}", setting, "the largest change"
         yield _exact(section, *where, claim, partial(worst, more))
