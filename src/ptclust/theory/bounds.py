@@ -44,14 +44,12 @@ def excess_probability(exponent: float, n_candidates: int, excess: float) -> flo
     It is N exp(-c x) / (1 + N exp(-c x)) with N = n_candidates - 1, and is reached where all
     candidates but the best are off by exactly x.
     """
+    from scipy.special import expit
+
     c = _exponent(exponent)
     _check_candidates(n_candidates)
-    if excess <= 0:
-        return 1.0
-    if n_candidates == 1:
-        return 0.0
-    odds = math.log(n_candidates - 1) - c * excess
-    return 1.0 / (1.0 + math.exp(-odds)) if odds > -700.0 else math.exp(odds)
+    log_others = math.log(n_candidates - 1) if n_candidates > 1 else -math.inf
+    return float(expit(log_others - c * excess)) if excess > 0 else 1.0
 
 
 def expected_excess(exponent: float, n_candidates: int) -> float:
