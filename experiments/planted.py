@@ -9,23 +9,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
 
 from ptclust._types import Floats, Ints
 from ptclust.datasets import PlantedGraph, blobs
+from ptclust.datasets.planted import FAMILIES as OWN_FAMILIES
 from ptclust.datasets.planted import (
-    RECIPES,
-    Recipe,
+    check_clusters,
     cross_pairs,
     distinct,
-    plant,
-    recipe_of,
+    draw_weights,
+    layout,
+    near_pairs,
     scaled,
 )
+from ptclust.graph import Graph
 
 __all__ = ["FAMILIES", "Family", "chains", "planted_graph", "with_decoys"]
 
@@ -68,8 +72,23 @@ def _random_pairs(_: None, truth: Ints, degree: int, random: Generator) -> Ints:
     return np.concatenate(found)
 
 
+def _near_pairs(points: Floats, truth: Ints, neighbours: int, _: Generator) -> Ints:
+    return near_pairs(points, truth, neighbours)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What distinguishes a family of planted graphs."""
+
+    layout: Callable[..., Any]  # of numbers of nodes and clusters, and a seed: points and truth
+    n_clusters: int  # by default
+    neighbours: int = 8
+    spread: float = 1.0  # the largest scale of the clusters' weights over the smallest
+    within: Callable[..., Ints] = _near_pairs  # the pairs that hold every cluster together
+
+
 FAMILIES = {
-    **RECIPES,
+    **{family: Recipe(partial(layout, family), k) for family, k in OWN_FAMILIES.items()},
     "chains": Recipe(chains, 4, neighbours=2),
     "multiscale": Recipe(partial(blobs, spread=_SPREAD), 4, spread=_SPREAD),
     "blocks": Recipe(_blocks, 3, within=_random_pairs),
@@ -96,18 +115,27 @@ def planted_graph(
     likely with their roles exchanged. If ``cross_edges`` is given, as many of the decoys, and
     random pairs if they are too few, and then the two plantings are no longer alike.
     """
-    recipe, k = recipe_of(FAMILIES, family, n_nodes, n_clusters, cross_edges)
+    defaults = {name: recipe.n_clusters for name, recipe in FAMILIES.items()}
+    k = check_clusters(defaults, family, n_nodes, n_clusters, cross_edges)
+    recipe = FAMILIES[family]
     near = recipe.neighbours if neighbours is None else neighbours
-
-    def join(within: Ints, truth: Ints, random: Generator) -> Ints:
-        if not decoys:
+    points, truth = recipe.layout(n_nodes, k, seed=seed)
+    random = np.random.default_rng([seed, n_nodes])
+    if complete:
+        pairs = np.stack(np.triu_indices(n_nodes, 1), axis=1)
+    else:
+        pairs = recipe.within(points, truth, near, random)
+        if decoys:
+            second = recipe.layout(n_nodes, k, seed=int(random.integers(2**32)))
+            decoy = recipe.within(*second, near, random)
+            pairs = with_decoys(pairs, decoy, truth, cross_edges, random)
+        else:
             wanted = 4 * n_nodes if cross_edges is None else cross_edges
-            return np.concatenate([within, cross_pairs(truth, wanted, random)])
-        second = recipe.layout(n_nodes, k, seed=int(random.integers(2**32)))
-        decoy = recipe.within(*second, near, random)
-        return with_decoys(within, decoy, truth, cross_edges, random)
-
-    return plant(family, recipe, n_nodes, k, near, None if complete else join, seed)
+            pairs = np.concatenate([pairs, cross_pairs(truth, wanted, random)])
+    a, b = random.permutation(pairs).T
+    scales = np.geomspace(1.0, 1.0 / recipe.spread, k)
+    weights = draw_weights(truth[a], truth[b], scales, random)
+    return PlantedGraph(Graph(a, b, weights, n_nodes=n_nodes), truth, points, family)
 
 
 def with_decoys(

@@ -8,7 +8,7 @@ topologies do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +26,7 @@ WITHIN = (0.1, 0.3)  # weights within clusters: w_min and w_max of the paper's e
 ACROSS = (0.9, 1.0)  # weights across: above w_max^2 / w_min, so clusters are strongly homogeneous
 CROSS_EDGES = 2  # of the paper's graphs: the edge across that it shows differs from run to run
 
-_Points = tuple[Floats, Ints]
-_Layout = tuple[Floats | None, Ints]  # points, truth
+_Points = tuple[Floats, Ints]  # and the cluster of each
 
 
 def moons(n_points: int = 100, *, noise: float = 0.09, seed: int = 0) -> _Points:
@@ -64,10 +63,6 @@ def blobs(
     The widest cluster is ``spread`` times as wide as the narrowest; independently, the largest
     beyond its first four points is ``spread`` times as large as the smallest. Clusters are numbered
     from wide to narrow.
-
-    >>> points, truth = blobs(100, 10, seed=0)
-    >>> points.shape, np.bincount(truth).tolist()
-    ((100, 2), [10, 10, 10, 10, 10, 10, 10, 10, 10, 10])
     """
     random = np.random.default_rng(seed)
     widths = np.geomspace(1.0, 1.0 / spread, n_clusters)
@@ -100,50 +95,8 @@ class PlantedGraph:
     name: str
 
 
-def near_pairs(
-    points: Floats | None, truth: Ints, neighbours: int, _: Generator | None = None
-) -> Ints:
-    """Return the pairs of nearest neighbours within clusters, and of their spanning trees."""
-    from scipy.spatial import KDTree
-
-    from ptclust.trees import euclidean_spanning_tree
-
-    found = []
-    for cluster in range(truth.max() + 1):
-        members = np.flatnonzero(truth == cluster)
-        here = np.asarray(points)[members]
-        n_near = min(neighbours, len(members) - 1)
-        _, near = KDTree(here).query(here, k=n_near + 1)
-        sources = np.repeat(np.arange(len(members)), n_near)
-        tree = euclidean_spanning_tree(here)
-        nearest = np.stack([sources, near[:, 1:].ravel()], axis=1)
-        spanning = np.stack([tree.sources, tree.targets], axis=1)
-        found.append(members[distinct(np.concatenate([nearest, spanning]))])
-    return np.concatenate(found)
-
-
-def distinct(pairs: Ints) -> Ints:
-    """Return every pair of two nodes once, the smaller first."""
-    ordered = np.sort(pairs.astype(np.int64), axis=1)
-    return np.unique(ordered[ordered[:, 0] != ordered[:, 1]], axis=0)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What distinguishes a family of planted graphs."""
-
-    layout: Callable[..., _Layout]  # of numbers of nodes and clusters, and a seed
-    n_clusters: int  # by default
-    neighbours: int = 8
-    spread: float = 1.0  # the largest scale of the clusters' weights over the smallest
-    within: Callable[..., Ints] = near_pairs  # the pairs that hold every cluster together
-
-
-RECIPES: Mapping[str, Recipe] = {
-    "circles": Recipe(lambda n, _, seed: circles(n, seed=seed), 2),
-    "moons": Recipe(lambda n, _, seed: moons(n, seed=seed), 2),
-    "blobs": Recipe(blobs, 3),
-}
+#: The families of `planted_graph` and how many clusters they have by default.
+FAMILIES: Mapping[str, int] = {"circles": 2, "moons": 2, "blobs": 3}
 
 
 def planted_graph(
@@ -185,33 +138,33 @@ def planted_graph(
     >>> planted = planted_graph("moons", 100, seed=1)
     >>> planted.name, planted.graph.n_nodes, planted.truth.sum().item()
     ('moons', 100, 50)
-    >>> planted_graph("moons", 100, complete=True).graph.n_edges
-    4950
-    >>> planted_graph("blobs", 1000, n_clusters=10).truth.max().item()
-    9
     """
-    recipe, k = recipe_of(RECIPES, family, n_nodes, n_clusters, cross_edges)
-
-    def join(within: Ints, truth: Ints, random: Generator) -> Ints:
+    k = check_clusters(FAMILIES, family, n_nodes, n_clusters, cross_edges)
+    points, truth = layout(family, n_nodes, k, seed)
+    random = np.random.default_rng([seed, n_nodes])
+    if complete:
+        pairs = np.stack(np.triu_indices(n_nodes, 1), axis=1)
+    else:
+        within = near_pairs(points, truth, 8 if neighbours is None else neighbours)
         wanted = 4 * n_nodes if cross_edges is None else cross_edges
-        return np.concatenate([within, cross_pairs(truth, wanted, random)])
+        pairs = np.concatenate([within, cross_pairs(truth, wanted, random)])
+    a, b = random.permutation(pairs).T
+    weights = draw_weights(truth[a], truth[b], np.ones(k), random)
+    return PlantedGraph(Graph(a, b, weights, n_nodes=n_nodes), truth, points, family)
 
-    return plant(family, recipe, n_nodes, k, neighbours, None if complete else join, seed)
 
-
-def recipe_of(
-    recipes: Mapping[str, Recipe],
+def check_clusters(
+    families: Mapping[str, int],
     family: str,
     n_nodes: int,
     n_clusters: int | None,
     cross_edges: int | None,
-) -> tuple[Recipe, int]:
-    """Return the recipe and the number of clusters, if such a graph can be made."""
-    if family not in recipes:
-        raise UsageError(f"a family is one of {', '.join(recipes)}, not {family!r}")
-    recipe = recipes[family]
-    k = recipe.n_clusters if n_clusters is None else n_clusters
-    if k < 2 or (family in PAPER and k != recipe.n_clusters):
+) -> int:
+    """Return the number of clusters of a family, if such a graph can be made."""
+    if family not in families:
+        raise UsageError(f"a family is one of {', '.join(families)}, not {family!r}")
+    k = families[family] if n_clusters is None else n_clusters
+    if k < 2 or (family in PAPER and k != 2):
         number = "two clusters" if family in PAPER else "at least two clusters"
         raise UsageError(f"{family} are {number}, not {k}")
     if n_nodes < 4 * k:
@@ -219,39 +172,44 @@ def recipe_of(
     if cross_edges is not None and cross_edges < k - 1:
         least = "one edge" if k == 2 else f"{k - 1} edges"
         raise UsageError(f"at least {least} must join {k} clusters, not {cross_edges}")
-    return recipe, k
+    return k
 
 
-def plant(
-    family: str,
-    recipe: Recipe,
-    n_nodes: int,
-    n_clusters: int,
-    neighbours: int | None,
-    join: Callable[[Ints, Ints, Generator], Ints] | None,
-    seed: int,
-) -> PlantedGraph:
-    """Return a graph by a recipe; ``join`` makes all pairs of those within, None a complete graph.
+def layout(family: str, n_nodes: int, n_clusters: int, seed: int) -> _Points:
+    """Return the points of a family and the cluster of each."""
+    if family == "blobs":
+        return blobs(n_nodes, n_clusters, seed=seed)
+    return (circles if family == "circles" else moons)(n_nodes, seed=seed)
 
-    Every cluster has a scale, by which its weights are multiplied, and those to another cluster by
-    the larger of the two scales.
-    """
-    points, truth = recipe.layout(n_nodes, n_clusters, seed=seed)
-    random = np.random.default_rng([seed, n_nodes])
-    if join is None:
-        a, b = np.triu_indices(n_nodes, 1)
-    else:
-        near = recipe.neighbours if neighbours is None else neighbours
-        a, b = join(recipe.within(points, truth, near, random), truth, random).T
-    order = random.permutation(len(a))
-    a, b = a[order], b[order]
-    scales = np.geomspace(1.0, 1.0 / recipe.spread, n_clusters)
-    weights = draw_weights(truth[a], truth[b], scales, random)
-    return PlantedGraph(Graph(a, b, weights, n_nodes=n_nodes), truth, points, family)
+
+def near_pairs(points: Floats, truth: Ints, neighbours: int) -> Ints:
+    """Return the pairs of nearest neighbours within clusters, and of their spanning trees."""
+    from scipy.spatial import KDTree
+
+    from ptclust.trees import euclidean_spanning_tree
+
+    found = []
+    for cluster in range(truth.max() + 1):
+        members = np.flatnonzero(truth == cluster)
+        here = points[members]
+        n_near = min(neighbours, len(members) - 1)
+        _, near = KDTree(here).query(here, k=n_near + 1)
+        sources = np.repeat(np.arange(len(members)), n_near)
+        tree = euclidean_spanning_tree(here)
+        nearest = np.stack([sources, near[:, 1:].ravel()], axis=1)
+        spanning = np.stack([tree.sources, tree.targets], axis=1)
+        found.append(members[distinct(np.concatenate([nearest, spanning]))])
+    return np.concatenate(found)
+
+
+def distinct(pairs: Ints) -> Ints:
+    """Return every pair of two nodes once, the smaller first."""
+    ordered = np.sort(pairs.astype(np.int64), axis=1)
+    return np.unique(ordered[ordered[:, 0] != ordered[:, 1]], axis=0)
 
 
 def draw_weights(first: Ints, second: Ints, scales: Floats, random: Generator) -> Floats:
-    """Return the weights of edges from these clusters to those."""
+    """Return the weights of edges between these clusters, times the larger of their scales."""
     share = random.random(len(first))
     within = WITHIN[0] + (WITHIN[1] - WITHIN[0]) * share
     across = ACROSS[1] - (ACROSS[1] - ACROSS[0]) * share
@@ -284,16 +242,11 @@ def homogeneous_graph(
 ) -> PlantedGraph:
     """Return two circles or two moons as the paper describes its graphs.
 
-    The largest distance is 1. Of the complete graph, those pairs of a cluster stay whose distance
-    lies between w_min = 0.1 and w_max = 0.3, and the distance is their weight. Closer pairs are
-    trimmed as well as farther ones, which is why, in the words of the paper, close nodes may not be
-    connected. Across, weights must be above w_max^2 / w_min = 0.9; few distances between the two
-    moons are, and none between the two circles, so distances cannot have been all there was to the
-    paper's weights. Here ``cross_edges`` random pairs stay, of weights uniform in (0.9, 1]. Edges
-    come in random order.
-
-    How many edges between the clusters the trimming left, the paper does not say, and all depends
-    on it: ``cross_edges``.
+    The largest distance is 1. Pairs of one cluster stay if their distance, which is their weight,
+    lies between w_min = 0.1 and w_max = 0.3. Across, weights must be above w_max^2 / w_min = 0.9;
+    hardly any distance is, so distances cannot have been all there was to the paper's weights. Here
+    ``cross_edges`` random pairs stay, of weights uniform in (0.9, 1]: how many the paper's trimming
+    left it does not say, and all depends on it. Edges come in random order.
 
     >>> planted = homogeneous_graph("moons", cross_edges=5)
     >>> across = planted.truth[planted.graph.sources] != planted.truth[planted.graph.targets]
@@ -306,7 +259,7 @@ def homogeneous_graph(
         raise UsageError(f"the paper's graphs are {' and '.join(PAPER)}, not {family!r}")
     if cross_edges < 1:
         raise UsageError(f"at least one edge must join the clusters, not {cross_edges}")
-    points, truth = (circles if family == "circles" else moons)(n_nodes, seed=seed)
+    points, truth = layout(family, n_nodes, 2, seed)
     random = np.random.default_rng([seed, n_nodes])
     distance = squareform(pdist(points))
     kept = (distance >= WITHIN[0]) & (distance <= WITHIN[1]) & (truth[:, None] == truth)

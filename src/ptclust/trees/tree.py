@@ -152,14 +152,9 @@ class Tree(HasTopology):
     ) -> Any:
         """Draw the tree with matplotlib, its nodes by cluster, and return the axes.
 
-        Parameters
-        ----------
-        labels : array of int, optional
-            The cluster of every node; -1 for unclustered nodes.
-        coordinates : array of shape (n_nodes, 2), or mapping of names to pairs, optional
-            Where the nodes are; by default no two edges cross. Weights are not shown.
-        axes : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+        ``labels`` has the cluster of every node, -1 if it is unclustered, and ``coordinates`` a
+        pair for every node, or a mapping of names to pairs; by default no two edges cross. Weights
+        are not shown.
 
         Notes
         -----
@@ -173,19 +168,19 @@ class Tree(HasTopology):
         given = np.zeros(self.n_nodes, np.int64) if labels is None else np.asarray(labels)
         if given.shape != (self.n_nodes,) or given.dtype.kind not in "iu":
             raise GraphError(f"labels must be {self.n_nodes} whole numbers, one per node")
-        if coordinates is None:
-            places = tree_places(self, given)
-        else:
-            places = as_places(coordinates, self.names)
-        title = f"Tree of {self.n_nodes:,} nodes" + ", NOT PRIVATE: raw weights chose it" * (
-            self.private
-        )
-        edges = self.sources, self.targets
-        plain = labels is None
+        warning = ", NOT PRIVATE: raw weights chose it" if self.private else ""
         return plot_clusters(
-            given, edges=edges, names=self.names, places=places, axes=axes, title=title,
-            legend=not plain, tags=not plain,
-        )  # fmt: skip
+            given,
+            edges=(self.sources, self.targets),
+            names=self.names,
+            places=tree_places(self, given)
+            if coordinates is None
+            else as_places(coordinates, self.names),
+            axes=axes,
+            title=f"Tree of {self.n_nodes:,} nodes{warning}",
+            legend=labels is not None,
+            tags=labels is not None,
+        )
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
