@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,26 +32,22 @@ def write_series_report(
     path: str | os.PathLike[str],
     *,
     coordinates: Any = None,
-    title: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write `series_page` to a file; FileError if it exists and ``overwrite`` is not set."""
-    made = series_page(series, coordinates=coordinates, title=title)
-    write_page(made, path, overwrite=overwrite)
+    write_page(series_page(series, coordinates=coordinates), path, overwrite=overwrite)
 
 
-def series_page(series: Series, *, coordinates: Any = None, title: str | None = None) -> str:
+def series_page(series: Series, *, coordinates: Any = None) -> str:
     """Return a series as one self-contained page of HTML; it reads the releases and the ledger."""
     releases = series.releases
     if not releases:
         raise InputError(f"there is no release in {series.folder}")
     changes, last = series.changes, next(reversed(releases.values()))
-    places = None if coordinates is None else as_places(coordinates, last.names)
-    picture = Picture.of(last, places)
+    picture = Picture.of(last, None if coordinates is None else as_places(coordinates, last.names))
     return page(
         "series",
-        title=title
-        or f"{series.name}: {counted(len(releases), 'release')} with differential privacy",
+        title=f"{series.name}: {counted(len(releases), 'release')} with differential privacy",
         budget=_budget(series),
         sentence=series.terms.sentence(series.name, len(releases)),
         unit=last.statement.privacy_unit,
@@ -71,7 +67,7 @@ def _budget(series: Series) -> dict[str, Any]:
     terms, total = series.terms, series.account.total.amount
     history = series.ledger.history(series.name)
     used = [float(100 * charge.amount.amount / total) for charge in history]
-    starts = [0.0, *accumulate(used)]
+    starts = list(accumulate(used, initial=0.0))
     titles = [charge.description.partition(";")[0] for charge in history]
     return {
         "total": terms.budget.total,
@@ -116,10 +112,11 @@ def _flows(listed: list[tuple[str, Release]], changes: dict[str, Changes]) -> di
         named = number % -(-len(listed) // _MOST_PERIODS) == 0
         columns.append({"x": 30 + number * step, "period": period if named else "", "boxes": boxes})
     bands = []
-    for number in range(1, len(listed)):
-        (_, before), (period, now) = listed[number - 1 : number + 1]
+    for ((_, before), (period, now)), sides in zip(
+        pairwise(listed), pairwise(columns), strict=True
+    ):
         pairs = Counter(zip(_aligned(before, now).tolist(), now.labels.tolist(), strict=True))
-        bands += _bands(pairs, changes[period], columns[number - 1], columns[number], unit)
+        bands += _bands(pairs, changes[period], *sides, unit)
     return {"columns": columns, "bands": bands, "box": _BOX, "high": _HIGH + 40}
 
 

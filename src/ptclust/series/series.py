@@ -9,16 +9,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import numpy as np
 
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import BudgetError, FileError, InputError, PtclustError, UsageError
 from ptclust.graph import Graph
+from ptclust.graph.topology import as_distances
 from ptclust.inputs import as_private_graph
 from ptclust.ledger import Ledger, Payment
 from ptclust.ledger.amounts import Account
 from ptclust.ledger.ledger import Charge
+from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.pipeline import ReleaseRequest, publish, sensitivity_of
 from ptclust.planning.series import (
     FINEST_T,
@@ -27,17 +33,21 @@ from ptclust.planning.series import (
     Per,
     Rule,
     SeriesBudget,
-    SeriesPlan,
     joint_epsilon,
     plan_series,
     whole_of,
 )
+from ptclust.privacy._numbers import float_up
 from ptclust.privacy.budget import Budget
+from ptclust.privacy.noise import spent_by
 from ptclust.privacy.provenance import Spending
 from ptclust.privacy.sensitivity import Sensitivity
 from ptclust.privacy.statement import PrivacyStatement
+from ptclust.published import Published
 from ptclust.release import Release
 from ptclust.release.changes import Changes
+from ptclust.trees.mst import minimum_spanning_edges
+from ptclust.trees.tree import Tree
 
 LEDGER = "series.ledger"
 _PERIOD = re.compile(r"[^/\\;\x00-\x1f.][^/\\;\x00-\x1f]{0,99}")
@@ -54,12 +64,6 @@ class Terms:
     amount: Fraction
     epsilons: tuple[Fraction, ...]  # of each release alone
     unit: str | None  # what is protected, in the words of whoever publishes
-
-    @classmethod
-    def of(cls, plan: SeriesPlan, unit: str | None) -> Terms:
-        """Return the terms of a plan."""
-        each = tuple(Fraction(one.request.epsilon) for one in plan.plans)
-        return cls(plan.budget, plan.rule, plan.mechanism, plan.amount, each, unit)
 
     def written(self) -> str:
         """Return them as a line for the ledger."""
@@ -83,22 +87,15 @@ class Terms:
         """Read what `written` wrote; UsageError if it is no series."""
         try:
             content = json.loads(text)
-            shares = content["shares"]
-            budget = SeriesBudget(
-                Fraction(content["epsilon"]),
-                Fraction(content["delta"]),
-                releases=content["series"] if shares is None else None,
-                shares=None if shares is None else tuple(map(Fraction, shares)),
-                per=content["per"],
-            )
-            return cls(
-                budget,
-                content["rule"],
-                content["mechanism"],
-                Fraction(content["amount"]),
-                tuple(map(Fraction, content["each"])),
-                content["unit"],
-            )
+            total = Fraction(content["epsilon"]), Fraction(content["delta"])
+            if (shares := content["shares"]) is None:
+                budget = SeriesBudget(*total, releases=content["series"], per=content["per"])
+            else:
+                shares = tuple(map(Fraction, shares))
+                budget = SeriesBudget(*total, shares=shares, per=content["per"])
+            rule, mechanism, unit = (content[name] for name in ("rule", "mechanism", "unit"))
+            each = tuple(map(Fraction, content["each"]))
+            return cls(budget, rule, mechanism, Fraction(content["amount"]), each, unit)
         except (ValueError, KeyError, TypeError):
             raise UsageError("this dataset of the ledger does not hold a series") from None
 
@@ -110,8 +107,8 @@ class Terms:
     def sentence(self, series: str, number: int) -> str:
         """Return what the statement of a release says of its series."""
         budget, count = self.budget, self.budget.n_releases
-        every = f"all {count} periods together"
-        promise = f"{every} is protected by {budget.total}"
+        promise = every = f"all {count} periods together"
+        promise += f" is protected by {budget.total}"
         if budget.per == "period":
             promise = f"one period is protected by {budget.total}; to {every} only by {self.whole}"
         return (
@@ -257,18 +254,16 @@ class Series:
 
     @property
     def _files(self) -> dict[str, Path]:
-        found = {}
-        for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            if matched := _FILE.fullmatch(path.name):
-                found[int(matched[1]), matched[2]] = path
-        return {period: found[number, period] for number, period in sorted(found)}
+        paths = self.folder.iterdir() if self.folder.is_dir() else ()
+        named = [(match, path) for path in paths if (match := _FILE.fullmatch(path.name))]
+        named.sort(key=lambda found: (int(found[0][1]), found[0][2]))
+        return {match[2]: path for match, path in named}
 
     @property
     def changes(self) -> dict[str, Changes]:
         """What changed from every release to the next, by the later period."""
-        listed = list(self.releases.items())
-        pairs = zip(listed[1:], listed, strict=False)
-        return {period: now.compare(before).changes for (period, now), (_, before) in pairs}
+        pairs = pairwise(self.releases.items())
+        return {period: now.compare(before).changes for (_, before), (period, now) in pairs}
 
     def publish(
         self,
@@ -281,8 +276,7 @@ class Series:
     ) -> Release:
         """Publish the clusters of a period; a period that is there is returned, and costs nothing.
 
-        Other settings are those of `ptclust.PTClust`: ``mechanism``, ``clusterer``, ``clip``,
-        ``privacy_unit`` and so on.
+        Other settings are those of `ptclust.PTClust`: ``mechanism``, ``clip`` and so on.
         """
         private = as_private_graph(graph)
         request = ReleaseRequest(
@@ -310,27 +304,24 @@ class Series:
         with _alone(self.folder / ".lock"):
             if (path := self._files.get(period)) is not None:
                 return Release.load(path)
-            return self._next(read, request, period, progress)
+            number, charge = self._charge_of(period)
+            aside = self.folder / f".{number:03d}-{period}.drawn"
+            drawn = None if charge is None else self._kept(aside, charge, period)
+            if drawn is None:
+                drawn = self._drawn(read(), request, number, period, charge, aside, progress)
+            return self._finished(drawn, request, number, period, aside)
 
-    def _next(
+    def _drawn(
         self,
-        read: Callable[[], Any],
+        graph: Any,
         request: ReleaseRequest,
+        number: int,
         period: str,
+        charge: Charge | None,
+        aside: Path,
         progress: Callable[[str], None],
     ) -> Release:
-        charge = self._charge_of(period)
-        number = len(self._history) + 1 if charge is None else charge[0]
-        aside = self.folder / f".{number:03d}-{period}.drawn"
-        if charge is not None:
-            if (kept := self._kept(aside, charge[1])) is not None:
-                return self._finished(kept, request, number, period, aside)
-            if charge[1].released:
-                raise FileError(
-                    f"the release of {period!r} was handed over, and its file is gone from "
-                    f"{self.folder}: get it back from a copy; it is never drawn twice"
-                )
-        graph = read()
+        """Charge a release, draw it, and keep it aside."""
         terms = self._begun(graph, request)
         if number > terms.budget.n_releases:
             raise BudgetError(
@@ -345,24 +336,21 @@ class Series:
             terms=terms,
             number=number,
             period=period,
-            waiting=None if charge is None else charge[1].statement_id,
+            waiting=None if charge is None else charge.statement_id,
         )
         epsilon = terms.epsilons[number - 1]
         asked = replace(request, epsilon=epsilon, mechanism=terms.mechanism, payment=payment)
-        drawn = publish(
-            graph,
-            asked,
-            keep=lambda release: release.save(aside, overwrite=True),
-            progress=progress,
+        return publish(
+            graph, asked, keep=lambda made: made.save(aside, overwrite=True), progress=progress
         )
-        return self._finished(drawn, request, number, period, aside)
 
     def _begun(self, graph: Any, request: ReleaseRequest) -> Terms:
         """Return the terms of the series, which begins with its first release."""
         unit = graph.unit if request.privacy_unit is None else request.privacy_unit
         if not self._known:
             plan = plan_series(graph.topology, request, self.budget)
-            terms = Terms.of(plan, unit)
+            each = tuple(Fraction(one.request.epsilon) for one in plan.plans)
+            terms = Terms(plan.budget, plan.rule, plan.mechanism, plan.amount, each, unit)
             if not self.ledger_path.exists():
                 Ledger.create(self.ledger_path)
             self.ledger.add_dataset(self.name, plan.account, terms=terms.written())
@@ -393,16 +381,19 @@ class Series:
         aside.unlink(missing_ok=True)
         return release
 
-    def _kept(self, aside: Path, charge: Charge) -> Release | None:
+    def _kept(self, aside: Path, charge: Charge, period: str) -> Release | None:
         """Return what was drawn and not named yet, once the ledger says that it is handed over."""
-        if not aside.exists():
-            return None
+        if charge.released and not aside.exists():
+            raise FileError(
+                f"the release of {period!r} was handed over, and its file is gone from "
+                f"{self.folder}: get it back from a copy; it is never drawn twice"
+            )
         try:
             kept = Release.load(aside)
         except PtclustError:
             if charge.released:
                 raise
-            return None  # it was not written whole, so nobody has it
+            return None  # it was not written, or not whole, so nobody has it
         if kept.statement.id != charge.statement_id:
             raise InputError(f"{aside} is not the release that was charged for its period")
         if not charge.released:
@@ -416,16 +407,13 @@ class Series:
             account.dataset == self.name for account in self.ledger.status()
         )
 
-    @property
-    def _history(self) -> tuple[Charge, ...]:
-        return self.ledger.history(self.name) if self._known else ()
-
-    def _charge_of(self, period: str) -> tuple[int, Charge] | None:
-        """Return the number and the charge of a period, if it was charged."""
-        for number, charge in enumerate(self._history, 1):
+    def _charge_of(self, period: str) -> tuple[int, Charge | None]:
+        """Return the number of a period and its charge; None if it was not charged, and is next."""
+        history = self.ledger.history(self.name) if self._known else ()
+        for number, charge in enumerate(history, 1):
             if charge.description.startswith(f"{_slot(number, period)}; "):
                 return number, charge
-        return None
+        return len(history) + 1, None
 
     def verify(self) -> Budget | None:
         """Return what the releases of this folder spend together, computed from their noise.
@@ -457,14 +445,57 @@ class Series:
         return spent
 
     def combined(self) -> Release:
-        """Return all periods as one release: the mean weights, less noisy than any of them.
+        """Return all periods as one release of the mean weights, less noisy than any of them.
 
         Weights are averaged with the inverse variances of their noise, clusters found anew. It
-        holds for Gaussian noise on the same topology. Post-processing: nothing is spent.
-        """
-        from ptclust.series.combine import combine
+        holds for Gaussian noise on the same topology.
 
-        return combine(self)
+        Notes
+        -----
+        *Privacy.* Post-processing: it spends nothing. The statement says what the releases spend
+        together, which is what noise of this size on mean weights spends: a person who moves the
+        weights of every period by at most d moves their mean by at most d, and mu of all is the
+        root of the sum of squares.
+        """
+        releases, spent = list(self.releases.values()), self.verify()
+        if self.terms.rule != "gaussian" or spent is None:
+            raise UsageError("periods are combined where all of them have Gaussian noise")
+        first = releases[0]
+        topology, kind, stated = first.topology, first.kind, first.statement
+        for each in releases[1:]:
+            same = each.kind == kind and each.topology == topology
+            if not same or each.statement.sensitivity != stated.sensitivity:
+                raise UsageError(
+                    "periods are combined if they have one topology, one kind and one sensitivity"
+                )
+        precision = np.array([1.0 / each.weight_noise.scale**2 for each in releases])
+        weights = np.zeros(topology.n_edges)
+        for share, each in zip(precision / precision.sum(), releases, strict=True):
+            weights += share * each.noisy_weights
+        noise = replace(first.weight_noise, scale=float(precision.sum() ** -0.5))
+        distances = as_distances(weights, kind)
+        edges = minimum_spanning_edges(
+            topology.sources, topology.targets, distances, topology.n_nodes
+        )
+        tree = Tree(topology.restricted_to(edges), weights[edges], edges, kind=kind)
+        mechanism = MECHANISMS[first.published.mechanism]
+        rho = spent_by(noise, Sensitivity(**stated.sensitivity))
+        assert rho is not None  # noqa: S101 - there are values
+        whole = replace(spent, _zcdp=rho.amount)
+        words = f"the mean of {len(releases)} releases of the series {self.name!r}"
+        statement = replace(
+            stated,
+            epsilon=float_up(whole.epsilon * (1 + Fraction(1, 10**9))),
+            rho=float_up(rho.amount),
+            mechanisms=mechanism.uses(Calibration(mechanism.name, None, noise, whole, rho)),
+            composition="",
+            composition_rule="",
+            neighbours="",
+            id=str(uuid4()),
+            caveats=(*stated.caveats[:-1], f"{words}: it spends nothing beside them"),
+        )
+        published = Published(mechanism.name, noise, tree, topology, weights)
+        return Release(published=published, statement=statement).recluster()
 
 
 def _slot(number: int, period: str) -> str:
