@@ -6,7 +6,9 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from ptclust._options import GraphOptions
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.graph import Graph, How
@@ -30,7 +32,7 @@ _READERS = {
     "npz": read_npz,
 }
 _WITH_GZIP = (*_TEXTS, "graphml", "mtx")
-_WITH_COLUMNS = (*_TEXTS, "parquet")
+_COLUMNS_OF = {**dict.fromkeys((*_TEXTS, "parquet"), Columns._fields), "graphml": ("weight",)}
 FORMATS = tuple(_READERS)
 
 
@@ -119,33 +121,30 @@ def read_graph(
     >>> sorted(graph.names.tolist())
     ['ada', 'bob', 'cyd']
     """
-    asked = Columns(source, target, weight)
-    text = {"separator": separator, "encoding": encoding, "decimal": decimal}
-    return _read(path, format, asked, text, merge, kind, header=header)
+    options = GraphOptions(
+        source=source,
+        target=target,
+        weight=weight,
+        format=format,
+        separator=separator,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        merge=merge,
+        kind=kind,
+    )
+    return _read(path, options, ends_only=False)
 
 
 @leaves_no_trace
-def read_topology(
-    path: str | os.PathLike[str],
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    format: str | None = None,  # noqa: A002
-    separator: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
-    header: bool = True,
-    merge: How = None,
-) -> Topology:
+def read_topology(path: str | os.PathLike[str], **options: Any) -> Topology:
     """Read the topology of a graph, and no weight: there may be none, or wrong ones.
 
-    The parameters are those of `read_graph`, and the topology is the same. Edges between the same
-    two nodes are an error unless ``merge`` makes them one. Without a header two columns will do.
+    The options are those of `read_graph` but ``kind``, and the topology is the same. Edges between
+    the same two nodes are an error unless ``merge`` makes them one. Without a header two columns
+    will do.
     """
-    asked = Columns(source, target, weight)
-    text = {"separator": separator, "encoding": encoding, "decimal": decimal}
-    return _read(path, format, asked, text, merge, header=header, ends_only=True).topology
+    return _read(path, GraphOptions(**options), ends_only=True).topology
 
 
 def read_columns(
@@ -157,11 +156,11 @@ def read_columns(
     import polars as pl
 
     damage = (
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,
         OSError,
         EOFError,
         zlib.error,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
     )
     with suppress(FileError, UsageError, *damage):  # which is reported where rows are read
         form = _format_of(os.fspath(file), format)
@@ -181,38 +180,30 @@ def read_metadata(
     return metadata_of(File.at(path)) if is_parquet else None
 
 
-def _read(
-    path: str | os.PathLike[str],
-    format: str | None,  # noqa: A002
-    asked: Columns,
-    text: dict[str, str | None],
-    merge: How,
-    kind: Kind | None = None,
-    *,
-    header: bool,
-    ends_only: bool = False,
-) -> Graph:
+def _read(path: str | os.PathLike[str], options: GraphOptions, *, ends_only: bool) -> Graph:
     """Return the graph in a file, weights of zero with ``ends_only``; damage is a FileError."""
-    form = _format_of(os.fspath(path), format)
-    dialect = _dialect_of(form, asked, text, header=header)
+    form = _format_of(os.fspath(path), options.format)
+    asked = Columns(options.source, options.target, options.weight)
+    dialect = _dialect_of(form, asked, options)
     file = File.at(path)
-    if (encoding := text["encoding"]) is not None:
-        file = file.in_utf8(encoding)
-    request = Request(asked, kind, dialect, merging=merge is not None, ends_only=ends_only)
-    graph, edges, problem = None, None, ""
+    if options.encoding is not None:
+        file = file.in_utf8(options.encoding)
+    merge = options.merge
+    request = Request(asked, options.kind, dialect, merging=merge is not None, ends_only=ends_only)
+    graph, said, problem = None, None, ""
     try:
         edges = _READERS[form](file, request)
-        graph = Graph._of(edges, merge)
+        graph, said = Graph._of(edges, merge), edges.metadata
     except (OSError, EOFError, zlib.error):
         problem = "is damaged or cut short; copy or write it again"
     except MemoryError:
         problem = "needs more memory than there is; read it on a larger machine, or read a part"
     # Raised out here so that it has no context, which may quote what could not be read.
-    if graph is None or edges is None:
+    if graph is None:
         raise FileError(f"{file} {problem}")
     if not graph.n_nodes:
         raise FileError(f"{file} has no edges and names no nodes")
-    if (said := edges.metadata) is not None:
+    if said is not None:
         if merge is not None:
             raise UsageError(
                 f"{file} is a graph that ptclust wrote, merged already; leave merge= out"
@@ -223,16 +214,16 @@ def _read(
     return graph
 
 
-def _dialect_of(form: str, asked: Columns, text: dict[str, str | None], *, header: bool) -> Dialect:
+def _dialect_of(form: str, asked: Columns, options: GraphOptions) -> Dialect:
     """Return how text is written in this format; refuse options that it does not have."""
-    usable = {"graphml": ("weight",)}.get(form, asked._fields if form in _WITH_COLUMNS else ())
     for role, name in asked._asdict().items():
-        if name is not None and role not in usable:
+        if name is not None and role not in _COLUMNS_OF.get(form, ()):
             raise UsageError(f"{role}= names a column, and a {form} file has none; leave it out")
     if form in _TEXTS:
-        return Dialect.of(form, text["separator"], header, text["decimal"])
-    options = [f"{name}=" for name, value in text.items() if value is not None]
-    for option in [*options, *(() if header else ("header=False",))]:
+        return Dialect.of(form, options.separator, options.header, options.decimal)
+    text = {name: getattr(options, name) for name in ("separator", "encoding", "decimal")}
+    given = [f"{name}=" for name, value in text.items() if value is not None]
+    for option in given + ["header=False"] * (not options.header):
         raise UsageError(f"{option} is for text tables, not for a {form} file; leave it out")
     return Dialect("")
 

@@ -59,27 +59,25 @@ class Dialect(NamedTuple):
     ) -> Dialect:
         r"""Return the dialect of a format, with the separator and the header requested.
 
-        >>> Dialect.of("tsv", None)
-        Dialect(separators='\t', has_header=True, decimal='.')
         >>> Dialect.of("txt", "semicolon", header=False, decimal=",")
         Dialect(separators=';', has_header=False, decimal=',')
         """
         point = {"point": ".", "comma": ",", None: "."}.get(decimal, decimal)
         if point not in (".", ","):
             raise UsageError(f"decimal must be '.' or ',', not {decimal!r}")
-        if separator is not None:
-            one = _BY_NAME.get(separator, separator)
-            if len(one) != 1 or not (one.isascii() and (one.isprintable() or one == "\t")):
-                names = ", ".join(name for name in _BY_NAME if name.isalpha())
-                raise UsageError(f"separator must be {names} or one character, not {separator!r}")
-            if one.isalnum() or one in "\"'+-.":
-                raise UsageError(f"{separator!r} occurs in ids and weights: it is not a separator")
-            return cls(one, header, point)
-        if header:
-            return cls(SEPARATORS[format], True, point)
-        if format == "txt":
-            raise UsageError("a txt file without a header does not say its separator: separator=")
-        return cls(SEPARATORS[format][0], header, point)
+        if separator is None:
+            if format == "txt" and not header:
+                raise UsageError(
+                    "a txt file without a header does not say its separator: separator="
+                )
+            return cls(SEPARATORS[format] if header else SEPARATORS[format][0], header, point)
+        one = _BY_NAME.get(separator, separator)
+        if len(one) != 1 or not (one.isascii() and (one.isprintable() or one == "\t")):
+            names = ", ".join(name for name in _BY_NAME if name.isalpha())
+            raise UsageError(f"separator must be {names} or one character, not {separator!r}")
+        if one.isalnum() or one in "\"'+-.":
+            raise UsageError(f"{separator!r} occurs in ids and weights: it is not a separator")
+        return cls(one, header, point)
 
 
 class _Layout(NamedTuple):
@@ -96,17 +94,14 @@ def read_csv(file: File, request: Request) -> Edges:
     """Return the edges of a text table; ids are read as text."""
     layout = _layout(file, request.dialect)
     names, chosen = _choose(layout, request)
-    kind = None
-    if not request.ends_only:
-        kind = settled_kind(request.kind, names[chosen[2]], file)
+    kind = None if request.ends_only else settled_kind(request.kind, names[chosen[2]], file)
     frame = _read(layout, chosen)
     if not len(frame):
         raise FileError(f"{file} has no edges")
     records = frame["record"].to_numpy()
     _, sources, targets, *given = frame.get_columns()
     _check_ids(layout, sources.is_null().to_numpy(), targets.is_null().to_numpy(), records)
-    weights = np.zeros(len(frame))
-    columns = None
+    weights, columns = np.zeros(len(frame)), None
     if given:
         weights = _numbers(layout, given[0], records, chosen[2])
         columns = tuple(names[i] for i in chosen)
@@ -116,10 +111,7 @@ def read_csv(file: File, request: Request) -> Edges:
         _check_ids(layout, nameless[found.sources], nameless[found.targets], records)
 
     def say(edges: Iterable[int]) -> str:
-        wanted = {int(records[edge]) for edge in edges}
-        with closing(_records(file, layout.separator)) as read:
-            first = enumerate(islice(read, max(wanted) + 1))
-            lines = [line for number, (line, _) in first if number in wanted]
+        lines = [_record(layout, records[edge])[0] for edge in edges]
         return numbered("line", f" of {file}")(lines)
 
     return Edges(*found[:2], weights, None, found.names, say, kind, columns)
@@ -140,17 +132,13 @@ def _choose(layout: _Layout, request: Request) -> tuple[list[str], tuple[int, ..
     hint = "; say header=False if the first line is an edge" if header else ""
     unsplit = separator_hint(layout.first) if header or width < len(roles) else ""
     hint += unsplit or ("; check its separator, separator=" if width < len(roles) else "")
-    how: dict[str, Any] = {"shown": _shown(names) if header else None, "hint": hint}
-    asked = request.columns
-    return names, choose_columns(names, asked, layout.file, roles, has_header=header, **how)
+    shown = _shown(names) if header else None
+    how: dict[str, Any] = {"shown": shown, "hint": hint, "has_header": header}
+    return names, choose_columns(names, request.columns, layout.file, roles, **how)
 
 
 def separator_hint(names: Iterable[object]) -> str:
-    """Return what to say if a column has a separator in its name: it is probably several.
-
-    >>> separator_hint(["person;place"]), separator_hint(["person", "place"])
-    ("; say separator=';' if that separates its columns", '')
-    """
+    """Return what to say if a column has a separator in its name: it is probably several."""
     found = re.search("[;,\t|]", " ".join(map(str, names)))
     if found is None:
         return ""
@@ -159,7 +147,6 @@ def separator_hint(names: Iterable[object]) -> str:
 
 
 def _layout(file: File, dialect: Dialect) -> _Layout:
-    """Read the first line that is not blank."""
     separator = find_separator(file, dialect)
     with closing(_records(file, separator)) as records:
         for n_blank, (line, fields) in enumerate(records):
@@ -207,7 +194,7 @@ def _numbers(layout: _Layout, texts: pl.Series, records: Array, column: int) -> 
     """Return the weights, or refuse the first that is not a number, by its line."""
     weights = as_numbers(with_points(texts) if layout.dialect.decimal == "," else texts)
     if weights.null_count():
-        line, fields = _record(layout, records[_first(weights.is_null().to_numpy())])
+        line, fields = _record(layout, records[int(weights.is_null().arg_max() or 0)])
         given = fields[column] if column < len(fields) else ""
         what = "missing" if given.strip().lower() in _WORDS_FOR_MISSING else "not a number"
         give = "give every edge a number, or name another column: weight="
@@ -307,7 +294,7 @@ def _check_utf8(file: File, line: int, fields: list[str]) -> None:
 def _check_ids(layout: _Layout, no_source: Bools, no_target: Bools, records: Array) -> None:
     for role, missing in (("source", no_source), ("target", no_target)):
         if missing.any():
-            line, fields = _record(layout, records[_first(missing)])
+            line, fields = _record(layout, records[missing.argmax()])
             _check_utf8(layout.file, line, fields)
             raise GraphError(f"line {line} of {layout.file} has no {role}; complete or remove it")
 
@@ -322,7 +309,3 @@ def _raise_malformed(layout: _Layout) -> NoReturn:
                 quote = "put fields that contain the separator in double quotes"
                 raise FileError(f"line {line} of {layout.file} {more}; {quote}")
     raise FileError(f"{layout.file} cannot be read as a table; check its separator and quotes")
-
-
-def _first(mask: Bools) -> int:
-    return int(mask.argmax())
