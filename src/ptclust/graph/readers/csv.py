@@ -194,7 +194,7 @@ def _numbers(layout: _Layout, texts: pl.Series, records: Array, column: int) -> 
     """Return the weights, or refuse the first that is not a number, by its line."""
     weights = as_numbers(with_points(texts) if layout.dialect.decimal == "," else texts)
     if weights.null_count():
-        line, fields = _record(layout, records[int(weights.is_null().arg_max() or 0)])
+        line, fields = _record(layout, records[weights.is_null().to_numpy().argmax()])
         given = fields[column] if column < len(fields) else ""
         what = "missing" if given.strip().lower() in _WORDS_FOR_MISSING else "not a number"
         give = "give every edge a number, or name another column: weight="

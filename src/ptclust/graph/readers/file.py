@@ -7,8 +7,10 @@ import gzip
 import io
 import os
 import sys
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
@@ -23,28 +25,9 @@ STANDARD_INPUT = "-"
 _LONGEST = 4 << 30  # of what is held in memory
 _CHUNK = 1 << 20
 
-
 NOT_UTF8 = (
     "say how it is written, encoding='latin-1' or 'cp1252' in Western Europe, or save it as UTF-8"
 )
-
-
-def check_encoding(encoding: str) -> str:
-    """Return the name of an encoding of text, or raise UsageError."""
-    try:
-        "".encode(encoding)
-    except (LookupError, ValueError):
-        raise UsageError(
-            f"encoding must be one that Python knows, as latin-1 or cp1252, not {encoding!r}"
-        ) from None
-    return encoding
-
-
-def _decoded(decoder: codecs.IncrementalDecoder, content: bytes, final: bool = False) -> str | None:
-    """Return the text, or None if it is not in this encoding."""
-    with suppress(UnicodeError):  # which would quote the file
-        return decoder.decode(content, final)
-    return None
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,17 +48,17 @@ class File:
         if isinstance(path, File):  # standard input can be read only once
             return path
         path = Path(path)
-        is_input = str(path) == STANDARD_INPUT
-        name = "standard input" if is_input else str(path)
+        place = str(path)
+        name = "standard input" if place == STANDARD_INPUT else place
         file, problem = None, ""
         try:
-            if is_input:
-                file = cls(name, _all_of(_standard_input(), name), STANDARD_INPUT)
+            if place == STANDARD_INPUT:
+                file = cls(name, _all_of(_standard_input(), name), place)
             elif path.is_fifo():
                 with path.open("rb") as pipe:
-                    file = cls(name, _all_of(pipe, name), str(path))
+                    file = cls(name, _all_of(pipe, name), place)
             else:
-                file = cls(name, path, str(path))
+                file = cls(name, path, place)
             with file.open() as stream:
                 problem = "" if stream.read(1) else "is empty: it has no edges or records"
         except FileNotFoundError:
@@ -94,15 +77,13 @@ class File:
     @property
     def size(self) -> int:
         """Number of bytes."""
-        if isinstance(self.content, bytes):
-            return len(self.content)
-        return self.content.stat().st_size
+        content = self.content
+        return len(content) if isinstance(content, bytes) else content.stat().st_size
 
     def open(self) -> BinaryIO:
         """Open the file as it is."""
-        if isinstance(self.content, bytes):
-            return io.BytesIO(self.content)
-        return self.content.open("rb")
+        content = self.content
+        return io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
 
     def open_plain(self) -> BinaryIO:
         """Open a text file, decompressed if need be as far as `check_expansion` allows."""
@@ -116,24 +97,22 @@ class File:
 
         FileError if it is not written so, with what to say.
         """
-        known = "utf-8" if encoding is None else check_encoding(encoding)
-        decoder, parts = codecs.getincrementaldecoder(known)(), []
-        with self.open_plain() as stream:
-            chunk = stream.read(_CHUNK)
-            chunk = chunk.removeprefix(codecs.BOM_UTF8) or chunk
-            while True:
-                text = _decoded(decoder, chunk, final=not chunk)
-                if text is None and encoding is None:
-                    raise FileError(f"{self} is not UTF-8 text; {NOT_UTF8}")
-                if text is None:
-                    raise FileError(f"{self} is not {encoding} text; give another encoding=")
-                if encoding is not None:
-                    parts.append(text.encode())
-                if not chunk:
-                    break
-                chunk = stream.read(_CHUNK)
-        content = b"".join(parts).removeprefix(codecs.BOM_UTF8)
-        return self if encoding is None else replace(self, content=content)
+        known = "utf-8" if encoding is None else encoding
+        try:
+            "".encode(known)
+        except (LookupError, ValueError):
+            raise UsageError(
+                f"encoding must be one that Python knows, as latin-1 or cp1252, not {encoding!r}"
+            ) from None
+        with self.open_plain() as stream, suppress(UnicodeError):  # which would quote the file
+            if encoding is None:
+                deque(codecs.iterdecode(iter(partial(stream.read, _CHUNK), b""), known), maxlen=0)
+                return self
+            text = stream.read().removeprefix(codecs.BOM_UTF8).decode(known)
+            return replace(self, content=text.encode().removeprefix(codecs.BOM_UTF8))
+        if encoding is None:
+            raise FileError(f"{self} is not UTF-8 text; {NOT_UTF8}")
+        raise FileError(f"{self} is not {encoding} text; give another encoding=")
 
     def __str__(self) -> str:
         return self.name
