@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 
 from ptclust._markup import quoted, quoted_list
 from ptclust._tables import library_of
-from ptclust._types import Floats
 from ptclust.errors import GraphError, InputError, UsageError, WeightError
 from ptclust.graph.graph import Edges, How
 from ptclust.graph.readers.columns import BUILD, kind_of
 from ptclust.graph.readers.ids import number_hashables, number_integers
 from ptclust.graph.readers.tables import check_ids, check_weights, edges_of_frame
-from ptclust.graph.topology import Kind, Say, numbered, shown
+from ptclust.graph.topology import Kind, numbered, shown
 
 _BYTES_PER_EDGE = 48  # of a complete graph: distances, endpoints, and a copy of each to check
 
@@ -91,10 +90,6 @@ def edges_of_dataframe(frame: Any, columns: dict[str, str]) -> Edges:
     if library == "polars":
         return edges_of_frame(frame.select(*columns.values()), "the data frame", say, loose=True)
     sources, targets, weights = (frame[name] for name in columns.values())
-    return _edges_of_pandas(sources, targets, weights, say)
-
-
-def _edges_of_pandas(sources: Any, targets: Any, weights: Any, say: Say) -> Edges:
     for ids in (sources, targets):
         check_ids(ids.name, ids.isna().to_numpy(), say)
     check_weights(weights.isna().to_numpy(), say)
@@ -118,42 +113,25 @@ def edges_of_points(X: ArrayLike, metric: str, n_neighbors: int | None) -> Edges
     if bad.any():
         wrong = "has a coordinate that is not a finite number"
         raise InputError(f"point {int(bad.argmax())} (rows count from 0) {wrong}; complete it")
+    n = len(points)
     if n_neighbors is None:
-        return _complete(points, metric)
-    return _nearest(points, metric, n_neighbors)
-
-
-def _complete(points: Floats, metric: str) -> Edges:
-    from scipy.spatial.distance import pdist
-
-    n = len(points)
-    use = "give n_neighbors= or use DBMSTClu().fit"
-    check_complete(n, f"the complete graph of {n:,} points", use)
-    weights = None
-    try:
-        weights = pdist(points, metric) if n > 1 else np.empty(0)
-    except (ValueError, TypeError) as error:
-        problem = str(error)
-    if weights is None:
-        raise UsageError(f"the metric {metric!r} cannot be used on these points: {problem}")
-    first, second = np.triu_indices(n, 1)
-    return Edges(first, second, weights, n)
-
-
-def _nearest(points: Floats, metric: str, n_neighbors: int) -> Edges:
-    from sklearn.neighbors import kneighbors_graph
-
-    n = len(points)
-    if not 1 <= n_neighbors < n:
+        use = "give n_neighbors= or use DBMSTClu().fit"
+        check_complete(n, f"the complete graph of {n:,} points", use)
+    elif not 1 <= n_neighbors < n:
         allowed = f"at least 1 and below the number of points, {n}"
         raise UsageError(f"n_neighbors must be {allowed}, not {n_neighbors}")
-    matrix = None
-    with suppress(ValueError, TypeError):
-        matrix = kneighbors_graph(points, n_neighbors, mode="distance", metric=metric)
-    if matrix is None:
-        raise UsageError(f"the metric {metric!r} cannot be used to find nearest neighbours")
-    found = matrix.tocoo()
-    return Edges(found.row, found.col, found.data, n)
+    # Raised out here: what scipy and scikit-learn say may quote coordinates.
+    with suppress(TypeError, ValueError):
+        if n_neighbors is None:
+            from scipy.spatial.distance import pdist
+
+            weights = pdist(points, metric) if n > 1 else np.empty(0)
+            return Edges(*np.triu_indices(n, 1), weights, n)
+        from sklearn.neighbors import kneighbors_graph
+
+        near = kneighbors_graph(points, n_neighbors, mode="distance", metric=metric).tocoo()
+        return Edges(near.row, near.col, near.data, n)
+    raise UsageError(f"the metric {metric!r} cannot be used on these points")
 
 
 def check_complete(n_nodes: int, graph: str, remedy: str) -> None:

@@ -26,10 +26,10 @@ from ptclust.graph.topology import (
     Topology,
     WeightedGraph,
     as_weights,
+    check_finite,
     check_kind,
     edge_number,
     frozen,
-    index_dtype,
 )
 
 if TYPE_CHECKING:
@@ -149,20 +149,14 @@ class Graph(WeightedGraph):
         given._build(edges.sources, edges.targets, edges.n_nodes, edges.names, say)
         if len(values) != given.n_edges:
             raise GraphError(f"{len(values)} weights were given for {given.n_edges} edges")
-        finite = np.isfinite(values)
-        if not finite.all():
-            edge = given.describe_edge(int(finite.argmin()), say)
-            raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
-        topology, self._number, values = given.in_canonical_order(values)
-        repeated = topology.repeated()
-        if repeated.any():
-            if merge is None:
-                del values
-                numbers = np.arange(given.n_edges, dtype=index_dtype(given.n_edges))
-                topology.check_single(given.in_canonical_order(numbers)[2], say)
-            else:
-                starts = np.flatnonzero(~repeated)
-                topology, values = topology.restricted_to(starts), MERGES[merge](values, starts)
+        check_finite(values, given, say)
+        topology, self._number, order = given.in_canonical_order()
+        values = values[order]
+        if merge is None:
+            topology.check_single(order, say)
+        elif (repeated := topology.repeated()).any():
+            starts = np.flatnonzero(~repeated)
+            topology, values = topology.restricted_to(starts), MERGES[merge](values, starts)
         WeightedGraph.__init__(self, topology)
         self.weights, self.kind = frozen(values.astype(np.float64, copy=False)), kind
         self.merge = merge or edges.merged
@@ -191,14 +185,7 @@ class Graph(WeightedGraph):
     ) -> Graph:
         """Make a graph of an igraph graph; the vertex attribute ``name``, if any, names the nodes.
 
-        One that is directed needs ``merge``.
-
-        Weights are distances unless ``kind``, the attribute ``kind`` of the graph or the name of
-        ``weight`` says otherwise.
-
-        >>> import igraph
-        >>> Graph.from_igraph(igraph.Graph(n=2, edges=[(0, 1)], edge_attrs={"weight": [0.5]}))
-        Graph(n_nodes=2, n_edges=1, weights=<private>)
+        ``weight``, ``merge`` and ``kind`` are as in `from_networkx`.
         """
         from ptclust.graph.converters import edges_of_igraph
 
@@ -211,10 +198,6 @@ class Graph(WeightedGraph):
         What is stored is an edge, a stored zero included. If all entries have a mirror, an entry
         and its mirror are one edge, whose weight is their mean; with ``merge`` all entries are
         merged, so that ``sum`` adds up both directions of a flow.
-
-        >>> from scipy.sparse import coo_array
-        >>> Graph.from_scipy(coo_array(([0.5, 0.0], ([0, 1], [1, 2])), shape=(4, 4)))
-        Graph(n_nodes=4, n_edges=2, weights=<private>)
         """
         from ptclust.graph.readers.matrices import edges_of_matrix
 
@@ -250,24 +233,17 @@ class Graph(WeightedGraph):
     def from_points(
         cls, X: ArrayLike, metric: str = "euclidean", n_neighbors: int | None = None
     ) -> Graph:
-        """Make the graph of all distances between points, or of those to the nearest neighbours.
+        """Make the graph of all distances between points, the rows of ``X``.
 
-        Parameters
-        ----------
-        X : array_like of shape (n_points, n_features)
-        metric : str, a metric of ``scipy.spatial.distance.pdist``
-        n_neighbors : int, optional
-            Join each point only to this many nearest ones, and to those it is among the nearest of.
-            Otherwise all pairs are joined, in the order of ``pdist``.
+        ``metric`` is one of ``scipy.spatial.distance.pdist``.
 
-        Notes
-        -----
+        With ``n_neighbors`` each point is joined only to this many nearest ones, and to those it is
+        among the nearest of.
+
         *Privacy.* The topology counts as public. That of all pairs says nothing, but nearest
         neighbours are computed from the points: PTClust refuses such a graph unless
         ``topology="public"`` says that its topology may be known.
 
-        Examples
-        --------
         >>> Graph.from_points([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
         Graph(n_nodes=3, n_edges=3, weights=<private>)
         """
@@ -284,11 +260,9 @@ class Graph(WeightedGraph):
     def to_networkx(self) -> Any:
         """Return a ``networkx.Graph``. *Privacy*: it holds the private weights in the clear."""
         graph = package("networkx", "Graph.to_networkx").Graph(kind=self.kind)
-        names = self.names.tolist()
-        graph.add_nodes_from(names)
-        columns = (self.sources, self.targets, self.weights)
-        edges = zip(*(column.tolist() for column in columns), strict=True)
-        graph.add_weighted_edges_from((names[a], names[b], value) for a, b, value in edges)
+        graph.add_nodes_from(self.names.tolist())
+        ends = (self.names[ends].tolist() for ends in (self.sources, self.targets))
+        graph.add_weighted_edges_from(zip(*ends, self.weights.tolist(), strict=True))
         return graph
 
     def to_igraph(self) -> Any:
@@ -304,10 +278,9 @@ class Graph(WeightedGraph):
         """Return a symmetric csr_array. *Privacy*: it holds the private weights in the clear."""
         from scipy.sparse import coo_array
 
-        rows = np.concatenate([self.sources, self.targets])
-        columns = np.concatenate([self.targets, self.sources])
+        places = np.hstack([(self.sources, self.targets), (self.targets, self.sources)])
         values = np.tile(self.weights, 2)  # an edge of weight zero is a stored zero
-        return coo_array((values, (rows, columns)), shape=(self.n_nodes,) * 2).tocsr()
+        return coo_array((values, tuple(places)), shape=(self.n_nodes,) * 2).tocsr()
 
     def to_dataframe(self, backend: Literal["polars", "pandas"] = "polars") -> Any:
         """Return a data frame of the edges. *Privacy*: it holds the private weights in the clear.
@@ -396,7 +369,6 @@ class Graph(WeightedGraph):
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges}, weights=<private>{kind})"
 
     def _facts(self) -> list[tuple[str, object]]:
-        """Return what is public, for people."""
         close = "small" if self.kind == "distance" else "large"
         known: list[tuple[str, object]] = [
             ("nodes", f"{self.n_nodes:,}: " + listed(self.names[:8].tolist(), 8)),

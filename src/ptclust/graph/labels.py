@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -74,55 +75,42 @@ def written_names(names: Array, *, escape_formulas: bool) -> Array | list[str]:
 
 
 def _escaped(name: object) -> str:
-    r"""Return the text of a name, which no spreadsheet carries out.
-
-    >>> _escaped("=a"), _escaped(-1), _escaped("-1"), _escaped("\x1b=a")
-    ("'=a", '-1', "'-1", "'\x1b=a")
-    """
     text, number = str(name), type(name) in (int, float) or isinstance(name, np.number)
     harmful = _FORMULA.match(text) or not text[:1].isprintable()
     return f"'{text}" if harmful and not number else text
 
 
 def read_labels(path: str | os.PathLike[str], topology: Topology) -> Ints:
-    r"""Read a table of nodes and their clusters; return the cluster of every node, in node order.
+    """Read a table of nodes and their clusters; return the cluster of every node, in node order.
 
     The CSV file has the columns ``node``, by name, and ``cluster``, as ``Release.to_csv`` writes
     it, or ``label``; without a header, its first two columns count. Labels are any text, and ``-1``
     is unclustered. Clusters are numbered by their labels if these are whole numbers, else by first
     appearance. A name that begins as a formula may have an apostrophe before it.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from ptclust.graph import Topology
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "truth.csv"
-    ...     _ = path.write_text("node,cluster\nb,right\na,left\nc,right\n")
-    ...     read_labels(path, Topology([0, 1], [1, 2], names="abc")).tolist()
-    [0, 1, 1]
     """
     file = Path(path)
-    number = {str(name): node for node, name in enumerate(topology.names.tolist())}
-    label_of: dict[int, str] = {}
+    names = list(map(str, topology.names.tolist()))
+    label_of: dict[str, str | None] = dict.fromkeys(names)
     for where, name, label in _rows(file):
-        if name not in number and name[:1] == "'" and _escaped(name[1:]) == name:
+        if name not in label_of and name[:1] == "'" and _escaped(name[1:]) == name:
             name = name[1:]
-        if name not in number:
+        if name not in label_of:
             raise InputError(f"{where}: the graph has no node {quoted(name)}")
-        if number[name] in label_of:
+        if label_of[name] is not None:
             raise InputError(
                 f"{where}: node {quoted(name)} is there a second time; give it one cluster"
             )
-        label_of[number[name]] = label
-    if len(label_of) < topology.n_nodes:
-        lacking = next(name for name, node in number.items() if node not in label_of)
-        given = f"{file} names a cluster for {len(label_of):,} of {topology.n_nodes:,} nodes"
-        label = "give every node a label, -1 if it is unclustered"
-        raise InputError(f"{given}; {quoted(lacking)}, for one, is missing; {label}")
-    return _numbered([label_of[node] for node in range(topology.n_nodes)])
+        label_of[name] = label
+    labels = [found for name in names if (found := label_of[name]) is not None]
+    if len(labels) < topology.n_nodes:
+        lacking = next(name for name in names if label_of[name] is None)
+        given = f"{file} names a cluster for {len(labels):,} of {topology.n_nodes:,} nodes"
+        give = "give every node a label, -1 if it is unclustered"
+        raise InputError(f"{given}; {quoted(lacking)}, for one, is missing; {give}")
+    return _numbered(labels)
 
 
 def _rows(file: Path) -> list[tuple[str, str, str]]:
-    """Return the place, node and label of every record."""
     found: list[tuple[str, str, str]] = []
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
@@ -150,12 +138,10 @@ def _rows(file: Path) -> list[tuple[str, str, str]]:
 
 def _numbered(labels: list[str]) -> Ints:
     distinct = dict.fromkeys(label for label in labels if label != _UNCLUSTERED)
-    try:
-        number = {label: int(label) for label in distinct}
-    except ValueError:
-        number = {}
-    values = set(number.values())
-    if len(values) < len(distinct) or not all(0 <= value < 2**63 for value in values):
-        number = {label: i for i, label in enumerate(distinct)}
+    number = {label: i for i, label in enumerate(distinct)}
+    with suppress(ValueError):
+        whole = {label: int(label) for label in distinct}
+        if len({*whole.values()}) == len(whole) and all(0 <= n < 2**63 for n in whole.values()):
+            number = whole
     number[_UNCLUSTERED] = -1
     return np.array([number[label] for label in labels], dtype=np.int64)

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, InputError, UsageError
@@ -32,8 +33,6 @@ from ptclust.privacy import _checks as check
 from ptclust.privacy.provenance import Provenance
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ptclust._types import Floats
     from ptclust.graph.graph import Graph
 
@@ -71,9 +70,9 @@ class Metadata:
             alone=tuple(names[node] for node in np.flatnonzero(~joined).tolist()),
             provenance=graph.provenance,
         )
-        topology_digest = words._digest_of(graph.topology)
-        digest = _digest_with(topology_digest, graph.weights)
-        return cls(**{**vars(words), "topology_digest": topology_digest, "digest": digest})
+        digest = words._digest_of(graph.topology)
+        both = _digest_with(digest, graph.weights)
+        return replace(words, topology_digest=digest, digest=both)
 
     def encode(self) -> str:
         """Return the entry of a file."""
@@ -83,7 +82,7 @@ class Metadata:
     def decode(cls, text: bytes, where: object) -> Metadata:
         """Read the entry of a file; FileError if it is none of ours."""
         try:
-            return cls._read(json.loads(text))
+            return cls._of_document(json.loads(text))
         except (InputError, UsageError) as error:
             problem = str(error)
         except (ValueError, RecursionError):
@@ -94,7 +93,7 @@ class Metadata:
         )
 
     @classmethod
-    def _read(cls, document: object) -> Metadata:
+    def _of_document(cls, document: object) -> Metadata:
         if not isinstance(document, dict) or document.pop("format", None) != _FORMAT:
             raise InputError(f"it is not of the format {_FORMAT!r}")
         if (version := document.pop("version", None)) != _VERSION:
@@ -122,10 +121,8 @@ class Metadata:
         Without ``weights``, which were not read, the topology is all that can be compared.
         """
         digest = self._digest_of(topology)
-        same = digest == self.topology_digest
-        if weights is not None:
-            same = same and _digest_with(digest, weights) == self.digest
-        if not same:
+        changed = weights is not None and _digest_with(digest, weights) != self.digest
+        if changed or digest != self.topology_digest:
             raise FileError(
                 f"{where} was changed after ptclust wrote it, and what it says of its graph, such "
                 "as the sensitivity, may not hold any more; build the graph again, or remove the "
@@ -148,8 +145,6 @@ class Metadata:
 @leaves_no_trace
 def edge_table(graph: Graph) -> pl.DataFrame:
     """Return the table of the file of a graph."""
-    import polars as pl
-
     names = _plain_names(graph.topology)
     called = pl.Series(names, dtype=pl.String if names and isinstance(names[0], str) else pl.Int64)
     ends = (called.gather(ends) for ends in (graph.sources, graph.targets))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
@@ -34,12 +35,7 @@ _FEW_EDGES = 4  # times as many nodes are too many to be counted
 
 
 def numbered(word: str, ending: str = "") -> Say:
-    """Return the words for edges that are known by their number.
-
-    >>> say = numbered("row", " of edges.parquet")
-    >>> say([3]), say([3, 7])
-    ('row 3 of edges.parquet', 'rows 3 and 7 of edges.parquet')
-    """
+    """Return the words for edges that are known by their number: rows 3 and 7 of edges.parquet."""
 
     def say(edges: Iterable[int]) -> str:
         numbers = [str(int(edge)) for edge in edges]
@@ -90,18 +86,12 @@ def check_distances(weighted: object, what: str) -> None:
 def check_kind(kind: object) -> None:
     """Refuse anything but the two kinds of weights."""
     if kind not in get_args(Kind):
-        raise UsageError(
-            f"kind must be 'distance' (small means close) or 'similarity' (large means close), "
-            f"not {kind!r}"
-        )
+        kinds = "'distance' (small means close) or 'similarity' (large means close)"
+        raise UsageError(f"kind must be {kinds}, not {kind!r}")
 
 
 def index_dtype(count: int) -> type[np.int32] | type[np.int64]:
-    """Return the integer type that indexes ``count`` things: int32 while it can, int64 beyond.
-
-    >>> index_dtype(10**6).__name__, index_dtype(2**31).__name__
-    ('int32', 'int64')
-    """
+    """Return the integer type that indexes ``count`` things: int32 while it can, int64 beyond."""
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64
 
 
@@ -138,9 +128,8 @@ class Topology:
     ) -> None:
         self._build(sources, targets, n_nodes, names, edge_number)
         self.sources, self.targets = frozen(self.sources.copy()), frozen(self.targets.copy())
-        numbers = np.arange(self.n_edges, dtype=index_dtype(self.n_edges))
-        low, high, order = _in_order(self.sources, self.targets, numbers, self.n_nodes)
-        Topology._of(low, high, self.n_nodes, self._names).check_single(order, edge_number)
+        ordered, _, order = self.in_canonical_order()
+        ordered.check_single(order, edge_number)
 
     @classmethod
     def _of(cls, sources: Array, targets: Array, n_nodes: int, names: Array | None) -> Topology:
@@ -175,9 +164,10 @@ class Topology:
             joins = f"{say([edge])} joins nodes {sources[edge]} and {targets[edge]}"
             use = f"numbered 0 to {self.n_nodes - 1}; renumber them, or use Graph.from_dataframe"
             raise GraphError(f"{joins}, but the nodes are {use}")
-        dtype = index_dtype(self.n_nodes)
-        self.sources = frozen(np.ascontiguousarray(sources, dtype).view())
-        self.targets = frozen(np.ascontiguousarray(targets, dtype).view())
+        self.sources, self.targets = (
+            frozen(np.ascontiguousarray(ends, index_dtype(self.n_nodes)).view())
+            for ends in (sources, targets)
+        )
         is_loop = self.sources == self.targets
         if is_loop.any():
             edge = int(is_loop.argmax())
@@ -234,8 +224,7 @@ class Topology:
         """Return the topology of the same nodes with only the edges of these ids, which ascend."""
         if len(edges) == self.n_edges:
             return copy(self)
-        ends = self.sources[edges], self.targets[edges]
-        return Topology._of(*ends, self.n_nodes, self._names)
+        return Topology._of(self.sources[edges], self.targets[edges], self.n_nodes, self._names)
 
     def __repr__(self) -> str:
         return f"Topology(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
@@ -249,19 +238,20 @@ class Topology:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def in_canonical_order(self, values: Array) -> tuple[Topology, Array | None, Array]:
+    def in_canonical_order(self) -> tuple[Topology, Array | None, Array]:
         """Return the topology with nodes by name, and edges by their nodes, the smaller one first.
 
-        Also returned are the number there of every node, None if it is the same, and ``values``,
-        one of every edge, in the order of the edges there. The order in which a graph came in may
-        follow its weights, and what is published must not.
+        Also returned are the number there of every node, None if it is the same, and the edges here
+        in the order of those there. The order in which a graph came in may follow its weights, and
+        what is published must not.
         """
         number, names = _number_by_name(self._names, self.n_nodes)
         a, b = self.sources, self.targets
         if number is not None:
             a, b = (number[ends].astype(ends.dtype, copy=False) for ends in (a, b))
-        low, high, values = _in_order(a, b, values, self.n_nodes)
-        return Topology._of(low, high, self.n_nodes, names), number, values
+        edges = np.arange(self.n_edges, dtype=index_dtype(self.n_edges))
+        low, high, order = _in_order(a, b, edges, self.n_nodes)
+        return Topology._of(low, high, self.n_nodes, names), number, order
 
     def repeated(self) -> Bools:
         """Return whether each edge, in canonical order, joins the same nodes as the one before."""
@@ -286,12 +276,6 @@ class Topology:
 
 class HasTopology:
     """A thing on a topology, with its nodes and edges: a Graph, a Tree."""
-
-    topology: Topology
-    sources: Array  # first endpoint of every edge
-    targets: Array  # second endpoint of every edge
-    n_nodes: int
-    n_edges: int
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -344,7 +328,7 @@ def _as_endpoints(values: ArrayLike, what: str) -> Array:
     array = np.asarray(values)
     if array.size == 0:
         return np.empty(0, dtype=np.int32)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         wrong = f"must be one-dimensional integers, not {array.ndim}-dimensional {array.dtype}"
         use = "for other node names use Graph.from_dataframe or read_graph"
         raise GraphError(f"{what} {wrong}; {use}")
@@ -361,8 +345,7 @@ def _as_names(names: Iterable[Any]) -> Array:
     except TypeError as error:
         raise GraphError("node names must be hashable: numbers, strings, tuples") from error
     if distinct != len(array):
-        first = {name: node for node, name in reversed(list(enumerate(array.tolist())))}
-        twice = next(name for node, name in enumerate(array.tolist()) if first[name] != node)
+        twice = next(name for name, count in Counter(array.tolist()).items() if count > 1)
         raise GraphError(f"the node name {shown(twice)} is given twice; names must be distinct")
     return frozen(array)
 
@@ -373,10 +356,7 @@ def _ascend(names: Array) -> bool:
 
 
 def _number_by_name(names: Array | None, n_nodes: int) -> tuple[Array | None, Array | None]:
-    """Return the place of every node in the order of names, and the names in that order.
-
-    None stands for the places of nodes that are in order.
-    """
+    """Return the place of every node in the order of names, None if that is theirs, and these."""
     if names is None or _ascend(names):
         return None, names
     order = np.argsort(names) if names.dtype.kind in "iu" else _order_of_objects(names.tolist())
@@ -458,12 +438,10 @@ def as_objects(names: Iterable[Any]) -> Array:
 
 
 def _count_nodes(sources: Array, targets: Array, n_nodes: int | None, names: Array | None) -> int:
+    if n_nodes is None and names is not None:
+        return len(names)
     if n_nodes is None:
-        if names is not None:
-            return len(names)
-        if not len(sources):
-            return 0
-        n_nodes = max(int(sources.max()), int(targets.max())) + 1
+        n_nodes = max((int(ends.max()) + 1 for ends in (sources, targets) if len(ends)), default=0)
     if n_nodes > np.iinfo(np.int64).max:
         raise GraphError(f"{n_nodes} nodes are too many; number them from 0, without gaps")
     if n_nodes < 0:
@@ -493,6 +471,14 @@ def as_weights(weights: ArrayLike, say: Say) -> Array:
     return values
 
 
+def check_finite(weights: Array, topology: Topology, say: Say) -> None:
+    """Refuse weights of which one is infinite or NaN."""
+    finite = np.isfinite(weights)
+    if not finite.all():
+        edge = topology.describe_edge(int(finite.argmin()), say)
+        raise WeightError(f"the weight of {edge} is not a finite number; complete or remove it")
+
+
 def _as_numbers(values: Array) -> Array:
     """Return integers or floats; texts, which numpy would read, and times are none."""
     if values.dtype == object:
@@ -511,12 +497,10 @@ def _first_not_a_number(weights: Any, say: Say) -> str:
     is_row = isinstance(weights, (list, tuple)) or getattr(weights, "ndim", 0) == 1
     items: Iterable[Any] = weights if is_row else ()
     for edge, value in enumerate(items):
-        try:
-            good = not isinstance(value, (str, bytes)) and isinstance(float(value), float)
-        except (TypeError, ValueError, OverflowError):
-            good = False
-        if not good:
-            return f"the weight of {say([edge])} is not a number"
+        with suppress(TypeError, ValueError, OverflowError):
+            if not isinstance(value, (str, bytes)) and isinstance(float(value), float):
+                continue
+        return f"the weight of {say([edge])} is not a number"
     return "the weights are not an array of real numbers"
 
 

@@ -21,6 +21,7 @@ from ptclust.graph.topology import (
     Topology,
     as_distances,
     as_weights,
+    check_finite,
     edge_number,
     frozen,
 )
@@ -58,10 +59,6 @@ class Tree(HasTopology):
            [2. , 3. , 0.5, 3. ]])
     """
 
-    edge_ids: Array
-    private: bool
-    kind: Kind
-
     def __init__(
         self,
         topology: Topology,
@@ -78,19 +75,14 @@ class Tree(HasTopology):
         if not topology.is_forest:
             parent = np.arange(topology.n_nodes, dtype=topology.sources.dtype)
             edge = _first_edge_closing_cycle(topology.sources, topology.targets, parent)
-            bad = topology.describe_edge(edge)
-            raise GraphError(
-                f"{bad} closes a cycle, which no tree has; use minimum_spanning_tree of a graph"
-            )
+            closes = "closes a cycle, which no tree has; use minimum_spanning_tree of a graph"
+            raise GraphError(f"{topology.describe_edge(edge)} {closes}")
 
     @classmethod
     def of_checked(
         cls, topology: Topology, weights: Floats, edge_ids: Array, *, private: bool, kind: Kind
     ) -> Tree:
-        """Return the tree of arrays that are known to be one; they are neither copied nor checked.
-
-        They become read-only.
-        """
+        """Return the tree of arrays known to be one, which become read-only and are not copied."""
         tree = cls.__new__(cls)
         HasTopology.__init__(tree, topology)
         tree.private, tree.kind = private, kind
@@ -126,8 +118,7 @@ class Tree(HasTopology):
             raise WeightError("a linkage matrix is of distances, and these are similarities")
         if np.any(self.weights < 0):
             raise WeightError("a linkage matrix has no negative weights; add a constant to them")
-        linkage = np.empty((self.n_edges, 4))
-        order = np.argsort(self.weights, kind="stable")
+        linkage, order = np.empty((self.n_edges, 4)), np.argsort(self.weights, kind="stable")
         fill_linkage(self.sources, self.targets, self.weights, order, linkage)
         return linkage
 
@@ -195,9 +186,7 @@ def _as_weights(weights: ArrayLike, topology: Topology) -> Floats:
     values = as_weights(weights, edge_number).astype(np.float64)
     if values.shape != (topology.n_edges,):
         raise WeightError(f"{values.size} weights were given for {topology.n_edges} edges")
-    if not np.isfinite(values).all():
-        edge = int(np.argmin(np.isfinite(values)))
-        raise WeightError(f"the weight of {topology.describe_edge(edge)} is not a finite number")
+    check_finite(values, topology, edge_number)
     return frozen(values)
 
 
