@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from ptclust._options import GraphOptions
 from ptclust._traces import leaves_no_trace
 from ptclust.errors import FileError, UsageError
@@ -153,8 +155,6 @@ def read_columns(
     separator: str | None = None,
 ) -> list[str]:
     """Return the names of the columns of a table of others; none if it cannot be read as one."""
-    import polars as pl
-
     damage = (
         OSError,
         EOFError,

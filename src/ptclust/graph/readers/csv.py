@@ -15,9 +15,10 @@ from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import polars as pl
 
 from ptclust._markup import quoted
 from ptclust._types import Array, Bools
@@ -29,9 +30,6 @@ from ptclust.graph.readers.file import NOT_UTF8, File
 from ptclust.graph.readers.ids import number_texts
 from ptclust.graph.readers.tables import as_numbers
 from ptclust.graph.topology import is_number, numbered, shown
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Separators by the name of the format; the first that occurs in the header is the one.
 SEPARATORS = {"csv": ",;\t", "tsv": "\t", "txt": "\t;, "}
@@ -162,7 +160,7 @@ def find_separator(file: File, dialect: Dialect) -> str:
     """Return the separator that was said, or the first that occurs in the header."""
     if len(dialect.separators) == 1:
         return dialect.separators
-    with closing(_text(file, "")) as lines:
+    with closing(lines_of(file, "")) as lines:
         header = next(filter(str.strip, islice(lines, FEW_BLANK_LINES)), "").strip()
     return next((one for one in dialect.separators if one in header), dialect.separators[0])
 
@@ -179,8 +177,6 @@ def _shown(names: list[str]) -> list[str]:
 
 def _read(layout: _Layout, chosen: tuple[int, ...]) -> pl.DataFrame:
     """Return the columns chosen of every edge as texts, after the number of its record."""
-    import polars as pl
-
     before = layout.n_blank + layout.dialect.has_header
     frame = _scan(layout, chosen)
     strip = pl.all().str.strip_chars()
@@ -212,8 +208,6 @@ def with_points(numbers: Any) -> Any:
 
 def _scan(layout: _Layout, chosen: tuple[int, ...]) -> pl.DataFrame:
     """Read two columns, or three with the weight; what is not UTF-8 is null."""
-    import polars as pl
-
     # polars insists on this beginning where there is no header
     names = [f"column_{i}" for i in range(len(layout.first))]
     wanted = [names[i] for i in chosen]
@@ -245,7 +239,7 @@ def _source(layout: _Layout) -> Any:
     with layout.file.open() as file:
         magic = file.read(2)
     if layout.separator == " ":
-        with closing(_text(layout.file, layout.separator)) as lines:
+        with closing(lines_of(layout.file, layout.separator)) as lines:
             text = "".join(islice(lines, layout.n_blank, None)).encode("utf-8", "surrogateescape")
     elif layout.n_blank or magic in COMPRESSED:
         with layout.file.open_plain() as file:
@@ -257,7 +251,7 @@ def _source(layout: _Layout) -> Any:
     return text if text.startswith(BOM_UTF8) else BOM_UTF8 + text
 
 
-def _text(file: File, separator: str) -> Generator[str, None, None]:
+def lines_of(file: File, separator: str) -> Generator[str, None, None]:
     """Yield the lines of a file; where blanks separate, any number of them counts as one."""
     blanks = separator == " "
     how: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape"}
@@ -272,7 +266,7 @@ def _text(file: File, separator: str) -> Generator[str, None, None]:
 
 def _records(file: File, separator: str) -> Generator[tuple[int, list[str]], None, None]:
     """Yield the fields of every record and the line it begins on: slowly, but to the letter."""
-    with closing(_text(file, separator)) as text:
+    with closing(lines_of(file, separator)) as text:
         reader = csv.reader(text, delimiter=separator)
         line = 1
         with suppress(csv.Error):

@@ -5,14 +5,13 @@ A document type declaration is refused: GraphML needs none, and its entities can
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 from xml.parsers import expat
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
 from ptclust._markup import quoted
@@ -21,10 +20,10 @@ from ptclust.graph._bounds import check_declared
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.columns import ENDS, Columns, Request, known_columns, settled_kind
 from ptclust.graph.readers.file import File
+from ptclust.graph.readers.tables import as_numbers
 from ptclust.graph.topology import Kind, numbered, shown
 
 _DEEPEST = 100
-_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 
 
 def read_graphml(file: File, request: Request) -> Edges:
@@ -52,22 +51,27 @@ class _Reader:
         self.inside: list[str] = []
         self.key = ""  # declared last
         self.text: list[str] | None = None  # of the value that is being read
-
-    def parse(self, document: Any) -> None:
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
-        line = 0
+
+    @property
+    def line(self) -> int:
+        return self.parser.CurrentLineNumber
+
+    def parse(self, document: Any) -> None:
+        damaged = False
         try:
             self.parser.ParseFile(document)
         except PtclustError:  # ours, from one of the handlers
             raise
         except (expat.ExpatError, LookupError, ValueError):
-            line = self.parser.CurrentLineNumber
-        if line:  # raised out here, without a context that may quote the file
-            raise FileError(f"{self.file} is not well-formed XML at line {line}; write it again")
+            damaged = True
+        if damaged:  # raised out here, without a context that may quote the file
+            where = f"at line {self.line}; write it again"
+            raise FileError(f"{self.file} is not well-formed XML {where}")
         if not self.has_graph:
             raise FileError(f"{self.file} has no <graph> element, so it is not a GraphML file")
 
@@ -93,92 +97,93 @@ class _Reader:
         return Edges(sources, targets, weights, None, names, say, self.kind, columns)
 
     def _numbers(self) -> ArrayLike:
-        """Return the weights of all edges."""
+        """Return the weights of all edges: integers if all are."""
+        if not self.lines:
+            return []
         if self.weight is None:
-            if not self.lines:
-                return []
             several = "several edge attributes for" if self._of_weights() else "no edge attribute"
             names = ", ".join(map(shown, list(self.attributes.values())[:20])) or "none"
             lacks = f"{self.file} has {several} {self.request.columns.weight or 'weight'!r}"
             listed = f"its edge attributes are: {names}; name the one to use: weight="
             raise WeightError(f"{lacks}; {listed}")
-        default = self.defaults.get(self.weight)
-        texts = [default if text is None else text for text in self.weights]
-        if None in texts:
-            name, where = self.attributes[self.weight], self.lines[texts.index(None)]
-            lacks = f"the edge at line {where} of {self.file} has no {quoted(name)}"
+        name, default = quoted(self.attributes[self.weight]), self.defaults.get(self.weight)
+        texts = pl.Series(
+            [default if text is None else text for text in self.weights], dtype=pl.String
+        )
+        if texts.null_count():
+            lacks = f"the edge at line {self._line_of_first(texts)} of {self.file} has no {name}"
             raise WeightError(f"{lacks}; give every edge one")
-        lines = zip(texts, self.lines, strict=True)
-        return [self._number(str(text), f"at line {line}") for text, line in lines]
-
-    def _number(self, text: str, where: str) -> float:
-        """Return the number, an int if it is one; the error does not quote it."""
-        number: float | None = None
-        with suppress(ValueError):
-            number = None if "_" in text else float(text)
-        if number is None:
-            name = quoted(self.attributes[str(self.weight)])
+        numbers, where = as_numbers(texts.str.strip_chars()), ""
+        if numbers.null_count():
+            where = f"at line {self._line_of_first(numbers)}"
+        elif default is not None and as_numbers(pl.Series([default.strip()])).null_count():
+            where = "that is the default"
+        if where:
             give = "give every edge one, or name another attribute: weight="
             raise WeightError(f"the {name} {where} of {self.file} is not a number; {give}")
-        return int(text) if _INTEGER.fullmatch(text) and abs(int(text)) < 2**63 else number
+        return numbers.to_list()
+
+    def _line_of_first(self, missing: Any) -> int:
+        return self.lines[int(missing.is_null().to_numpy().argmax())]
 
     def _of_weights(self) -> list[str]:
         """Return the keys of the attributes that may be the weight."""
         names, asked = list(self.attributes.values()), self.request.columns.weight
-        found = known_columns("weight", names, Columns())
         if asked is not None:
-            found = [i for i, name in enumerate(names) if name == asked]
-        return [list(self.attributes)[i] for i in found]
+            return [key for key, name in self.attributes.items() if name == asked]
+        return [list(self.attributes)[i] for i in known_columns("weight", names, Columns())]
 
     def _doctype(self, *_: object) -> None:
-        found = f"has a document type declaration (line {self.parser.CurrentLineNumber})"
         why = "which is refused because its entities can be harmful; remove the <!DOCTYPE ...>"
+        found = f"has a document type declaration (line {self.line})"
         raise FileError(f"{self.file} {found}, {why}")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(" ")[2]
-        line = self.parser.CurrentLineNumber
         parent = self.inside[-1] if self.inside else ""
+
+        def taken(wanted: str) -> str:
+            if wanted not in attributes:
+                at = f"at line {self.line} of {self.file}"
+                raise FileError(f"the <{name}> {at} has no {wanted!r}")
+            return attributes[wanted]
+
         if name == "key":
-            self.key = self._attribute(attributes, "id", name)
+            self.key = taken("id")
             if attributes.get("for", "all") in ("edge", "all") and not self.has_graph:
                 self.attributes[self.key] = attributes.get("attr.name", self.key)
         elif name == "graph":
             if self.has_graph:
-                raise FileError(f"{self.file} has a second <graph> at line {line}; keep one graph")
+                again = f"has a second <graph> at line {self.line}"
+                raise FileError(f"{self.file} {again}; keep one graph")
             self.has_graph = True
-            self._choose_weight()
+            found = self._of_weights()  # all attributes are declared before the graph
+            if len(found) == 1 and not self.request.ends_only:
+                self.weight = found[0]
+                asked = self.request.kind
+                self.kind = settled_kind(asked, self.attributes[self.weight], self.file)
         elif name == "node":
-            node = self._attribute(attributes, "id", name)
+            node = taken("id")
             if node in self.declared:
-                twice = shown(node)
-                raise FileError(f"line {line} of {self.file} declares node {twice} a second time")
+                again = f"declares node {shown(node)} a second time"
+                raise FileError(f"line {self.line} of {self.file} {again}")
             self.declared.add(node)
             self.numbers.setdefault(node, len(self.numbers))
         elif name == "edge":
             for end, numbers in (("source", self.sources), ("target", self.targets)):
-                node = self._attribute(attributes, end, name)
-                numbers.append(self.numbers.setdefault(node, len(self.numbers)))
-            self.lines.append(line)
+                numbers.append(self.numbers.setdefault(taken(end), len(self.numbers)))
+            self.lines.append(self.line)
             self.weights.append(None)
         elif name == "hyperedge":
-            raise FileError(f"{self.file} has a hyperedge at line {line}; an edge joins two nodes")
+            found_one = f"has a hyperedge at line {self.line}"
+            raise FileError(f"{self.file} {found_one}; an edge joins two nodes")
         elif (name, parent) == ("data", "edge") and self.weight is not None:
             self.text = [] if attributes.get("key") == self.weight else None
         elif (name, parent) == ("default", "key"):
             self.text = []
         self.inside.append(name)
         if len(self.inside) > _DEEPEST:
-            raise FileError(f"{self.file} nests elements over {_DEEPEST} deep at line {line}")
-
-    def _choose_weight(self) -> None:
-        """Choose the attribute that is the weight: all are declared before the graph."""
-        found = self._of_weights()
-        if len(found) == 1 and not self.request.ends_only:
-            self.weight = found[0]
-            self.kind = settled_kind(self.request.kind, self.attributes[self.weight], self.file)
-            if self.weight in self.defaults:
-                self._number(self.defaults[self.weight], "that is the default")
+            raise FileError(f"{self.file} nests elements over {_DEEPEST} deep at line {self.line}")
 
     def _characters(self, text: str) -> None:
         if self.text is not None:
@@ -190,12 +195,6 @@ class _Reader:
             self.weights[-1], self.text = "".join(self.text), None
         elif self.text is not None and name == "default":
             self.defaults[self.key], self.text = "".join(self.text), None
-
-    def _attribute(self, attributes: dict[str, str], wanted: str, name: str) -> str:
-        if wanted not in attributes:
-            line = self.parser.CurrentLineNumber
-            raise FileError(f"the <{name}> at line {line} of {self.file} has no {wanted!r}")
-        return attributes[wanted]
 
 
 def _is_canonical_integer(name: str) -> bool:

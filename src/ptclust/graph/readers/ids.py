@@ -10,15 +10,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Hashable, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from ptclust._types import Array
 from ptclust.graph.topology import as_objects, index_dtype, plain_name
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _ATTEMPTS = 3
 _UNSEEN = r"[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\x{2800}--\s]"
@@ -55,8 +53,6 @@ def normal_texts(ids: pl.Series) -> pl.Series:
     *Privacy.* Two persons who become one are bounded together, which breaks no bound; one person
     who is taken for two would break it.
     """
-    import polars as pl
-
     texts = ids.cast(pl.String)
     rows = texts.str.contains(_MAY_CHANGE).fill_null(value=False).arg_true()
     if not len(rows):
@@ -96,8 +92,6 @@ def number_texts(sources: pl.Series, targets: pl.Series) -> Numbered:
     >>> number_texts(pl.Series(["7", "10"]), pl.Series(["10", "007"])).names.tolist()
     ['7', '10', '007']
     """
-    import polars as pl
-
     codes, names = _number_strings(sources, targets)
     normal = normal_texts(names)
     if not normal.equals(names):
@@ -122,8 +116,6 @@ def _number_strings(sources: pl.Series, targets: pl.Series) -> tuple[Array, pl.S
 
     Sorting hashes is faster than what polars has for strings, which may also be made to collide.
     """
-    import polars as pl
-
     both = pl.concat([sources, targets])
     dtype = index_dtype(len(both))
     for _ in range(_ATTEMPTS):

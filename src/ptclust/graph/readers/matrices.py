@@ -14,9 +14,11 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from ptclust._markup import quoted_list
 from ptclust._types import Array
@@ -24,8 +26,10 @@ from ptclust.errors import FileError, GraphError, PtclustError, UsageError, Weig
 from ptclust.graph._bounds import check_declared, check_expansion
 from ptclust.graph.graph import Edges
 from ptclust.graph.readers.columns import Request, settled_kind
+from ptclust.graph.readers.csv import lines_of
 from ptclust.graph.readers.file import File
-from ptclust.graph.topology import Say, edge_number, numbered
+from ptclust.graph.readers.tables import as_numbers
+from ptclust.graph.topology import numbered
 
 _ENDS = ("sources", "targets", "weights")
 _VALUES = ("weights", "data")
@@ -33,9 +37,7 @@ _OF_MATRIX = ("format", "shape", "data", "row", "col", "indptr", "indices")
 _USED = (*_ENDS, "n_nodes", "names", *_OF_MATRIX)
 
 
-def edges_of_matrix(
-    matrix: Any, where: str = "the matrix", say: Say = edge_number, *, merging: bool = False
-) -> Edges:
+def edges_of_matrix(matrix: Any, where: str = "the matrix", *, merging: bool = False) -> Edges:
     """Return the edges of a scipy sparse array or matrix; with ``merging`` one for every entry."""
     from scipy.sparse import issparse
 
@@ -47,12 +49,13 @@ def edges_of_matrix(
     if np.iscomplexobj(matrix):
         raise WeightError(f"{where} has complex entries, but weights are real numbers")
     entries = matrix.tocoo()
-    found = entries.row, entries.col, entries.data
-    return _edges_of_entries(*found, matrix.shape[0], say, merging=merging)
+    return _edges_of_entries(
+        entries.row, entries.col, entries.data, matrix.shape[0], merging=merging
+    )
 
 
 def _edges_of_entries(
-    rows: Array, columns: Array, values: Array, n_nodes: int, say: Say, *, merging: bool
+    rows: Array, columns: Array, values: Array, n_nodes: int, *, merging: bool
 ) -> Edges:
     """Return the edges of a matrix: one for every entry if they will be merged.
 
@@ -65,7 +68,7 @@ def _edges_of_entries(
         diagonal = np.flatnonzero(rows == columns)
         above, below = (np.concatenate([diagonal, side]) for side in pairs)
         rows, columns, values = rows[above], columns[above], _mean(values[above], values[below])
-    return Edges(rows, columns, values, n_nodes, None, say, merged=merged)
+    return Edges(rows, columns, values, n_nodes, merged=merged)
 
 
 def _check_format(form: str, where: str) -> None:
@@ -105,15 +108,10 @@ def _mean(a: Array, b: Array) -> Array:
         return np.where(a == b, a, np.add(*both))
 
 
-class _ObjectsError(Exception):
-    """An array holds Python objects, and those come as pickles."""
-
-
 def read_npz(file: File, request: Request) -> Edges:
     """Return the edges of a matrix saved by ``scipy.sparse.save_npz``, or of named arrays."""
     kind = None if request.ends_only else settled_kind(request.kind, None, file)
-    say = numbered("edge", f" of {file}")
-    matrix, problem = None, "is damaged, or not written by numpy.savez or scipy.sparse.save_npz"
+    matrix, damaged = None, True
     try:
         with file.open() as stream, zipfile.ZipFile(stream) as archive:
             there = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -121,27 +119,26 @@ def read_npz(file: File, request: Request) -> Edges:
             wanted = {name: there[name] for name in used if name in there}
             expanded = sum(archive.getinfo(name).file_size for name in wanted.values())
             check_expansion(expanded, file.size, file)
-            arrays = {name: _read_array(archive, member) for name, member in wanted.items()}
+            arrays = {name: _read_array(archive, each, file) for name, each in wanted.items()}
         if "format" in arrays:
             matrix = _matrix_of(arrays, str(file), ends_only=request.ends_only)
-        problem = ""
+        damaged = False
     except (MemoryError, PtclustError):
         raise
-    except _ObjectsError:
-        problem = "holds arrays of Python objects, not read; save names as strings or integers"
     except Exception:  # noqa: S110 - damaged bytes make zipfile and numpy raise nearly anything
         pass
-    if problem:
-        raise FileError(f"{file} {problem}")
+    if damaged:
+        written = "not written by numpy.savez or scipy.sparse.save_npz"
+        raise FileError(f"{file} is damaged, or {written}")
     if matrix is None:
-        edges = _edges_of_arrays(file, arrays, list(there), request, say)
+        edges = _edges_of_arrays(file, arrays, list(there), ends_only=request.ends_only)
     else:
         check_declared(max(matrix.shape), matrix.nnz, file)
-        edges = edges_of_matrix(matrix, str(file), say, merging=request.merging)
-    return edges._replace(kind=kind)
+        edges = edges_of_matrix(matrix, str(file), merging=request.merging)
+    return edges._replace(kind=kind, say=numbered("edge", f" of {file}"))
 
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
+def _read_array(archive: zipfile.ZipFile, name: str, file: File) -> Array:
     """Return an array whose header agrees with the number of bytes that there are."""
     npy = np.lib.format
     read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -151,7 +148,8 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> Array:
             warnings.simplefilter("ignore", UserWarning)  # that it was written by Python 2
             shape, _, dtype = read_header[version](member)
         if dtype.hasobject:
-            raise _ObjectsError
+            objects = "arrays of Python objects, not read; save names as strings or integers"
+            raise FileError(f"{file} holds {objects}")
         size = archive.getinfo(name).file_size - member.tell()
         if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
             raise ValueError("the header does not agree with the data")
@@ -187,62 +185,53 @@ def _matrix_of(arrays: dict[str, Array], where: str, *, ends_only: bool) -> Any:
 
 
 def _edges_of_arrays(
-    file: File, arrays: dict[str, Any], there: list[str], request: Request, say: Say
+    file: File, arrays: dict[str, Any], there: list[str], *, ends_only: bool
 ) -> Edges:
-    if request.ends_only and "sources" in arrays:
+    if ends_only and "sources" in arrays:
         arrays["weights"] = np.zeros(arrays["sources"].size)
     missing = [name for name in _ENDS if name not in arrays]
     if missing:
         needed = f"{', '.join(_ENDS)}, or a matrix saved by scipy.sparse.save_npz"
         lacks = f"{file} has no array {missing[0]!r}; needed are {needed}"
         raise FileError(f"{lacks}; its arrays are: {quoted_list(there)}")
-    n_nodes, names = arrays.get("n_nodes"), arrays.get("names")
-    if n_nodes is not None and (n_nodes.ndim or not np.issubdtype(n_nodes.dtype, np.integer)):
-        raise FileError(f"the array 'n_nodes' of {file} must be a single integer")
+    sources, targets, weights = (arrays[name] for name in _ENDS)
+    count, names = arrays.get("n_nodes"), arrays.get("names")
+    if count is not None:
+        if count.ndim or count.dtype.kind not in "iu":
+            raise FileError(f"the array 'n_nodes' of {file} must be a single integer")
+        count = int(count)
     if names is not None and names.ndim != 1:
         raise FileError(f"the array 'names' of {file} must be one-dimensional, one name per node")
-    sources, targets, weights = (arrays[name] for name in _ENDS)
-    count = None if n_nodes is None else int(n_nodes)
     numbers = [ends for ends in (sources, targets) if ends.size and ends.dtype.kind in "iu"]
     highest = max((int(ends.max()) for ends in numbers), default=-1)
     check_declared(max(highest + 1, count or 0), sources.size, file)
     if names is not None and names.dtype.kind in "US":
         names = names.tolist()
-    return Edges(sources, targets, weights, count, names, say)
+    return Edges(sources, targets, weights, count, names)
 
 
 def read_matrix_market(file: File, request: Request) -> Edges:
     """Return the edges of a MatrixMarket coordinate file; row and column 1 are node 0."""
     ends_only, merging = request.ends_only, request.merging
     kind = None if ends_only else settled_kind(request.kind, None, file)
-    with file.open_plain() as text:
-        field, symmetry = _read_banner(file, text.readline(), ends_only=ends_only)
-    # An integer may be written as 1e3, or be too long: then all are floats.
-    types = [np.int64, np.float64] if "integer" in field else [np.float64]
-    for value in [None] if ends_only else types:
-        ends = [("row", np.int64), ("column", np.int64)]
-        shape, entries, wrong = _read_entries(file, [*ends, *([("value", value)] if value else [])])
-        if not wrong:
-            break
-    if wrong:
-        raise FileError(f"{wrong}; write it again")
-    check_declared(max(shape), len(entries), file)
-    _check_square(shape, str(file))
-    rows, columns = entries["row"] - 1, entries["column"] - 1
-    values = np.zeros(len(entries)) if ends_only else entries["value"]
-    if symmetry == "symmetric" and merging:  # values must not decide how often an entry counts
+    with closing(lines_of(file, " ")) as lines:
+        symmetry = _read_banner(file, next(lines, ""), ends_only=ends_only)
+        size = _read_size(file, lines)
+        rows, columns, values = _read_entries(file, lines, size, ends_only=ends_only)
+    check_declared(max(size[:2]), len(rows), file)
+    _check_square(size[:2], str(file))
+    symmetric = symmetry == "symmetric"  # and has one triangle
+    if symmetric and merging:  # values must not decide how often an entry counts
         off = np.flatnonzero(rows != columns)
         rows, columns = np.r_[rows, columns[off]], np.r_[columns, rows[off]]
         values = np.r_[values, values[off]]
-    one_each = merging or symmetry == "symmetric"  # which stores one triangle
-    say = numbered("edge", f" of {file}")
-    edges = _edges_of_entries(rows, columns, values, shape[0], say, merging=one_each)
-    return edges._replace(kind=kind)
+    edges = _edges_of_entries(rows, columns, values, size[0], merging=merging or symmetric)
+    return edges._replace(kind=kind, say=numbered("edge", f" of {file}"))
 
 
-def _read_banner(file: File, line: bytes, *, ends_only: bool) -> tuple[str, str]:
-    """Return the type of the entries and the symmetry."""
-    words = line.decode("latin-1").lower().split()
+def _read_banner(file: File, line: str, *, ends_only: bool) -> str:
+    """Return the symmetry."""
+    words = line.lower().split()
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise FileError(
             f"{file} does not begin with %%MatrixMarket matrix, so it is not a MatrixMarket file"
@@ -260,50 +249,45 @@ def _read_banner(file: File, line: bytes, *, ends_only: bool) -> tuple[str, str]
     if symmetry not in ("general", "symmetric"):
         kind = known.get(symmetry, "unknown")
         raise FileError(f"{file} is {kind}; the matrix of a graph is symmetric or general")
-    return field, symmetry
+    return symmetry
 
 
-def _read_entries(file: File, entry: list[Any]) -> tuple[tuple[int, int], Array, str]:
-    """Return the shape, the entries, and what is wrong with them: the entry, counted from 1."""
-    entries, wrong = np.empty(0, dtype=np.dtype(entry)), ""
-    with file.open_plain() as text, warnings.catch_warnings():
-        text.readline()
-        n_rows, n_columns, n_entries = _read_size(file, text)
-        warnings.simplefilter("ignore", UserWarning)  # that there is no line at all
-        warnings.simplefilter("error", DeprecationWarning)  # of integers, that they are none
-        used = None if len(entry) == 3 else (0, 1)
-        how: dict[str, Any] = {"comments": "%", "ndmin": 1, "encoding": "latin-1", "usecols": used}
-        try:
-            entries = np.loadtxt(text, dtype=entry, **how)
-        except (ValueError, OverflowError, DeprecationWarning) as error:
-            wrong = _which_entry(str(error))
-    if not wrong:
-        outside = (entries["row"] < 1) | (entries["row"] > n_rows)
-        outside |= (entries["column"] < 1) | (entries["column"] > n_columns)
-        wrong = f"entry {int(outside.argmax()) + 1}" if outside.any() else ""
-    if wrong:
-        wrong = f"{wrong} of {file} is not a row, a column and a number"
-    elif (n := len(entries)) != n_entries:
-        wrong = f"{file} announces {n_entries} entries and has {n}"
-    return (n_rows, n_columns), entries, wrong
-
-
-def _read_size(file: File, text: Iterable[bytes]) -> list[int]:
+def _read_size(file: File, lines: Iterable[str]) -> list[int]:
     """Return the numbers of rows, columns and entries."""
-    for line in text:
-        words = line.split()
-        if not words or words[0].startswith(b"%"):
-            continue
-        if len(words) == 3 and all(word.isdigit() and len(word) < 19 for word in words):
-            return [int(word) for word in words]
-        break
+    words = next((line.split() for line in lines if line.strip() and line[0] != "%"), [])
+    if len(words) == 3 and all(re.fullmatch("[0-9]{1,18}", word) for word in words):
+        return [int(word) for word in words]
     raise FileError(f"{file} does not tell its size: rows, columns and entries; write it again")
 
 
-def _which_entry(message: str) -> str:
-    """Take the row from a message of numpy and leave the rest: it quotes what it could not read."""
-    found = re.findall(r"at row (\d+)(, column)?", message)
-    if not found:
-        return "an entry"
-    row, column = found[-1]
-    return f"entry {int(row) + bool(column)}"  # numpy counts from 0 here, and from 1 there
+def _read_entries(
+    file: File, lines: Iterable[str], size: list[int], *, ends_only: bool
+) -> tuple[Array, Array, Array]:
+    """Return rows and columns, counted from 0, and values: integers if all are."""
+    n_rows, n_columns, n_entries = size
+    text = "".join(("row column value more\n", *(line for line in lines if line.strip())))
+    frame, wrong = None, "an entry"
+    with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        frame = pl.read_csv(
+            text.encode("utf-8", "surrogateescape"),
+            separator=" ",
+            quote_char=None,
+            comment_prefix="%",
+            infer_schema=False,
+            ignore_errors=True,  # what is not UTF-8 is null
+            truncate_ragged_lines=True,
+        )
+    if frame is not None:
+        rows, columns = (frame[name].cast(pl.Int64, strict=False) for name in ("row", "column"))
+        values = pl.zeros(len(frame), eager=True) if ends_only else as_numbers(frame["value"])
+        good = rows.is_between(1, n_rows) & columns.is_between(1, n_columns)
+        if not ends_only:
+            good &= values.is_not_null() & frame["more"].is_null()
+        bad = ~good.fill_null(value=False).to_numpy()
+        wrong = f"entry {int(bad.argmax()) + 1}" if bad.any() else ""
+    if frame is None or wrong:
+        raise FileError(f"{wrong} of {file} is not a row, a column and a number; write it again")
+    if len(frame) != n_entries:
+        has = f"announces {n_entries} entries and has {len(frame)}"
+        raise FileError(f"{file} {has}; write it again")
+    return rows.to_numpy() - 1, columns.to_numpy() - 1, values.to_numpy()

@@ -10,7 +10,9 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
+
+import polars as pl
 
 from ptclust.errors import FileError, UsageError
 from ptclust.graph._bounds import check_expansion, check_width
@@ -35,30 +37,20 @@ _DEEPEST = 50
 
 def read_parquet(file: File, request: Request) -> Edges:
     """Return the edges of a Parquet file, and how its graph was made if ptclust wrote it."""
-    import polars as pl
-
     footer = _parsed(file, _read_footer)
     check_width(len(footer[_SCHEMA]), file)
     asked, kind = request.columns, request.kind
-    if (metadata := _metadata(file, footer)) is not None:
+    if (metadata := metadata_of(file, footer)) is not None:
         asked, kind = _check_asked(asked, kind, metadata, file), metadata.kind
-    schema, frame = None, None
-    # polars may panic, and quote what it could not read: our errors are raised outside.
-    problems = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-    with suppress(*problems):
-        schema = pl.read_parquet_schema(file.content)
-    if schema is None:
-        _raise_damaged(file)
+    schema = _parsed(file, lambda _: pl.read_parquet_schema(file.content))
     there, roles = list(schema), ENDS if request.ends_only else ROLES
     chosen = [there[i] for i in choose_columns(there, asked, file, roles)]
     if not request.ends_only:
         kind = settled_kind(kind, chosen[2], file)
     check_types({name: schema[name] for name in chosen}, str(file))
     check_decoded(file, chosen, footer)
-    with suppress(*problems):
-        frame = pl.read_parquet(file.content, columns=chosen, glob=False).select(chosen)
-    if frame is None:
-        _raise_damaged(file)
+    frame = _parsed(file, lambda _: pl.read_parquet(file.content, columns=chosen, glob=False))
+    frame = frame.select(chosen)
     check_expansion(text_size(frame.lazy(), frame.schema), file.size, file)
     say = numbered("row", f" (counted from 0) of {file}")
     edges = edges_of_frame(frame, str(file), say, loose=False)._replace(kind=kind)
@@ -72,18 +64,15 @@ def check_decoded(
     file: File, columns: Collection[str], footer: dict[int, Any] | None = None
 ) -> None:
     """Refuse a file whose columns of these names would take far more memory than it has bytes."""
-    found = _parsed(file, _read_footer) if footer is None else footer
+    found = footer or _parsed(file, _read_footer)
     decoded = _parsed(file, lambda content: _decoded_size(content, found, columns))
     check_expansion(decoded, file.size, file)
 
 
-def metadata_of(file: File) -> Metadata | None:
+def metadata_of(file: File, footer: dict[int, Any] | None = None) -> Metadata | None:
     """Return what a Parquet file says of its graph, if ptclust wrote it; no row is read."""
-    return _metadata(file, _parsed(file, _read_footer))
-
-
-def _metadata(file: File, footer: dict[int, Any]) -> Metadata | None:
-    written = footer[_ENTRIES].get(KEY.encode())
+    found = footer or _parsed(file, _read_footer)
+    written = found[_ENTRIES].get(KEY.encode())
     return None if written is None else Metadata.decode(written, file)
 
 
@@ -94,28 +83,27 @@ def _check_asked(asked: Columns, kind: Kind | None, said: Metadata, file: File) 
         if name not in (None, getattr(written, role)):
             raise UsageError(f"{file} is a graph that ptclust wrote; leave {role}= out")
     if kind not in (None, said.kind):
-        raise UsageError(
-            f"{file} says itself that its weights are of kind {said.kind}; leave kind= out"
-        )
+        known = f"says itself that its weights are of kind {said.kind}"
+        raise UsageError(f"{file} {known}; leave kind= out")
     return written
 
 
-def _raise_damaged(file: File) -> NoReturn:
-    raise FileError(f"{file} is damaged, cut short, or not a Parquet file; write it again")
-
-
 def _parsed(file: File, read: Callable[[_Content], _T]) -> _T:
-    """Return what ``read`` makes of the file; whatever it raises is damage."""
-    try:
-        if isinstance(file.content, bytes):
-            return read(file.content)
-        with file.open() as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            return read(view)
-    except MemoryError:
-        raise
-    except Exception:  # noqa: S110 - raised below, without a context that may quote the file
-        pass
-    _raise_damaged(file)
+    """Return what ``read`` makes of the file; whatever it or polars raises is damage."""
+    with suppress(pl.exceptions.PanicException):
+        try:
+            if isinstance(file.content, bytes):
+                return read(file.content)
+            with (
+                file.open() as stream,
+                mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view,
+            ):
+                return read(view)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: S110 - raised below, without a context that may quote the file
+            pass
+    raise FileError(f"{file} is damaged, cut short, or not a Parquet file; write it again")
 
 
 # Numbers of fields in parquet.thrift (apache/parquet-format), and the values that matter here.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ptclust._markup import quoted
 from ptclust._types import Array, Bools
@@ -18,9 +19,6 @@ from ptclust.graph.readers.ids import (
     number_strings,
 )
 from ptclust.graph.topology import Say
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) -> Edges:
@@ -43,8 +41,6 @@ def edges_of_frame(frame: pl.DataFrame, where: str, say: Say, *, loose: bool) ->
 
 def text_types() -> tuple[Any, ...]:
     """Return the types of columns of texts."""
-    import polars as pl
-
     return pl.String, pl.Categorical, pl.Enum
 
 
@@ -53,8 +49,6 @@ def text_size(table: pl.LazyFrame, types: Mapping[str, Any]) -> int:
 
     A text that many rows share takes its space once, and the time to read it for every row.
     """
-    import polars as pl
-
     lengths = [
         pl.col(name).str.len_bytes() if dtype == pl.String else pl.col(name).cat.len_bytes()
         for name, dtype in types.items()
@@ -87,8 +81,6 @@ def as_numbers(weights: pl.Series) -> pl.Series:
 
     A text that is not a number becomes null.
     """
-    import polars as pl
-
     if weights.dtype.is_integer() or weights.dtype == pl.String:
         whole = weights.cast(pl.Int64, strict=False)
         if not whole.null_count():
@@ -113,8 +105,6 @@ def check_weights(missing: Bools, say: Say) -> None:
 
 def _number(sources: pl.Series, targets: pl.Series, where: str) -> Numbered:
     """Give numbers to the ids, by their type."""
-    import polars as pl
-
     if sources.dtype.is_integer() and targets.dtype.is_integer():
         as_they_are = (pl.Int32, pl.UInt32, pl.Int64, pl.UInt64)
         if sources.dtype != targets.dtype or sources.dtype not in as_they_are:
@@ -126,8 +116,6 @@ def _number(sources: pl.Series, targets: pl.Series, where: str) -> Numbered:
 
 
 def _as_int64(ids: pl.Series, where: str) -> pl.Series:
-    import polars as pl
-
     cast = ids.cast(pl.Int64, strict=False)
     if cast.null_count():
         beyond = f"column {quoted(ids.name)} of {where} has a node id beyond 64 bits with a sign"
