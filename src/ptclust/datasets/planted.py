@@ -30,12 +30,7 @@ _Points = tuple[Floats, Ints]  # and the cluster of each
 
 
 def moons(n_points: int = 100, *, noise: float = 0.09, seed: int = 0) -> _Points:
-    """Return two interleaved half moons and which of them each point belongs to.
-
-    >>> points, truth = moons(seed=2)
-    >>> points.shape, truth.sum().item()
-    ((100, 2), 50)
-    """
+    """Return two interleaved half moons and which of them each point belongs to."""
     from sklearn.datasets import make_moons
 
     return scaled(*make_moons(n_points, noise=noise, random_state=seed))
@@ -44,12 +39,7 @@ def moons(n_points: int = 100, *, noise: float = 0.09, seed: int = 0) -> _Points
 def circles(
     n_points: int = 100, *, noise: float = 0.05, factor: float = 0.5, seed: int = 0
 ) -> _Points:
-    """Return two concentric circles and which of them each point belongs to.
-
-    >>> points, truth = circles(seed=0)
-    >>> points.shape, truth.sum().item()
-    ((100, 2), 50)
-    """
+    """Return two concentric circles and which of them each point belongs to."""
     from sklearn.datasets import make_circles
 
     return scaled(*make_circles(n_points, noise=noise, factor=factor, random_state=seed))

@@ -66,11 +66,7 @@ class PersonTrips:
     """Trips of a day, and the zones that they go between."""
 
     trips: pl.DataFrame  # person, origin, destination, hour, purpose
-
-    @property
-    def nodes(self) -> list[int]:
-        """The public list of nodes: all zones."""
-        return list(range(1, 191))
+    nodes: list[int]  # the public list of nodes: all zones
 
 
 def person_trips() -> PersonTrips:
@@ -84,4 +80,4 @@ def person_trips() -> PersonTrips:
     """
     import polars as pl
 
-    return PersonTrips(pl.read_parquet(_DATA / "trips.parquet"))
+    return PersonTrips(pl.read_parquet(_DATA / "trips.parquet"), list(range(1, 191)))

@@ -113,14 +113,14 @@ def _boruvka(points: Floats) -> tuple[Floats, Ints]:
     positions = np.empty_like(tree.ids)
     positions[tree.ids] = np.arange(n_points)
     component, parent = np.arange(n_points), np.arange(n_points)
-    node_component = np.empty(n_nodes, dtype=np.int64)
     best, edges = (
         (np.empty(size), np.empty(size, dtype=np.int64)) for size in (n_points, n_points - 1)
     )
     n_edges = 0
     while n_edges < n_points - 1:
         best[0][:], best[1][:] = np.inf, _NO_KEY
-        _label_nodes(tree, component, node_component)
+        low, high = (_over_nodes(each, component, tree.starts) for each in (np.minimum, np.maximum))
+        node_component = np.where(low == high, low, _MIXED)
         for home in range(n_nodes // 2, n_nodes, _LEAVES_A_CALL):
             last = min(home + _LEAVES_A_CALL, n_nodes)
             _find_best_pairs(home, last, tree, component, node_component, *best)
@@ -133,38 +133,27 @@ def _kd_tree(points: Floats) -> _KdTree:
 
     _, ids, nodes, corners = KDTree(points, leaf_size=LEAF_SIZE // 2).get_arrays()
     ids, starts, ends = (np.array(each) for each in (ids, nodes["idx_start"], nodes["idx_end"]))
-    smallest_id = np.empty_like(starts)
-    first = len(starts) // 2
-    smallest_id[first:] = np.minimum.reduceat(ids, starts[first:])
-    while first > 0:  # from level to level, up to the root
-        children = smallest_id[first : 2 * first + 1].reshape(-1, 2)
-        first //= 2
-        smallest_id[first : 2 * first + 1] = children.min(axis=1)
     boxes = np.ascontiguousarray(np.swapaxes(corners, 0, 1))
+    smallest_id = _over_nodes(np.minimum, ids, starts)
     return _KdTree(starts, ends, boxes, smallest_id, np.ascontiguousarray(points[ids].T), ids)
+
+
+def _over_nodes(combine: np.ufunc, values: Ints, starts: Ints) -> Ints:
+    """Combine the values of all points of every node, from level to level up to the root."""
+    combined = np.empty_like(starts)
+    first = len(starts) // 2
+    combined[first:] = combine.reduceat(values, starts[first:])
+    while first > 0:
+        children = combined[first : 2 * first + 1].reshape(-1, 2)
+        first //= 2
+        combined[first : 2 * first + 1] = combine.reduce(children, axis=1)
+    return combined
 
 
 @inlined
 def _key(a: int, b: int, n_points: int) -> int:
     """Name the pair of ids so that names compare as (smaller id, larger id)."""
     return a * n_points + b if a < b else b * n_points + a
-
-
-@kernel
-def _label_nodes(tree: _KdTree, component: Ints, node_component: Ints) -> None:
-    """Write for every node the component that owns all its points, or ``_MIXED``."""
-    n_nodes = len(tree.starts)
-    for node in range(n_nodes - 1, -1, -1):
-        if node < n_nodes // 2:
-            owner = node_component[2 * node + 1]
-            if owner != node_component[2 * node + 2]:
-                owner = _MIXED
-        else:
-            owner = component[tree.starts[node]]
-            for i in range(tree.starts[node] + 1, tree.ends[node]):
-                if component[i] != owner:
-                    owner = _MIXED
-        node_component[node] = owner
 
 
 @inlined
@@ -207,31 +196,27 @@ def _find_best_pairs(
             while depth > 0:
                 depth -= 1
                 node, bound = stack_node[depth], stack_bound[depth]
-                while node_component[node] != own and (
-                    bound < square
-                    or (bound == square and _key(own_id, smallest_id[node], n_points) < key)
-                ):
-                    if node >= first_leaf:
-                        start, end = starts[node], ends[node]
-                        _leaf_squares(columns, start, end, query, squares)
-                        for j in range(start, end):
-                            found = squares[j - start]
-                            if found <= square and component[j] != own:
-                                found_key = _key(own_id, ids[j], n_points)
-                                if found < square or found_key < key:
-                                    square, key, partner = found, found_key, component[j]
-                        break
-                    near, far = 2 * node + 1, 2 * node + 2
-                    bound = _box_bound(boxes, near, query)
-                    far_bound = _box_bound(boxes, far, query)
-                    if far_bound < bound or (
-                        far_bound == bound and smallest_id[far] < smallest_id[near]
-                    ):
-                        near, far, bound, far_bound = far, near, far_bound, bound
-                    if far_bound <= square and node_component[far] != own:
-                        stack_node[depth], stack_bound[depth] = far, far_bound
-                        depth += 1
-                    node = near
+                if node_component[node] == own or bound > square:
+                    continue
+                if bound == square and _key(own_id, smallest_id[node], n_points) >= key:
+                    continue
+                if node >= first_leaf:
+                    start, end = starts[node], ends[node]
+                    _leaf_squares(columns, start, end, query, squares)
+                    for j in range(start, end):
+                        found = squares[j - start]
+                        if found <= square and component[j] != own:
+                            found_key = _key(own_id, ids[j], n_points)
+                            if found < square or found_key < key:
+                                square, key, partner = found, found_key, component[j]
+                    continue
+                near, far = 2 * node + 1, 2 * node + 2
+                bound, beyond = _box_bound(boxes, near, query), _box_bound(boxes, far, query)
+                if beyond < bound or (beyond == bound and smallest_id[far] < smallest_id[near]):
+                    near, far, bound, beyond = far, near, beyond, bound
+                stack_node[depth], stack_bound[depth] = far, beyond
+                stack_node[depth + 1], stack_bound[depth + 1] = near, bound
+                depth += 2
             if partner >= 0:
                 best_squares[own], best_keys[own] = square, key
                 known = best_squares[partner]

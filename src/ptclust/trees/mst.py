@@ -70,11 +70,8 @@ def minimum_spanning_edges(sources: Array, targets: Array, weights: Floats, n_no
     while len(remaining) and n_forest < len(forest):
         light, heavy = remaining, remaining[:0]
         if len(remaining) > 2 * chunk:
-            sample = np.sort(remaining[random.integers(len(remaining), size=_SAMPLE)])
-            order = np.argsort(weights[sample], kind="stable")
-            is_light = (
-                weights[remaining] <= weights[sample[order[_SAMPLE * chunk // len(remaining)]]]
-            )
+            sample = np.sort(weights[remaining[random.integers(len(remaining), size=_SAMPLE)]])
+            is_light = weights[remaining] <= sample[_SAMPLE * chunk // len(remaining)]
             light, heavy = remaining[is_light], remaining[~is_light]
         by_weight = light[np.argsort(weights[light], kind="stable")]
         n_forest = _kruskal(by_weight, sources, targets, parent, forest, n_forest, ends)
