@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from ptclust._markup import facts
+from ptclust._markup import facts, rendered
 from ptclust._options import (
     Bounds,
     CalibrationRule,
@@ -31,9 +32,7 @@ from ptclust.privacy.provenance import Provenance
 from ptclust.privacy.sensitivity import Sensitivity, check_sensitivity
 from ptclust.privacy.statement import PrivacyStatement
 
-LARGE_EPSILON = 10.0
-LARGE_DELTA = 1e-4
-
+_LARGE_EPSILON, _LARGE_DELTA = 10.0, 1e-4
 #: Of a graph with more edges that stay in Spark, this machine clusters the spanning tree alone.
 LARGEST_WHOLE = 5 * 10**7
 
@@ -58,24 +57,28 @@ class PlanRequest(PlanOptions):
         object.__setattr__(self, "budget", Budget.approximate(self.epsilon, self.delta))
         check_sensitivity(self.sensitivity)
         MECHANISMS.check(self.mechanism)
-        clustering = ClusteringRequest(clusterer=self.clusterer)
-        object.__setattr__(self, "clustering", clustering)
+        object.__setattr__(self, "clustering", ClusteringRequest(clusterer=self.clusterer))
         check_choice("calibration", self.calibration, CalibrationRule)
         check_choice("sampler", self.sampler, Sampler)
         check_choice("engine", self.engine, Engine)
-        self._check_engine()
+        if self.engine == "spark":
+            self._check_keyed()
         object.__setattr__(self, "split", _as_split(self.split))
         if self.calibration == "published" and self.split not in (None, 0.5):
             raise UsageError(
                 "calibration='published' halves epsilon for the tree: leave split= out"
             )
-        object.__setattr__(self, "clip", check_range(self.clip))
-        self._check_spacing()
+        object.__setattr__(self, "clip", _as_clip(self.clip))
+        largest, size = self.sensitivity.largest_weight, max(map(abs, self.bounds))
+        if size > largest:
+            raise UsageError(
+                f"at weights of {size:g} floats lie so far apart that a change of "
+                f"{self.sensitivity.largest_change:g} is lost or grows in rounding; give clip= "
+                f"within {-largest:g} and {largest:g}, or count in larger units"
+            )
 
-    def _check_engine(self) -> None:
+    def _check_keyed(self) -> None:
         """Refuse what Spark does not draw."""
-        if self.engine == "local":
-            return
         if self.sampler == "opendp":
             raise UsageError("Spark draws noise by key, which OpenDP does not: leave sampler= out")
         if self.mechanism != AUTO and not MECHANISMS[self.mechanism].keyed:
@@ -83,16 +86,6 @@ class PlanRequest(PlanOptions):
             raise UsageError(
                 f"{self.mechanism!r} has no draw by key, which Spark needs; with engine='spark' "
                 f"use {keyed}"
-            )
-
-    def _check_spacing(self) -> None:
-        """Refuse weights so large that floats are too far apart for what is to be protected."""
-        largest, size = self.sensitivity.largest_weight, max(map(abs, self.bounds))
-        if size > largest:
-            raise UsageError(
-                f"at weights of {size:g} floats lie so far apart that a change of "
-                f"{self.sensitivity.largest_change:g} is lost or grows in rounding; give clip= "
-                f"within {-largest:g} and {largest:g}, or count in larger units"
             )
 
     @property
@@ -146,21 +139,20 @@ class Plan:
         return wanted.choose(self.mechanism, self.n_edges, n_tree, at_hand)
 
     @property
-    def _tree_alone(self) -> bool:
+    def tree_alone(self) -> bool:
         """Whether a release has the tree of noisy weights, and not all of them."""
         return self.mechanism.publishes == "graph" and bool(self.request.at_hand(self.n_edges))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the plan."""
+        """What to know before it is spent: a weak guarantee, or noise above all weights."""
         return (*weak_promises(self.chosen.spent, self.n_nodes), *self.noise_warnings)
 
     @property
     def noise_warnings(self) -> tuple[str, ...]:
-        """Whether the noise exceeds the range of the weights."""
-        if self.request.clip is None:
-            return ()
-        width = self.request.clip[1] - self.request.clip[0]
+        """A warning if the noise exceeds the range of the weights."""
+        low, high = self.request.clip or (0.0, math.inf)
+        width = high - low
         if min(self.chosen.noise, self.chosen.visible_gap) <= width:
             return ()
         return (
@@ -192,7 +184,7 @@ class Plan:
             bound = f"beyond {request.bounds[1]:.3g} in size were moved to that bound first"
             caveats.append(f"weights {bound}, where floats lie too far apart for the sensitivity")
         caveats += [_COMPUTATIONAL] * (request.engine == "spark")
-        caveats += [_TREE_ALONE] * self._tree_alone
+        caveats += [_TREE_ALONE] * self.tree_alone
         return PrivacyStatement.of(
             chosen.spent,
             request.sensitivity,
@@ -225,38 +217,10 @@ class Plan:
 
     def to_text(self) -> str:
         """Return the plan as a page to read."""
-        lines = [
-            f"{self.n_nodes:,} nodes, {self.n_edges:,} edges, {self.n_components:,} component(s)",
-            f"Budget: {self.budget}; {self.request.sensitivity.describe()}",
-            "",
-            "  mechanism   tree noise  weight noise  visible gap  noise on",
-        ]
-        for each in self.calibrations:
-            mark = ">" if each is self.chosen else " "
-            tree = f"{each.tree.noise:.3g}" if each.tree else "-"
-            where = "the tree" if each.tree else f"all {self.n_edges:,} edges"
-            lines.append(
-                f"{mark} {each.mechanism:10s}{tree:>12s}{each.weights.standard_deviation:14.3g}"
-                f"{each.visible_gap:13.3g}  {where}"
-            )
-        lines += [
-            "",
-            "Noise is a standard deviation, in units of the weights. Clusters are found, about, if",
-            "weights within and across them differ by the visible gap. '>' is chosen.",
-        ]
-        if self.chosen.tree is not None:
-            bound = f"{self.chosen.tree.largest_weight:.3g}"
-            lines.append(f"The draw of the tree clips weights at {bound} in size.")
-        if self.request.engine == "spark":
-            all_there = self.mechanism.publishes == "graph" and not self._tree_alone
-            what = "from all weights" if all_there else "from its tree"
-            lines.append(f"Spark draws the noise; this machine clusters the release {what}.")
-        if self.chosen.spent != self.budget:
-            lines.append(f"As calibrated, the chosen one truly spends {self.chosen.spent}.")
-        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings)])
+        return rendered("plan.txt", plan=self).rstrip("\n")
 
     def plot(self, *, axes: Any = None) -> Any:
-        """Draw the visible gap of every mechanism with matplotlib, and return the axes."""
+        """Draw the visible gap of every mechanism into matplotlib's axes, and return them."""
         from ptclust.drawing.plots import plot_plan
 
         return plot_plan(self, axes)
@@ -265,7 +229,6 @@ class Plan:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        head = "", "mechanism", "tree noise", "weight noise", "visible gap"
         rows = [
             (
                 "chosen" if each is self.chosen else "",
@@ -276,25 +239,26 @@ class Plan:
             )
             for each in self.calibrations
         ]
-        known: list[tuple[str, object]] = [
-            ("graph", f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"),
-            ("budget", self.budget),
-            ("neighbours", self.request.sensitivity.describe()),
-            ("clusterer", self.choose_clusterer().name),
-            *(("warning", warning) for warning in self.warnings),
-        ]
-        return facts("Plan: nothing is spent yet", known, (head, rows))
+        head = "", "mechanism", "tree noise", "weight noise", "visible gap"
+        known = {
+            "graph": f"{self.n_nodes:,} nodes, {self.n_edges:,} edges",
+            "budget": self.budget,
+            "neighbours": self.request.sensitivity.describe(),
+            "clusterer": self.choose_clusterer().name,
+            "warning": self.warnings,
+        }
+        return facts("Plan: nothing is spent yet", known.items(), (head, rows))
 
 
 def weak_promises(spent: Budget, n_nodes: int) -> Iterator[str]:
     """Yield warnings about a weak guarantee."""
     epsilon, delta = float(spent.epsilon), float(spent.delta)
-    if epsilon > LARGE_EPSILON:
+    if epsilon > _LARGE_EPSILON:
         yield (
             f"epsilon = {epsilon:g} guarantees almost nothing: e^{epsilon:g} is the factor by "
-            f"which one unit may change any probability; stay below {LARGE_EPSILON:g}, better 1"
+            f"which one unit may change any probability; stay below {_LARGE_EPSILON:g}, better 1"
         )
-    if delta > LARGE_DELTA or delta * n_nodes > 1:
+    if delta > _LARGE_DELTA or delta * n_nodes > 1:
         yield (
             f"delta = {delta:g} is large: with that probability somebody's whole contribution may "
             "be revealed; take far less than one over the number of people, such as 1e-6 or less"
@@ -384,18 +348,16 @@ def make_plan(topology: Topology, request: PlanRequest) -> Plan:
     """Return the plan for a request; UsageError if no mechanism fits it."""
     found, problems = [], []
     n_edges, n_tree = topology.n_edges, topology.n_tree_edges
+    at_hand, keyed = request.at_hand(n_edges), request.engine == "spark"
     for mechanism in request.mechanisms:
         try:
-            at_hand = request.at_hand(n_edges)
             clusterer = request.clustering.choose(mechanism, n_edges, n_tree, at_hand)
             calibration = _calibrate(mechanism, topology, request)
             sampler_of(calibration.weights, request.sampler)  # refuses what OpenDP does not draw
         except UsageError as problem:
             problems.append(problem)
             continue
-        gap = clusterer.visible_gap(topology.n_nodes, n_edges, n_tree)
-        gap *= calibration.noise
-        keyed = request.engine == "spark"
+        gap = clusterer.visible_gap(topology.n_nodes, n_edges, n_tree) * calibration.noise
         found.append(replace(calibration, visible_gap=gap, sampler=request.sampler, keyed=keyed))
     if not found:
         raise problems[0]
@@ -431,7 +393,7 @@ def _as_split(split: float | Fraction | None) -> Fraction | None:
     return part
 
 
-def check_range(bounds: Bounds | None) -> Bounds | None:
+def _as_clip(bounds: Bounds | None) -> Bounds | None:
     """Return bounds of the weights as floats; UsageError unless finite and in order."""
     if bounds is None:
         return None

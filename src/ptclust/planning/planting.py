@@ -107,9 +107,8 @@ class Planting:
         wanted = self.n_clusters or int(np.clip(np.rint(drawn), 2, max(2, n_nodes // 3)))
         across = communities[topology.sources] != communities[topology.targets]
         longer = np.exp(abs(random.normal(0.0, _HEED)))
-        length = (
-            random.exponential(size=topology.n_edges) * np.where(across, longer, 1.0) + _AT_ONCE
-        )
+        length = random.exponential(size=topology.n_edges) * np.where(across, longer, 1.0)
+        length += _AT_ONCE
         seeds = random.choice(n_nodes, min(wanted, n_nodes), replace=False)
         length[_first_steps(topology, seeds, length)] = _AT_ONCE
         ends = topology.sources, topology.targets
@@ -135,14 +134,13 @@ class Planting:
             weights = low + (high - low) * apart / max(apart.max(initial=0.0), 1e-300)
         else:
             expected = np.exp(logarithm)
-            scale = self._sum(random) / max(expected.sum(), 1e-300)
+            if self.total is None:  # as different as those of real graphs
+                total = np.exp(random.normal(1.5, 2.5)) * topology.n_edges
+            else:
+                total = np.exp(random.uniform(*np.log(self.total)))
+            scale = total / max(expected.sum(), 1e-300)
             weights = random.poisson(expected * scale).astype(np.float64)
         return weights if self.clip is None else np.clip(weights, *self.clip)
-
-    def _sum(self, random: Random) -> float:
-        if self.total is None:  # as different as those of real graphs
-            return float(np.exp(random.normal(1.5, 2.5))) * self.topology.n_edges
-        return float(np.exp(random.uniform(*np.log(self.total))))
 
 
 def _first_steps(topology: Topology, seeds: Ints, length: Floats) -> Ints:

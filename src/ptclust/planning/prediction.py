@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from ptclust._markup import facts
+from ptclust._markup import counted, facts, rendered, wrapped
 from ptclust._options import Bounds, CalibrationRule, Kind, Sampler, check_choice
 from ptclust._registry import AUTO
 from ptclust._statistics import agreement, seed_of
@@ -29,13 +29,11 @@ _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 # Between the least and the largest of 39 a graph that is like them lies with probability 0.95, of
 # 19 with 0.9.
 _MANY, _FEW = 39, 19
+_COVERAGE, _LIKELY = 0.9, 0.75  # of real graphs in the interval, and above the number beside it
+_GOAL = 0.5  # agreement from which on clusters count as seen
 _THE_SAME = 0.5  # agreement from which on two runs found about the same clusters
 _LARGEST_TOTAL = 1e15
 _SMALLEST = 4  # nodes that can be divided
-
-
-COVERAGE, LIKELY = 0.9, 0.75
-GOAL = 0.5  # agreement from which on clusters count as seen
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,8 @@ class Point:
     def contrast(self) -> float | None:
         """The least contrast from which on three of four graphs reach 0.5, or None."""
         order = np.argsort(self.contrasts)[::-1]  # from the clearest graph on
-        seen = np.array(self.reached)[order] >= GOAL
-        share = np.cumsum(seen) / np.arange(1, len(seen) + 1)
-        enough = np.flatnonzero(share >= LIKELY)
+        seen = np.array(self.reached)[order] >= _GOAL
+        enough = np.flatnonzero(np.cumsum(seen) / np.arange(1, len(seen) + 1) >= _LIKELY)
         if not len(enough) or enough[-1] < 2:
             return None
         return float(np.array(self.contrasts)[order][enough[-1]])
@@ -108,11 +105,6 @@ class Prediction:
     topology_alone: float  # the mean agreement of these with the planted clusters
     left_out: str = ""  # what was not tried, and why
 
-    def at(self, epsilon: float) -> Point:
-        """Return the point at this epsilon; KeyError if it was not tried."""
-        found = {point.epsilon: point for point in self.points}
-        return found[epsilon]
-
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers."""
         said = self.planting
@@ -126,7 +118,7 @@ class Prediction:
             "weight_range": None if said.clip is None else list(said.clip),
             "n_clusters": said.n_clusters,
             "contrast": said.contrast,
-            "coverage": COVERAGE,
+            "coverage": _COVERAGE,
             "repetitions": self.repetitions,
             "planned": self.planned,
             "points": [point.to_dict() for point in self.points],
@@ -137,50 +129,19 @@ class Prediction:
 
     def to_text(self) -> str:
         """Return the prediction as a page to read."""
-        words = (
-            f"Prediction: {self.repetitions} graphs like real ones, planted on this topology and "
-            f"published. Nothing is spent. {self._said} All else is drawn for each."
-        )
+        planted, legend = map(wrapped, self._words())
+        marks = [" ", *(">" if each.epsilon == self.planned else " " for each in self.points)]
         rows = right_aligned(self._rows())
-        marked = [" "] + [">" if p.epsilon == self.planned else " " for p in self.points]
-        lines = [f"{mark} {row}" for mark, row in zip(marked, rows, strict=True)]
-        return "\n".join([*_wrapped(words), "", *lines, "", *_wrapped(self._legend)])
+        table = "\n".join(f"{mark} {row}" for mark, row in zip(marks, rows, strict=True))
+        return f"{planted}\n\n{table}\n\n{legend}"
 
-    @property
-    def _said(self) -> str:
-        said, known = self.planting, []
-        if said.kind == "distance":
-            low, high = said.clip or (0.0, 1.0)
-            taken = "" if said.clip else ", as assumed (clip=)"
-            known.append(f"Distances lie in {low:g} to {high:g}{taken}.")
-        elif said.total is None:
-            known.append("The total of the counts is unknown: give the number of records.")
-        else:
-            least, most = (f"{each:,.0f}" for each in said.total)
-            known.append(f"Counts add up to {least if least == most else f'{least} to {most}'}.")
-        if said.n_clusters is not None:
-            known.append(f"There are {said.n_clusters:,} clusters.")
-        if said.contrast is not None:
-            known.append(f"The contrast is {said.contrast:g}.")
-        return " ".join(known)
-
-    @property
-    def _legend(self) -> str:
-        more = "closer" if self.planting.kind == "distance" else "heavier"
-        lines = (
-            "ARI: adjusted Rand index; 1 is the same, 0 is chance. Nine of ten such graphs lie in "
-            "the interval, and three of four reach the number after it. Contrast: how many times "
-            f"{more} pairs within clusters have to be for three of four to reach {GOAL:g}."
-        )
-        if self.topology_clusters > 1:
-            lines += (
-                f" The topology alone shows {self.topology_clusters:,} clusters, whatever the "
-                f"weights (mean ARI {_two_digits(self.topology_alone)}), which are public."
-            )
-        return lines + (f" Left out: {self.left_out}." if self.left_out else "")
+    def _words(self) -> list[str]:
+        """Return what was planted, and how to read what was found."""
+        words = rendered("prediction.txt", prediction=self, goal=_GOAL)
+        return f"Prediction: {words}".split("\n\n")
 
     def plot(self, *, axes: Any = None) -> Any:
-        """Draw agreement against epsilon with matplotlib, and return the axes."""
+        """Draw agreement against epsilon into matplotlib's axes, and return them."""
         from ptclust.drawing.plots import plot_prediction
 
         return plot_prediction(self, axes)
@@ -190,19 +151,16 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        known: list[tuple[str, object]] = [
-            ("graph", f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"),
-            ("planted", f"{self.repetitions} graphs. {self._said}"),
-            ("to read it", self._legend),
-        ]
+        graph = f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"
+        known = zip(("graph", "planted", "to read it"), (graph, *self._words()), strict=True)
         return facts("Prediction: nothing is spent", known, (head, rows))
 
     def _rows(self) -> list[list[str]]:
         rows = [["epsilon", "ARI, nine of ten", "three of four", "contrast seen from"]]
         for point in self.points:
-            interval = f"{_two_digits(point.low)} to {_two_digits(point.high)}"
+            interval = f"{point.low:z.2f} to {point.high:z.2f}"
             seen = "none" if point.contrast is None else f"{point.contrast:.2g}"
-            rows.append([f"{point.epsilon:g}", interval, _two_digits(point.likely), seen])
+            rows.append([f"{point.epsilon:g}", interval, f"{point.likely:z.2f}", seen])
         return rows
 
 
@@ -231,11 +189,10 @@ def predict(
     """Predict how well clusters would be found, before anything is spent.
 
     Graphs like real ones are planted on the topology and published as yours would be; the found
-    clusters are compared with the planted ones. The answer is an interval, and it is wide: real
-    graphs differ widely in the number and the contrast of their clusters, in the tails of their
-    weights, and in how many nodes have a group that their weights do not show. Each planted graph
-    draws all of these anew; docs/prediction.md has their distributions, and how often the interval
-    was right.
+    clusters are compared with the planted ones. The answer is a wide interval: real graphs differ
+    in the number and the contrast of their clusters, in the tails of their weights, and in how many
+    nodes have a group that their weights do not show. Each planted graph draws all of these anew;
+    docs/prediction.md says how often the interval was right.
 
     Parameters
     ----------
@@ -250,9 +207,9 @@ def predict(
     kind : {"distance", "similarity"}, default "distance"
         What the weights are. Similarities are taken for counts.
     total : float or pair of float, optional
-        Of counts: the sum of all weights, as far as it is known without looking, or an interval for
-        it: `ptclust.building.caps.counted` makes it of the number of persons and records. If None
-        it is drawn, too.
+        Of counts: the sum of all weights, as far as it is known without looking, or an interval
+        (`ptclust.building.caps.counted` makes it of numbers of persons and records). If None it is
+        drawn, too.
     n_clusters : int, optional
         How many clusters you expect.
     contrast : float, optional
@@ -267,8 +224,7 @@ def predict(
 
     Notes
     -----
-    *Privacy.* Only the topology, which is public, is looked at; weights are made up. Nothing is
-    spent.
+    *Privacy.* Only the topology, which is public, is looked at. Nothing is spent.
 
     Examples
     --------
@@ -281,11 +237,7 @@ def predict(
     >>> [point.high > 0.5 for point in prediction.points]
     [False, True]
     """
-    if not isinstance(topology, Topology):
-        raise InputError(
-            f"a prediction needs a Topology, not a {type(topology).__name__}: it looks at no "
-            "weight. Of a Graph take graph.topology"
-        )
+    _check_topology(topology)
     request = PlanRequest(
         epsilon=1 if planned is None else planned,
         delta=delta,
@@ -297,26 +249,30 @@ def predict(
         clip=clip,
         sampler=sampler,
     )
-    _check(topology, kind, n_clusters, contrast, repetitions, random_state)
-    planting = Planting(
-        topology,
-        kind,
-        total=_as_total(total, kind),
-        clip=request.clip,
-        n_clusters=n_clusters,
-        contrast=contrast,
-    )
-    exactly = None if planned is None else float(planned)
-    tried = _EPSILONS if epsilons is None else _as_epsilons(epsilons)
-    tried = tuple(sorted({*tried, *(() if exactly is None else (exactly,))}))
-    trial = _Trial(planting, request, int(random_state), progress)
-    number, left_out = repetitions or _MANY, ""
-    if trial.n_steps(tried) * number > _WORK and repetitions is None:
-        number = _FEW
-    if trial.n_steps(tried) * number > _WORK and epsilons is None:
-        tried = (float(request.epsilon),)
-        left_out = f"all epsilons but {tried[0]:g}, as the graph is large"
-    graphs = trial.plant(number)
+    check_choice("kind", kind, Kind)
+    _check_contrast(contrast)
+    if n_clusters is not None:
+        _check_whole("n_clusters", n_clusters, 2, topology.n_nodes // 2)
+    if repetitions is not None:
+        _check_whole("repetitions", repetitions, 1, 10**6)
+    if random_state is None:
+        raise UsageError("random_state must be a number: predictions need no secret randomness")
+    _check_whole("random_state", random_state, 0, 2**63)
+    bounds = _as_total(total, kind)
+    planting = Planting(topology, kind, bounds, request.clip, n_clusters, contrast)
+    tried = set(_EPSILONS) if epsilons is None else _as_epsilons(epsilons)
+    if planned is not None:
+        tried.add(float(planned))
+    plans = {each: make_plan(topology, replace(request, epsilon=each)) for each in sorted(tried)}
+    n_steps, left_out = _n_steps(plans.values()), ""
+    number = repetitions or (_MANY if n_steps * _MANY <= _WORK else _FEW)
+    if n_steps * number > _WORK and epsilons is None:
+        only = float(request.epsilon)
+        plans, left_out = {only: plans[only]}, f"all epsilons but {only:g}, as the graph is large"
+    trial = _Trial(planting, int(random_state), progress)
+    communities = trial.communities(make_plan(topology, request))
+    seeds = (seed_of(trial.seed, "graph", i) for i in range(number))
+    graphs = [planting.plant(communities, np.random.default_rng(seed)) for seed in seeds]
     return Prediction(
         n_nodes=topology.n_nodes,
         n_edges=topology.n_edges,
@@ -324,44 +280,38 @@ def predict(
         delta=float(delta),
         planting=planting,
         repetitions=number,
-        planned=exactly,
-        points=tuple(trial.point(epsilon, graphs) for epsilon in tried),
-        topology_clusters=int(trial.communities.max()) + 1,
-        topology_alone=float(np.mean([agreement(g.truth, trial.communities) for g in graphs])),
+        planned=None if planned is None else float(planned),
+        points=tuple(trial.point(epsilon, plan, graphs) for epsilon, plan in plans.items()),
+        topology_clusters=int(communities.max()) + 1,
+        topology_alone=float(np.mean([agreement(each.truth, communities) for each in graphs])),
         left_out=left_out,
     )
 
 
-@dataclass
+def _n_steps(plans: Iterable[Plan]) -> float:
+    """Return about how many steps a release by each of these plans takes."""
+    return sum(each.choose_clusterer().cost.steps(each.n_nodes + each.n_edges) for each in plans)
+
+
+@dataclass(frozen=True)
 class _Trial:
     """The pipeline on planted graphs."""
 
     planting: Planting
-    request: PlanRequest  # its epsilon is replaced by those that are tried
     seed: int
     progress: Callable[[str], None]
 
-    def plan(self, epsilon: float) -> Plan:
-        """Return the plan that the real release would follow."""
-        return make_plan(self.planting.topology, replace(self.request, epsilon=epsilon))
-
-    def n_steps(self, epsilons: Sequence[float]) -> float:
-        """Return about how many steps a release at all of these epsilons takes."""
-        many = self.planting.topology.n_nodes + self.planting.topology.n_edges
-        return sum(self.plan(each).choose_clusterer().cost.steps(many) for each in epsilons)
-
-    def plant(self, number: int) -> list[Planted]:
-        """Return so many graphs, and keep the communities that the topology shows by itself."""
-        plan, found = self.plan(float(self.request.epsilon)), []
-        for i in range(2):  # clusters of noise are not found again
+    def communities(self, plan: Plan) -> Ints:
+        """Return the clusters that the topology shows by itself; those of noise differ by run."""
+        found = []
+        for i in range(2):
             random = np.random.default_rng(seed_of(self.seed, "without clusters", i))
             weights = self.planting.without_clusters(random)
             found.append(self.labels(plan, weights, "without clusters", i))
         is_found_again = agreement(*found) >= _THE_SAME
         shown = found[0] if is_found_again else self.planting.topology.components
-        self.communities = np.unique(shown, return_inverse=True)[1].astype(np.int64)
-        seeds = (seed_of(self.seed, "graph", i) for i in range(number))
-        return [self.planting.plant(self.communities, np.random.default_rng(s)) for s in seeds]
+        communities: Ints = np.unique(shown, return_inverse=True)[1].astype(np.int64)
+        return communities
 
     def labels(self, plan: Plan, weights: Floats, *key: object) -> Ints:
         """Return the clusters that are published; ``key`` tells one run's noise from another's."""
@@ -370,9 +320,9 @@ class _Trial:
             published = plan.mechanism.draw(graph, plan.chosen, stream)
         return plan.choose_clusterer().cluster(published).labels
 
-    def point(self, epsilon: float, graphs: Sequence[Planted]) -> Point:
+    def point(self, epsilon: float, plan: Plan, graphs: Sequence[Planted]) -> Point:
         """Return what is reached at one epsilon."""
-        plan, reached = self.plan(epsilon), []
+        reached = []
         for i, graph in enumerate(graphs):
             self.progress(f"Predicting: epsilon = {epsilon:g}, graph {i + 1} of {len(graphs)}")
             reached.append(agreement(graph.truth, self.labels(plan, graph.weights, epsilon, i)))
@@ -385,14 +335,14 @@ class _Trial:
         )
 
 
-def _as_total(total: float | Bounds | None, kind: Kind) -> Bounds | None:
+def _as_total(total: Any, kind: Kind) -> Bounds | None:
     """Return between which numbers the sum of counts lies."""
     if total is None:
         return None
     if kind == "distance":
         raise UsageError("total is for counts: give kind='similarity', or leave it out")
     try:
-        low, high = (float(total),) * 2 if np.isscalar(total) else map(float, total)  # type: ignore[arg-type]
+        low, high = map(float, (total, total) if np.isscalar(total) else total)
     except (TypeError, ValueError):
         raise UsageError(f"total must be a number or a pair of them, not {total!r}") from None
     if not 0 < low <= high <= _LARGEST_TOTAL:
@@ -401,52 +351,39 @@ def _as_total(total: float | Bounds | None, kind: Kind) -> Bounds | None:
     return low, high
 
 
-def _check(
-    topology: Topology,
-    kind: object,
-    n_clusters: object,
-    contrast: object,
-    repetitions: object,
-    random_state: object,
-) -> None:
-    check_choice("kind", kind, Kind)
+def _check_topology(topology: object) -> None:
+    if not isinstance(topology, Topology):
+        raise InputError(
+            f"a prediction needs a Topology, not a {type(topology).__name__}: it looks at no "
+            "weight. Of a Graph take graph.topology"
+        )
     largest = int(np.bincount(topology.components).max(initial=0)) if topology.n_nodes else 0
     if largest < _SMALLEST:
         raise InputError(
             "there is nothing to predict where connected parts have at most "
-            f"{largest} node{'s' * (largest != 1)}; clusters are planted on parts of at least 4"
+            f"{counted(largest, 'node')}; clusters are planted on parts of at least {_SMALLEST}"
         )
-    number = isinstance(contrast, (int, float, np.number)) and not isinstance(contrast, bool)
-    if contrast is not None and not (number and 1 < contrast < np.inf):  # type: ignore[operator]
+
+
+def _check_contrast(contrast: object) -> None:
+    if contrast is not None and not (isinstance(contrast, Real) and 1 < contrast < np.inf):
         raise UsageError(
             "contrast is how many times more a pair within a cluster has than one across: a number "
             f"above 1, not {contrast!r}"
         )
-    if random_state is None:
-        raise UsageError("random_state must be a number: predictions need no secret randomness")
-    whole = {"n_clusters": (n_clusters, 2, topology.n_nodes // 2)}
-    whole |= {"repetitions": (repetitions, 1, 10**6), "random_state": (random_state, 0, 2**63)}
-    for name, (value, least, most) in whole.items():
-        is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if value is not None and not (is_whole and least <= value <= most):  # type: ignore[operator]
-            raise UsageError(
-                f"{name} must be a whole number from {least} to {most:,}, not {value!r}"
-            )
 
 
-def _as_epsilons(epsilons: Sequence[float | Fraction]) -> tuple[float, ...]:
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (is_whole and least <= value <= most):  # type: ignore[operator]
+        raise UsageError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}")
+
+
+def _as_epsilons(epsilons: Sequence[float | Fraction]) -> set[float]:
     try:
-        listed = sorted({float(epsilon) for epsilon in epsilons})
+        tried = {float(epsilon) for epsilon in epsilons}
     except (TypeError, ValueError):
-        listed = []
-    if not listed or not all(0 < epsilon < float("inf") for epsilon in listed):
+        tried = set()
+    if not tried or not all(0 < epsilon < np.inf for epsilon in tried):
         raise UsageError(f"epsilons must be positive numbers, not {epsilons!r}")
-    return tuple(listed)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 88, break_on_hyphens=False)
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.2f}".replace("-0.00", "0.00")
+    return tried

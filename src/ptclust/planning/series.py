@@ -1,14 +1,9 @@
 """What a series of releases spends together, and what each of them may spend.
 
-Three rules are sound; the one with the smallest visible gap is used:
-
-``gaussian``
-    All releases add Gaussian noise and nothing else. Their mu add up as squares, and the total is
-    read from the curve of mu itself (docs/proofs/gaussian-curve.md, "Several releases").
-``zcdp``
-    Any mechanism with a rho: rho adds up.
-``pure``
-    Pure releases: epsilon adds up, and with delta = 0 nothing smaller can be proved.
+Three rules are sound; the one with the smallest visible gap is used. If all releases add Gaussian
+noise and nothing else, their mu add up as squares, and the total is read from the curve of mu
+itself (docs/proofs/gaussian-curve.md, "Several releases"). Of any mechanism with a rho, rho adds
+up. Of pure releases epsilon adds up, and with delta = 0 nothing smaller can be proved.
 """
 
 from __future__ import annotations
@@ -24,6 +19,7 @@ from ptclust._options import check_choice
 from ptclust._tables import right_aligned
 from ptclust.errors import UsageError
 from ptclust.graph.topology import Topology
+from ptclust.mechanisms import Mechanism
 from ptclust.planning.plan import Plan, PlanRequest, make_plan
 from ptclust.privacy._numbers import exact_positive, float_down
 from ptclust.privacy.budget import Budget
@@ -86,7 +82,7 @@ class SeriesBudget:
         return len(self.parts)
 
     def amount(self, rule: Rule) -> Fraction:
-        """Return what the parts are parts of: rho, or epsilon of pure releases."""
+        """Return the rho, or the epsilon of pure releases, of which each release has its part."""
         if rule == "pure":
             return self.total.epsilon
         if rule == "zcdp":
@@ -151,29 +147,28 @@ class SeriesPlan:
     def to_text(self) -> str:
         """Return the plan as a page to read."""
         budget, alone = self.budget, self.alone.chosen.noise
-        whom = (
-            "the same person in all periods" if budget.per == "series" else "a person's one period"
-        )
+        in_series = budget.per == "series"
+        whom = "the same person in all periods" if in_series else "a person's one period"
+        rows = [("release", "epsilon alone", "noise", "beside one alone")]
+        by_part: dict[Fraction, list[int]] = {}
+        for number, part in enumerate(budget.parts, start=1):
+            by_part.setdefault(part, []).append(number)
+        for numbers in by_part.values():
+            plan = self.plans[numbers[0] - 1]
+            epsilon, noise = float(plan.request.epsilon), plan.chosen.noise
+            given = f"{epsilon:.4g}", f"{noise:.3g}", f"{noise / alone:.3g}"
+            rows.append((_ranges(numbers), *given))
         lines = [
             f"{budget.n_releases} releases by {self.mechanism}, together {budget.total} for {whom}",
             f"Added up by {RULES[self.rule]}; what one release alone with all of it would have",
             f"is a noise of {alone:.3g}.",
             "",
+            *right_aligned(rows),
+            "",
+            f"Splitting epsilon would need a noise of {self.split.chosen.noise:.3g};",
+            f"this is {self.less_noise:.2f} of it.",
         ]
-        rows = [("release", "epsilon alone", "noise", "beside one alone")]
-        seen: dict[Fraction, list[int]] = {}
-        for i, part in enumerate(budget.parts):
-            seen.setdefault(part, []).append(i + 1)
-        for numbers in seen.values():
-            plan = self.plans[numbers[0] - 1]
-            epsilon, noise = float(plan.request.epsilon), plan.chosen.noise
-            rows.append(
-                (_ranges(numbers), f"{epsilon:.4g}", f"{noise:.3g}", f"{noise / alone:.3g}")
-            )
-        lines += right_aligned(rows)
-        lines += ["", f"Splitting epsilon would need a noise of {self.split.chosen.noise:.3g};"]
-        lines.append(f"this is {self.less_noise:.2f} of it.")
-        if budget.per == "period":
+        if not in_series:
             lines.append(f"What a person did in all periods together is protected by {self.whole}.")
         return "\n".join(lines)
 
@@ -189,11 +184,10 @@ def whole_of(budget: SeriesBudget, rule: Rule, amount: Fraction) -> Budget:
     if rule == "pure":
         return Budget.pure(amount)
     delta = budget.total.delta
-    by_zcdp = Budget.zcdp(amount).epsilon_at(delta)
+    epsilon = Budget.zcdp(amount).epsilon_at(delta)
     if rule == "gaussian":
-        least = joint_epsilon([amount], FINEST_T, MOST_VALUES, delta)
-        by_zcdp = min(by_zcdp, least)
-    return Budget.approximate(by_zcdp, delta)
+        epsilon = min(epsilon, joint_epsilon([amount], FINEST_T, MOST_VALUES, delta))
+    return Budget.approximate(epsilon, delta)
 
 
 def joint_epsilon(
@@ -217,14 +211,14 @@ def plan_series(topology: Topology, request: PlanRequest, budget: SeriesBudget) 
 
     ``request`` is that of one release with all of the budget.
     """
-    found, problems = [], []
     if request.calibration != "sound":
         raise UsageError("a series has sound noise scales: leave calibration= out")
+    found, problems = [], []
     for mechanism in request.mechanisms:
-        of_this = replace(request, mechanism=mechanism.name)
-        for rule in _rules(mechanism.name, mechanism.variants, budget):
+        alone = replace(request, mechanism=mechanism.name)
+        for rule in _rules(mechanism, budget):
             try:
-                found.append(_planned(topology, of_this, budget, rule))
+                found.append(_planned(topology, alone, budget, rule))
             except UsageError as problem:
                 problems.append(problem)
     if not found:
@@ -232,38 +226,30 @@ def plan_series(topology: Topology, request: PlanRequest, budget: SeriesBudget) 
     return min(found, key=lambda plan: sum(each.chosen.visible_gap for each in plan.plans))
 
 
-def _rules(mechanism: str, variants: tuple[str, ...], budget: SeriesBudget) -> list[Rule]:
+def _rules(mechanism: Mechanism, budget: SeriesBudget) -> list[Rule]:
     """Return the rules that may hold for a mechanism; what is not known to hold is not tried."""
     if not budget.total.delta:
         return ["pure"]
-    if mechanism == "gaussian":
+    if mechanism.name == "gaussian":
         return ["gaussian"]
-    return ["zcdp", *(["pure"] if variants == ("pure",) else [])]  # type: ignore[list-item]
+    return ["zcdp", "pure"] if mechanism.variants == ("pure",) else ["zcdp"]
 
 
 def _planned(
     topology: Topology, request: PlanRequest, budget: SeriesBudget, rule: Rule
 ) -> SeriesPlan:
-    amount, count = budget.amount(rule), budget.n_releases
+    amount, total, parts = budget.amount(rule), budget.total, budget.parts
     by_part = {
-        part: _share(topology, request, rule, amount * part) for part in sorted(set(budget.parts))
+        part: _plan_of_share(topology, request, rule, amount * part) for part in sorted(set(parts))
     }
-    parts = budget.n_releases if budget.per == "series" else 1
-    smallest = min(budget.parts) if budget.per == "series" else Fraction(1)
-    naive = replace(
-        request, epsilon=budget.total.epsilon * smallest, delta=budget.total.delta / parts
-    )
-    return SeriesPlan(
-        budget,
-        rule,
-        amount,
-        tuple(by_part[part] for part in budget.parts),
-        make_plan(topology, request),
-        make_plan(topology, naive) if count > 1 else make_plan(topology, request),
-    )
+    delta = total.delta / (budget.n_releases if budget.per == "series" else 1)
+    split = replace(request, epsilon=total.epsilon * min(parts), delta=delta)
+    plans = tuple(by_part[part] for part in parts)
+    alone = make_plan(topology, request)
+    return SeriesPlan(budget, rule, amount, plans, alone, make_plan(topology, split))
 
 
-def _share(topology: Topology, request: PlanRequest, rule: Rule, share: Fraction) -> Plan:
+def _plan_of_share(topology: Topology, request: PlanRequest, rule: Rule, share: Fraction) -> Plan:
     """Return the plan of a release that spends its share of rho or epsilon, and no more."""
     if rule == "pure":
         return make_plan(topology, replace(request, epsilon=share))
