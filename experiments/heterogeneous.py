@@ -348,7 +348,7 @@ def co_visits(
     >>> known.graph.n_edges, known.sensitivity.l1
     (190, 45.0)
     """
-    from ptclust.building.visits import graph_from_visits
+    from ptclust.building import graph_from_visits
 
     random = np.random.default_rng([seed, n_people])
     table, truth = visit_records(n_people, n_places, n_regions, random, visits=visits, **options)

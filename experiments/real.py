@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.heterogeneous import KnownGraph
-from ptclust.building.flows import graph_from_flows
+from ptclust.building import graph_from_flows
 from ptclust.datasets import bike_rides, person_trips
 from ptclust.errors import FileError, MissingDependencyError
 from ptclust.graph import Graph

@@ -16,7 +16,7 @@ import polars as pl
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from ptclust.building import flows, visits
+from ptclust.building import counts
 from ptclust.engines import edges
 from tests.engines.test_build import BUILDS, KEY, hostile
 from tests.engines.test_edges import BOUNDS, COLUMNS, drawn, table_of
@@ -71,11 +71,11 @@ def main(master: str, folder: str) -> None:
 
     # An executor is lost before rows of persons are exchanged, or after; with its exchanged rows.
     found, table = {}, hostile(3, "int")
-    for name, build, module, function in (
-        ("before", "flows", flows, "_of_each"),
-        ("after", "visits", visits, "_in_common"),
+    for name, build, function in (
+        ("before", "flows", "_pair_of_each"),
+        ("after", "visits", "_in_common"),
     ):
-        setattr(module, function, losing(getattr(module, function), f"{folder}/{name}"))
+        setattr(counts, function, losing(getattr(counts, function), f"{folder}/{name}"))
         make, options = BUILDS[build]
         found[name] = make(frame_of(table), **options, _key=KEY).weights.tolist()
     table, noisy = table_of(4, "numbers"), edges._noisy

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ptclust._lazy import lazy
-
-if TYPE_CHECKING:
-    from ptclust.building._build import description, summary
-    from ptclust.building._pairs import read_list
-    from ptclust.building.checking import RecordsCheck, check_records
-    from ptclust.building.databases import Query
-    from ptclust.building.flows import graph_from_flows
-    from ptclust.building.profiles import graph_from_profiles
-    from ptclust.building.visits import graph_from_visits
+from ptclust.building._build import description, summary
+from ptclust.building._pairs import read_list
+from ptclust.building.checking import check_records
+from ptclust.building.counts import graph_from_flows, graph_from_visits
+from ptclust.building.databases import Query
+from ptclust.building.profiles import graph_from_profiles
 
 __all__ = [
     "Query",
-    "RecordsCheck",
     "check_records",
     "description",
     "graph_from_flows",
@@ -26,14 +19,3 @@ __all__ = [
     "read_list",
     "summary",
 ]
-
-__getattr__ = lazy(
-    __name__,
-    _pairs=("read_list",),
-    _build=("description", "summary"),
-    checking=("RecordsCheck", "check_records"),
-    databases=("Query",),
-    flows=("graph_from_flows",),
-    profiles=("graph_from_profiles",),
-    visits=("graph_from_visits",),
-)

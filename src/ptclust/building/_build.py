@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from numbers import Integral
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import polars as pl
 
+from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats
 from ptclust.building import caps as capping
-from ptclust.building._contributions import Key, Things, draw_key, sensitivity_of_sum
+from ptclust.building._contributions import Key, Things, sensitivity_of_sum
 from ptclust.building._pairs import Pairs, public_pairs
 from ptclust.building._records import Records
 from ptclust.errors import UsageError
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ptclust.ledger import Ledger
     from ptclust.privacy.sensitivity import Sensitivity
 
-AUTO = "auto"
+Details = Mapping[str, int | float | str]
 
 _NOTHING: Mapping[str, Any] = {}
 _CERTAIN = 3.0  # scales of the noise, above which a count is more than noise
@@ -50,23 +51,11 @@ _RELATIONS: Mapping[Neighbours, str] = {
 }
 
 
-@dataclass(frozen=True)
 class Build:
-    """The options of a build, checked before any record is read, and what it has spent."""
+    """A build whose options are checked before any record is read, and what it has spent."""
 
-    by: str  # the function that builds
-    pairs: Pairs
-    neighbours: Neighbours
-    caps: Mapping[str, int | None]  # None for "auto"
-    cap_epsilon: Fraction | None  # for every cap that is "auto"
-    edges_epsilon: Fraction | None  # for pairs that are "private"
-    payment: Payment
-    key: Key  # of the keyed hash
-    spent: list[Spending] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         by: str,
         records: Any,
         nodes: Any,
@@ -82,8 +71,8 @@ class Build:
         ledger: Ledger | str | os.PathLike[str] | None = None,
         dataset: str | None = None,
         key: Key | None = None,
-    ) -> Build:
-        """Check what was requested, before anything is spent.
+    ) -> None:
+        """Check the options of the function ``by`` that builds.
 
         The public nodes are ``listed`` as nodes, or as items. ``caps`` are integers of at least
         ``least``, for the reason ``why``, or "auto".
@@ -91,25 +80,27 @@ class Build:
         if neighbours not in get_args(Neighbours):
             said = " or ".join(f"{name!r} ({words})" for name, words in _RELATIONS.items())
             raise UsageError(f"neighbours must be {said}, not {neighbours!r}")
-        pairs = public_pairs(nodes, edges, records, word=listed)
-        given = {
+        self.by, self.neighbours = by, neighbours
+        self.pairs = public_pairs(nodes, edges, records, word=listed)
+        self.caps = {
             name: None if cap == AUTO else at_least(name, cap, least, why)
             for name, cap in caps.items()
         }
-        n_auto = list(given.values()).count(None)
+        n_auto = list(self.caps.values()).count(None)
         for_caps = _price("caps_epsilon", caps_epsilon, n_auto > 0, "a bound 'auto'")
-        for_edges = _price(
-            "edges_epsilon", edges_epsilon, pairs.private, "a list of pairs 'private'"
+        self.cap_epsilon = None if for_caps is None else for_caps / n_auto  # for each that is auto
+        self.edges_epsilon = _price(
+            "edges_epsilon", edges_epsilon, self.pairs.private, "a list of pairs 'private'"
         )
-        if ledger is not None and for_caps is None and for_edges is None:
+        if ledger is not None and for_caps is None and self.edges_epsilon is None:
             raise UsageError(
                 "building this graph spends nothing, so there is nothing to charge: leave ledger= "
                 "out here, and give it to the release"
             )
-        for_cap = None if for_caps is None else for_caps / n_auto
-        payment = Payment.by(ledger, dataset)
-        key = draw_key() if key is None else key
-        return cls(by, pairs, neighbours, given, for_cap, for_edges, payment, key)
+        self.payment = Payment.by(ledger, dataset)
+        randbits = secrets.randbits
+        self.key = (randbits(64), randbits(64), randbits(64)) if key is None else key
+        self.spent: list[Spending] = []
 
     def choose(
         self,
@@ -117,7 +108,7 @@ class Build:
         things: Things,
         numbers: Mapping[str, pl.Expr],
         most: Mapping[str, int],
-    ) -> tuple[dict[str, int], dict[str, int | float | str]]:
+    ) -> tuple[dict[str, int], Details]:
         """Return all caps, those that are "auto" chosen, and what is then known of the graph.
 
         ``numbers`` say, by the name of a cap, what it bounds of the things of a person; none is
@@ -132,7 +123,7 @@ class Build:
         """
         tried = capping.combinations(self.caps, most)
         if self.cap_epsilon is None:
-            return dict(tried[0]), dict(tried[0])
+            return dict(tried[0]), tried[0]
         bins = []
         for name, cap in self.caps.items():
             if cap is not None:
@@ -144,12 +135,12 @@ class Build:
             # Few persons in a bin may be none: with many things each, they would look like much.
             certain = np.where(noisy > _CERTAIN * self.spent[-1].scale, noisy, 0.0)
             bins.append(dict(zip(capping.CANDIDATES, certain.tolist(), strict=True)))
-        persons = capping.Persons.counted(bins[0], bins[1] if len(bins) > 1 else {1: 1.0})
+        persons = capping.Persons.counted(*bins)
         found = capping.choices(tried, persons, self.pairs.n_pairs, self.neighbours)
         chosen = capping.best(found)
-        known = {"total": round(chosen.total)} if chosen.total > 0 else {}
-        words = capping.in_words(found, chosen.caps)
-        return dict(chosen.caps), {**chosen.caps, **known, "caps": words}
+        caps, total = capping.caps_of(chosen), chosen["total"]
+        known = {"total": round(total)} if total > 0 else {}
+        return caps, {**caps, **known, "caps": capping.in_words(found, caps)}
 
     @leaves_no_trace
     def look(
@@ -187,18 +178,18 @@ class Build:
         unit: str,
         *,
         kind: Kind = "similarity",
-        details: Mapping[str, int | float | str] = _NOTHING,
+        details: Details = _NOTHING,
     ) -> Graph:
         """Return the graph of the weights that are counted, of all pairs or those released.
 
         Notes
         -----
         *Privacy.* Pairs that are "private" are joined if their weight, with Laplace noise, is above
-        a threshold. All pairs of the public list get noise, the empty ones included: Laplace noise
-        of scale b = l1 / epsilon on the whole vector of weights is epsilon-differentially private,
-        without a delta, and what passes a public threshold is post-processing. The threshold
-        b ln(m / 2) follows from the number m of pairs: noise on an empty pair exceeds it with
-        probability exp(-ln(m / 2)) / 2 = 1 / m, so one of all empty pairs passes on average.
+        a threshold. All m pairs of the public list get noise, the empty ones included: with scale
+        b = l1 / epsilon on the whole vector of weights that is epsilon-differentially private,
+        without a delta, and what passes a public threshold is post-processing. The threshold is
+        b ln(m / 2): noise on an empty pair exceeds it with probability exp(-ln(m / 2)) / 2 = 1 / m,
+        so one of all empty pairs passes on average.
         """
         pairs, counted = self.pairs, cache(count)  # a look is charged before anything is counted
         if self.edges_epsilon is None:
@@ -206,10 +197,11 @@ class Build:
         else:
             n, purpose = pairs.n_pairs, "which pairs are joined"
             noisy = self.look(counted, n, sensitivity, self.edges_epsilon, purpose)
-            threshold = self.spent[-1].scale * max(0.0, math.log(max(n, 1) / (2 * _EMPTY)))
-            joined = noisy > threshold
-            pairs, weights = pairs.restricted_to(joined), counted()[joined]
-        graph = pairs.graph(weights, kind)
+            joined = noisy > self.spent[-1].scale * max(0.0, math.log(max(n, 1) / (2 * _EMPTY)))
+            weights = counted()[joined]
+            pairs = Pairs.of_keys(pairs.names, pairs.keys()[joined], pairs.chosen_by)
+        sources, targets = np.divmod(pairs.keys(), pairs.n_nodes)
+        graph = Graph(sources, targets, weights, pairs.n_nodes, pairs.names, kind=kind)
         graph.provenance = Provenance(
             sensitivity=sensitivity,
             unit=unit,
@@ -240,15 +232,6 @@ def at_least(name: str, value: Any, least: int, why: str) -> int:
     return int(value)
 
 
-def plural(number: int, word: str) -> str:
-    """Return a number of things in words.
-
-    >>> plural(1, "pair"), plural(5, "pair")
-    ('1 pair', '5 pairs')
-    """
-    return f"{number:,} {word}" + ("" if number == 1 else "s")
-
-
 @leaves_no_trace
 def summary(graph: Graph) -> dict[str, Any]:
     """Return all that may be known of a graph that was built, ready for JSON."""
@@ -260,17 +243,16 @@ def summary(graph: Graph) -> dict[str, Any]:
 @leaves_no_trace
 def description(graph: Graph) -> str:
     """Say what was built. *Privacy.* In public numbers only: no weight plays a part."""
-    built = graph.provenance
-    lines = [f"A graph of {graph.n_nodes:,} nodes and {graph.n_edges:,} pairs of them"]
-    if built is not None:
-        lines[0] += f" ({built.details.get('topology', 'it was not said which')})"
-        lines += [
-            f"Protected: {built.unit}",
-            f"It can change at most: {built.sensitivity} (neighbours: "
-            f"{_RELATIONS[built.neighbours]})",
-            "Records on nodes outside the list, or without the person to protect, are ignored",
-        ]
-        lines += [f"Spent on {each.words}" for each in built.spent]
-        if "caps" in built.details:
-            lines.append(f"Caps were chosen by their {built.details['caps']}")
+    words = f"A graph of {graph.n_nodes:,} nodes and {graph.n_edges:,} pairs of them"
+    if (built := graph.provenance) is None:
+        return f"{words}."
+    lines = [
+        f"{words} ({built.details.get('topology', 'it was not said which')})",
+        f"Protected: {built.unit}",
+        f"It can change at most: {built.sensitivity} (neighbours: {_RELATIONS[built.neighbours]})",
+        "Records on nodes outside the list, or without the person to protect, are ignored",
+        *(f"Spent on {each.words}" for each in built.spent),
+    ]
+    if "caps" in built.details:
+        lines.append(f"Caps were chosen by their {built.details['caps']}")
     return ". ".join(lines) + "."

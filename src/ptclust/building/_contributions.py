@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,11 +27,8 @@ def sensitivity_of(caps: Caps, n_pairs: int, neighbours: Neighbours) -> Sensitiv
     >>> sensitivity_of({"max_items": 4}, 100, "add-remove").l1
     6.0
     """
-    if ITEMS in caps:
-        largest, n_changed = 1, math.comb(caps[ITEMS], 2)
-    else:
-        largest, n_changed = caps.get(PER_PAIR, 1), caps.get(PAIRS, 1)
-    return sensitivity_of_sum(largest, max(1, min(n_changed, n_pairs)), neighbours)
+    n_changed = math.comb(caps[ITEMS], 2) if ITEMS in caps else caps.get(PAIRS, 1)
+    return sensitivity_of_sum(caps.get(PER_PAIR, 1), max(1, min(n_changed, n_pairs)), neighbours)
 
 
 def sensitivity_of_sum(largest: int, n_changed: int, neighbours: Neighbours) -> Sensitivity:
@@ -51,17 +47,12 @@ def sensitivity_of_sum(largest: int, n_changed: int, neighbours: Neighbours) -> 
     >>> sensitivity_of_sum(2, 5, "replace").to_dict()
     {'l1': 20.0, 'l2': 6.324555320336759, 'linf': 2.0}
     """
-    n_vectors = 1 if neighbours == "add-remove" else 2
+    n_entries = n_changed * (1 if neighbours == "add-remove" else 2)
     return Sensitivity(
-        l1=float_up(n_vectors * n_changed * largest),
-        l2=root_up(Fraction(n_vectors * n_changed * largest**2)),
+        l1=float_up(n_entries * largest),
+        l2=root_up(Fraction(n_entries * largest**2)),
         linf=float_up(largest),
     )
-
-
-def draw_key() -> Key:
-    """Return three secret words, for one build."""
-    return secrets.randbits(64), secrets.randbits(64), secrets.randbits(64)
 
 
 @dataclass(frozen=True)
@@ -89,9 +80,10 @@ class Things:
         Persons with few records in this part, as most are, keep them as they are: merging them here
         as well would cost more than sending them.
         """
+        rows = self.of_records(records)
         if self.bound is None:
-            return _merged(self.of_records(records))
-        few, many = _by_number(self.of_records(records), self.bound[0])
+            return _merged(rows)
+        few, many = _by_number(rows, self.bound[0])
         return pl.concat([few, self.merged(many)])
 
     def merged(self, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -133,13 +125,12 @@ def keep_some(rows: pl.LazyFrame, most: int, key: Key, ties: Ties = "max") -> pl
     Notes
     -----
     *Privacy.* Thing t of person p is kept if at most ``most`` things of p have a hash up to its own
-    (itself included): that depends on the key and on the things of p alone. So, with any fixed key,
-    what is kept is the union over persons of a function of the records of each, and one person more
-    or less adds or removes rows of that person only, at most ``most`` of them. This holds for every
-    key and every hash function: the bound needs no property of polars' hash. The key is drawn anew
-    for every build so that neither row order nor value decides, and nobody can write records that
-    are sure to be kept; for that a good hash with secret seeds will do, at the speed of the table.
-    Two things with the same hash are kept or dropped together, so row order never decides.
+    (itself included): that depends on the key and on the things of p alone. So, for every key and
+    every hash function, what is kept is the union over persons of a function of the records of
+    each, and one person more or less adds or removes at most ``most`` rows, all of that person.
+    Things with the same hash are kept or dropped together, so row order never decides. The key is
+    drawn anew for every build so that nobody can write records that are sure to be kept: for that,
+    polars' hash with secret seeds will do, at the speed of the table.
     """
     return rows.filter(_hash(key).rank(ties).over("person") <= most)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,16 @@ import polars as pl
 
 from ptclust._files import same_file
 from ptclust._markup import quoted
-from ptclust._types import Array, Bools, Floats, Ints
+from ptclust._types import Array, Floats, Ints
+from ptclust.building._records import Records, TextFile
 from ptclust.engines import spark
 from ptclust.errors import FileError, UsageError
 from ptclust.graph.converters import check_complete
-from ptclust.graph.graph import Graph
 from ptclust.graph.readers import read_topology
 from ptclust.graph.readers.columns import ENDS, Columns, choose_columns
 from ptclust.graph.readers.file import File
 from ptclust.graph.readers.ids import normal_texts
-from ptclust.graph.topology import Kind, Topology, as_objects, shown
+from ptclust.graph.topology import Topology, as_objects, shown
 
 PRIVATE = "private"
 
@@ -36,9 +38,9 @@ _NEVER = (
 
 @dataclass(frozen=True)
 class Pairs:
-    """Public nodes and the pairs of them that are counted.
+    """Public nodes and the pairs of them that are counted; no array has them if all are.
 
-    It goes wherever the records are: where all pairs are counted, no array has them.
+    It goes wherever the records are.
     """
 
     names: Array  # of the nodes: all integers, or all texts
@@ -90,15 +92,6 @@ class Pairs:
             weights[place[here]] = found["count"].to_numpy()[here]
         return weights
 
-    def restricted_to(self, kept: Bools) -> Pairs:
-        """Return some of the pairs of the same nodes."""
-        return Pairs.of_keys(self.names, self.keys()[kept], self.chosen_by)
-
-    def graph(self, weights: Floats, kind: Kind) -> Graph:
-        """Return the graph of these weights."""
-        sources, targets = np.divmod(self.keys(), self.n_nodes)
-        return Graph(sources, targets, weights, self.n_nodes, self.names, kind=kind)
-
 
 def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
     """Return the pairs of a public list of nodes, or the public list of pairs; one must be given.
@@ -125,7 +118,11 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
         return _all_pairs(_as_names(nodes, word), word)
     if edges is records or _same_path(edges, records):
         raise UsageError(f"edges= is the table of the records; give a public list, and {_NEVER}")
-    return _listed_pairs(edges)
+    topology = edges if isinstance(edges, Topology) else _read_pairs(edges)
+    names = _as_names(topology.names, "nodes of edges")
+    a, b = topology.sources.astype(np.int64), topology.targets.astype(np.int64)
+    keys = np.unique(np.minimum(a, b) * len(names) + np.maximum(a, b))
+    return Pairs.of_keys(names, keys, "a public list of pairs")
 
 
 def is_private(edges: Any) -> bool:
@@ -151,15 +148,6 @@ def _all_pairs(names: Array, word: str) -> Pairs:
     return Pairs(names, None, "all pairs of a public list of nodes")
 
 
-def _listed_pairs(edges: Any) -> Pairs:
-    if not isinstance(edges, Topology):
-        edges = _read_pairs(edges)
-    names = _as_names(edges.names, "nodes of edges")
-    a, b = edges.sources.astype(np.int64), edges.targets.astype(np.int64)
-    keys = np.unique(np.minimum(a, b) * len(names) + np.maximum(a, b))
-    return Pairs.of_keys(names, keys, "a public list of pairs")
-
-
 def _read_pairs(edges: Any) -> Topology:
     """Return the topology of a file, a data frame or an iterable of pairs."""
     if spark.is_frame(edges):
@@ -176,8 +164,7 @@ def _read_pairs(edges: Any) -> Topology:
     pairs = [tuple(pair) for pair in edges]
     if wrong := next((pair for pair in pairs if len(pair) != 2), None):
         raise UsageError(f"edges must be pairs of nodes, and {quoted(wrong)} is not one")
-    nodes = dict.fromkeys(end for pair in pairs for end in pair)
-    number = {node: i for i, node in enumerate(nodes)}
+    number = {node: i for i, node in enumerate(dict.fromkeys(chain.from_iterable(pairs)))}
     ends = np.array([[number[a], number[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
     names = _as_names(number, "nodes of edges")
     once = np.unique(np.sort(ends, axis=1), axis=0)
@@ -195,8 +182,7 @@ def read_list(
 
     ``column`` may be left out if there is only one, or one with a well-known name, as node or id.
     Ids from text files are integers if every one is, as Python writes it, and texts otherwise. The
-    ``encoding`` is that of a text file that is not UTF-8. A list that is in the file of the
-    ``records`` is refused.
+    ``encoding`` is that of a text file that is not UTF-8. The file of the ``records`` is refused.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -205,8 +191,6 @@ def read_list(
     ...     read_list(path, "terminal")
     [7, 9]
     """
-    from ptclust.building._records import Records, TextFile
-
     path = Path(path)
     suffix = path.suffix.lower()
     if _same_path(path, records):
@@ -223,8 +207,8 @@ def read_list(
     else:
         table = TextFile(path, encoding=encoding)
         there = Records(table, {}).there
-        name = there[0] if column is None and len(there) == 1 else column
-        found = Records(table, {"node_column": name})
+        only = there[0] if len(there) == 1 else None
+        found = Records(table, {"node_column": column or only})
         listed = found.collect(found.lazy)["node_column"].to_list()
         if found.typed:
             return listed
@@ -254,15 +238,15 @@ def _as_names(given: Any, word: str) -> Array:
     for name in listed:
         if isinstance(name, bool) or not isinstance(name, str if texts else int):
             both = "" if name is listed[0] else f"{shown(listed[0])} and "
-            wrong = f"{both}{shown(name)}"
-            raise UsageError(f"the {word} must be all integers or all texts, not {wrong}")
+            raise UsageError(
+                f"the {word} must be all integers or all texts, not {both}{shown(name)}"
+            )
     if texts:  # as ids of records are compared
         listed = normal_texts(pl.Series(listed, dtype=pl.String)).to_list()
-    seen: set[Any] = set()
-    for name in listed:
-        if name in seen:
-            raise UsageError(f"{shown(name)} is twice in the list of {word}; list each once")
-        seen.add(name)
+    counts = Counter(listed)
+    if len(counts) < len(listed):
+        twice = shown(next(name for name in listed if counts[name] > 1))
+        raise UsageError(f"{twice} is twice in the list of {word}; list each once")
     if texts:
         return as_objects(listed)
     if not all(-(2**63) <= name < 2**63 for name in listed):

@@ -1,8 +1,8 @@
 """Private input: tables of records, read lazily; decisions follow from the schema, never values.
 
 A record that cannot be counted, because an id is missing, not a number or not in the public list,
-is dropped, one by one and silently: an error, or a number of dropped records, would reveal it. Only
-a file whose text is not encoded as declared is refused, as a whole.
+is dropped silently: an error, or a number of dropped records, would reveal it. Only a file whose
+text is not encoded as declared is refused, as a whole.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,7 +22,6 @@ from ptclust._markup import quoted, quoted_list
 from ptclust._tables import library_of
 from ptclust._types import Array
 from ptclust.building._contributions import Things
-from ptclust.building._pairs import Pairs
 from ptclust.building.databases import Query, is_address
 from ptclust.engines import spark
 from ptclust.errors import FileError, InputError, UsageError
@@ -33,6 +33,10 @@ from ptclust.graph.readers.ids import normal_texts
 from ptclust.graph.readers.parquet import check_decoded
 from ptclust.graph.readers.tables import text_size, text_types
 
+if TYPE_CHECKING:
+    from ptclust.building._pairs import Pairs
+
+_T = TypeVar("_T")
 _TEXTS = text_types()
 _IDS = ("origin", "destination", "person", "item")  # roles of columns that name somebody or a node
 _PROBLEMS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -45,8 +49,7 @@ def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
     """Return the column of persons that was given, or that is called so; None if there is none."""
     if given is not None or not (needed or columns_of_records(Records(table, {}).there, "person")):
         return given
-    found: str = Records(table, {"person": None}).columns["person"]
-    return found
+    return str(Records(table, {"person": None}).columns["person"])
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,8 @@ class Records:
             self.lazy = self.distributed.empty.lazy()
             self.types = dict(self.lazy.collect_schema())
             return
-        frame, schema = self._opened(table), None
-        with suppress(*_PROBLEMS):
-            schema = frame.collect_schema()
-        # Raised out here so that it has no context, which may quote what could not be read.
+        frame = self._opened(table)
+        schema = _quietly(frame.collect_schema)
         if schema is None:
             raise FileError(f"{self.where} cannot be read: it is damaged, empty, or something else")
         self._name_columns(schema)
@@ -103,13 +104,11 @@ class Records:
 
     def _check_size(self, path: Path) -> None:
         """Refuse a file that is small and would take much memory, or much time, to be read."""
-        file = File(self.where, path, self.where)
-        if path.suffix.lower() in _PARQUET:
+        file, suffix = File(self.where, path, self.where), path.suffix.lower()
+        if suffix in _PARQUET:
             check_decoded(file, self.columns.values())
-        if path.suffix.lower() not in _TABLES:  # of those all text is in the file
-            size = None
-            with suppress(*_PROBLEMS):
-                size = text_size(self.lazy, self.types)
+        if suffix not in _TABLES:  # of those all text is in the file
+            size = _quietly(partial(text_size, self.lazy, self.types))
             if size is None:
                 raise FileError(f"{file} cannot be read to its end; check it")
             check_expansion(size, file.size, file)
@@ -118,7 +117,7 @@ class Records:
         if isinstance(table, str) and is_address(table):
             table = Query(table, "")  # which says that the query is missing
         if isinstance(table, str | os.PathLike):
-            return self._scanned(Path(table), table if isinstance(table, TextFile) else None)
+            return self._scanned(table if isinstance(table, TextFile) else TextFile(table))
         if isinstance(table, Query):
             self.where, self.typed = f"the query to {table}", table.typed
             return table.scan()
@@ -133,7 +132,8 @@ class Records:
             [_of_pandas(table[name], name, only_ids=role in _IDS) for role, name in named]
         )
 
-    def _scanned(self, path: Path, text: TextFile | None) -> pl.LazyFrame:
+    def _scanned(self, text: TextFile) -> pl.LazyFrame:
+        path = Path(text)
         self.where, suffix = str(path), path.suffix.lower()
         known = (*_PARQUET, *_TABLES, *_ARROW)
         if suffix not in known:
@@ -141,16 +141,14 @@ class Records:
         if not path.is_file():
             raise FileError(f"{path} does not exist or is not a file; check the path")
         if suffix not in _TABLES:
-            if text is not None:
-                text.check_unused(path)
+            text.check_unused(path)
             return pl.scan_parquet(path, glob=False) if suffix in _PARQUET else pl.scan_ipc(path)
         with path.open("rb") as opened:
             if opened.read(2) in COMPRESSED:  # polars would expand it, to any size
                 raise FileError(f"{path} is compressed; decompress it first")
-        text = text or TextFile(path)
-        self.typed, file = False, File.at(path).in_utf8(text.encoding)
         dialect = Dialect.of(suffix[1:], text.separator, decimal=text.decimal)
-        self.decimal = dialect.decimal
+        file = File.at(path).in_utf8(text.encoding)
+        self.typed, self.decimal = False, dialect.decimal
         return pl.scan_csv(
             file.content,
             separator=find_separator(file, dialect),
@@ -170,12 +168,10 @@ class Records:
                 found, called = _called(self.there, name), quoted(name)
             if len(found) != 1:
                 wrong = f"{'several columns' if found else 'no column'} {called}"
+                use = f"name the right one, {role}="
+                if role not in COLUMNS_OF_RECORDS:
+                    use = "every node is a column"
                 listed = f"its columns are: {quoted_list(self.there)}{separator_hint(self.there)}"
-                use = (
-                    f"name the right one, {role}="
-                    if role in COLUMNS_OF_RECORDS
-                    else "every node is a column"
-                )
                 raise InputError(f"{self.where} has {wrong}; {use}; {listed}")
             named[role] = found[0]
         if len(set(named.values())) < len(named):
@@ -188,17 +184,15 @@ class Records:
         return f"column {name} of {self.where} is of type {self.types[role]}"
 
     def with_persons(self, lazy: pl.LazyFrame) -> pl.LazyFrame:
-        """Return those of the records whose person is known: who is missing cannot be bounded.
+        """Return the records of persons who are known and told from others: all can be bounded.
 
-        Nor can two persons who became one: by rounding, or where U+FFFD is in place of a letter.
-        One who is written in several ways is one person: see `normal_texts`.
+        Two persons who became one cannot, by rounding, or by U+FFFD in place of a letter. One who
+        is written in several ways is one: see `normal_texts`.
         """
         dtype, person = self.types["person"], pl.col("person")
         if not (_is_integer(dtype) or dtype == pl.Float64 or dtype in _TEXTS):
-            raise InputError(
-                f"{self._said('person')}; persons must be integers or texts: cast it, integers to "
-                "64 bits"
-            )
+            wanted = "persons must be integers or texts: cast it, integers to 64 bits"
+            raise InputError(f"{self._said('person')}; {wanted}")
         known = pl.col("person").is_not_null()
         if dtype == pl.Float64:  # integers of pandas, where some are missing
             known &= pl.col("person").abs() < _LARGEST_EXACT
@@ -236,11 +230,12 @@ class Records:
             "cast the column, or write the nodes as they are written there"
         )
 
-    def check_numbers(self, role: str) -> None:
-        """Refuse a column that cannot hold numbers, by its type."""
-        dtype = self.types[role]
-        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, *_TEXTS)):
-            raise InputError(f"{self._said(role)}; values must be numbers: cast it")
+    def check_numbers(self, roles: Iterable[str]) -> None:
+        """Refuse columns that cannot hold numbers, by their types."""
+        for role in roles:
+            dtype = self.types[role]
+            if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null, *_TEXTS)):
+                raise InputError(f"{self._said(role)}; values must be numbers: cast it")
 
     def summed(self, first: spark.Step, by: str) -> pl.DataFrame:
         """Return what ``first`` makes of the records: sums, by one column."""
@@ -290,12 +285,17 @@ class Records:
 
     def collect(self, lazy: pl.LazyFrame) -> pl.DataFrame:
         """Read the records and return what was requested of them."""
-        found = None
-        with suppress(*_PROBLEMS):
-            found = lazy.collect(engine="streaming")
+        found = _quietly(lambda: lazy.collect(engine="streaming"))
         if found is None:
             raise InputError(f"{self.where} cannot be read to its end; check it, or its file")
         return found
+
+
+def _quietly(read: Callable[[], _T]) -> _T | None:
+    """Return what is read, or None: an error here, or in the context of ours, may quote values."""
+    with suppress(*_PROBLEMS):
+        return read()
+    return None
 
 
 def _called(there: Sequence[Any], name: Any) -> list[Any]:

@@ -22,12 +22,12 @@ from ptclust.planning.plan import PlanRequest, make_plan
 from ptclust.privacy.provenance import Neighbours, Provenance
 from ptclust.privacy.sensitivity import Sensitivity
 
+Choice = dict[str, Any]  # caps by name, and what they do, in numbers
+
 #: Caps to choose from. They are public: no look at the records made them.
 CANDIDATES = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
-#: At which epsilon caps are compared where nobody said it: where little is seen, they matter.
-EPSILON = 0.3
-# Of the records of a person, between these shares are on a thing that is new.
-_NEW = (0.4, 1.0)
+_EPSILON = 0.3  # at which caps are compared where nobody said it: where little is seen, they matter
+_NEW = (0.4, 1.0)  # between these shares of the records of a person are on a thing that is new
 _QUANTILES = (np.arange(400) + 0.5) / 400
 
 
@@ -60,9 +60,12 @@ class Persons:
         return cls(np.full(len(things), persons / len(things)), things, numbers / things)
 
     @classmethod
-    def counted(cls, things: Mapping[int, float], records: Mapping[int, float]) -> Persons:
+    def counted(
+        cls, things: Mapping[int, float], records: Mapping[int, float] | None = None
+    ) -> Persons:
         """Return persons by how many there are up to each number, from the number before on."""
-        (of_things, n_things), (of_records, n_records) = _middles(things), _middles(records)
+        of_things, n_things = _middles(things)
+        of_records, n_records = _middles(records or {1: 1.0})
         persons = max(of_things.sum(), of_records.sum())
         shares = np.outer(_share(of_things), _share(of_records)).ravel()
         columns = np.meshgrid(n_things, n_records, indexing="ij")
@@ -88,25 +91,6 @@ def _share(numbers: Floats) -> Floats:
     return numbers / max(float(numbers.sum()), 1e-300)
 
 
-@dataclass(frozen=True)
-class CapChoice:
-    """What caps do."""
-
-    caps: Caps
-    total: float  # what is counted, in all
-    mean: float  # the same, of a pair
-    noise: float  # standard deviation, of a pair
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers."""
-        return {**self.caps, "total": self.total, "noise": self.noise, "signal": self.signal}
-
-    @property
-    def signal(self) -> float:
-        """The mean of a pair over its deviation: that of the noise, and that of a count itself."""
-        return self.mean / math.sqrt(self.mean + self.noise**2) if self.mean > 0 else 0.0
-
-
 def combinations(given: Mapping[str, int | None], most: Mapping[str, int]) -> list[Caps]:
     """Return all caps to choose from: candidates where none is given, none above ``most``."""
     usual = [cap for cap in CANDIDATES if cap >= (2 if ITEMS in given else 1)]
@@ -117,33 +101,39 @@ def combinations(given: Mapping[str, int | None], most: Mapping[str, int]) -> li
     return [dict(zip(given, each, strict=True)) for each in product(*listed)]
 
 
+def _laplace(sensitivity: Sensitivity) -> float:
+    return math.sqrt(2.0) * sensitivity.l1 / _EPSILON if sensitivity.l1 else math.inf
+
+
 def choices(
     tried: Iterable[Caps],
     persons: Persons,
     n_pairs: int,
     neighbours: Neighbours,
-    noise: Callable[[Sensitivity], float] | None = None,
-) -> list[CapChoice]:
-    """Return what each of these caps does; ``noise`` is by default Laplace's at epsilon 0.3."""
+    noise: Callable[[Sensitivity], float] = _laplace,
+) -> list[Choice]:
+    """Return each of these caps with what is counted in all, and what a pair then has.
 
-    def laplace(sensitivity: Sensitivity) -> float:
-        return math.sqrt(2.0) * sensitivity.l1 / EPSILON if sensitivity.l1 else math.inf
-
+    That is its mean, the standard deviation of its ``noise``, by default Laplace's at epsilon 0.3,
+    and the signal: the mean over the deviation of the noise and of a count itself.
+    """
     found = []
     for caps in tried:
-        total, most = persons.total(caps), sensitivity_of(caps, n_pairs, neighbours)
-        found.append(CapChoice(caps, total, total / max(n_pairs, 1), (noise or laplace)(most)))
+        total = persons.total(caps)
+        mean, deviation = total / max(n_pairs, 1), noise(sensitivity_of(caps, n_pairs, neighbours))
+        signal = mean / math.sqrt(mean + deviation**2) if mean > 0 else 0.0
+        found.append({**caps, "total": total, "mean": mean, "noise": deviation, "signal": signal})
     return found
 
 
-def best(found: Sequence[CapChoice]) -> CapChoice:
+def best(found: Iterable[Choice]) -> Choice:
     """Return the caps with the largest signal, the smallest caps if several have it."""
-    return max(found, key=lambda each: (each.signal, [-cap for cap in each.caps.values()]))
+    return max(found, key=lambda each: (each["signal"], [-cap for cap in caps_of(each).values()]))
 
 
 def compared(
     built: Provenance, topology: Topology, request: PlanRequest, persons: float, records: float
-) -> list[CapChoice]:
+) -> list[Choice]:
     """Return what other caps would do at the budget of a plan; only public numbers are used."""
     given = caps_of(built.details)
     most = {ITEMS: topology.n_nodes, PAIRS: max(1, topology.n_edges)}
@@ -158,7 +148,7 @@ def compared(
 
 
 def caps_of(details: Mapping[str, Any]) -> dict[str, int]:
-    """Return the caps of a graph that was built from records of persons."""
+    """Return the caps among other details of a graph, or of a choice."""
     return {name: details[name] for name in (ITEMS, PAIRS, PER_PAIR) if name in details}
 
 
@@ -195,33 +185,32 @@ def range_of(details: Mapping[str, Any]) -> tuple[float, float] | None:
     return 0.0, width if details["dissimilarity"] == "absolute" else width**2
 
 
-def to_text(found: Sequence[CapChoice], chosen: Caps) -> str:
+def to_text(found: Sequence[Choice], chosen: Caps) -> str:
     """Return a table of what caps do; the chosen ones are marked."""
-    listed = _shown(found, chosen)
-    rows = [[*listed[0].caps, "counted", "mean of a pair", "noise", "signal"]]
-    for each in listed:
-        numbers = f"{each.total:,.0f}", f"{each.mean:.3g}", f"{each.noise:.3g}"
-        rows.append([*map(str, each.caps.values()), *numbers, f"{each.signal:.3g}"])
-    marks = [" ", *(">" if each.caps == chosen else " " for each in listed)]
-    lines = [f"{mark}{line}" for mark, line in zip(marks, right_aligned(rows), strict=True)]
+    rows, marks = [[*chosen, "counted", "mean of a pair", "noise", "signal"]], [" "]
+    for each in _shown(found, chosen):
+        caps = caps_of(each)
+        numbers = f"{each['total']:,.0f}", f"{each['mean']:.3g}", f"{each['noise']:.3g}"
+        rows.append([*map(str, caps.values()), *numbers, f"{each['signal']:.3g}"])
+        marks.append(">" if caps == chosen else " ")
     words = "Caps: signal is the mean of a pair over its deviation, noise included; more is better."
-    return "\n".join([words, *lines])
+    return "\n".join([words, *map(str.__add__, marks, right_aligned(rows))])
 
 
-def in_words(found: Sequence[CapChoice], chosen: Caps) -> str:
+def in_words(found: Sequence[Choice], chosen: Caps) -> str:
     """Return the signal of caps in one line."""
     listed = (
-        f"{' x '.join(map(str, each.caps.values()))}: {each.signal:.3g}"
+        f"{' x '.join(map(str, caps_of(each).values()))}: {each['signal']:.3g}"
         for each in _shown(found, chosen)
     )
-    return f"signal over noise at epsilon {EPSILON:g}: {', '.join(listed)}"
+    return f"signal over noise at epsilon {_EPSILON:g}: {', '.join(listed)}"
 
 
-def _shown(found: Sequence[CapChoice], chosen: Caps) -> list[CapChoice]:
+def _shown(found: Sequence[Choice], chosen: Caps) -> list[Choice]:
     """Return the chosen caps, and for each value of the first the best with it."""
-    by_first: dict[int, list[CapChoice]] = {}
+    by_first: dict[int, list[Choice]] = {}
     for each in found:
-        by_first.setdefault(next(iter(each.caps.values())), []).append(each)
+        by_first.setdefault(next(iter(caps_of(each).values())), []).append(each)
     first = [best(listed) for listed in by_first.values()]
-    also = [each for each in found if each.caps == chosen and each not in first]
-    return sorted([*first, *also], key=lambda each: list(each.caps.values()))
+    also = [each for each in found if caps_of(each) == chosen and each not in first]
+    return sorted([*first, *also], key=lambda each: list(caps_of(each).values()))

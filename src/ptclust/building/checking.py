@@ -15,59 +15,54 @@ import polars as pl
 from ptclust._tables import right_aligned
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array
-from ptclust.building import flows, visits
 from ptclust.building._pairs import Pairs, is_private, public_pairs
 from ptclust.building._records import Records
+from ptclust.building.counts import items_of_persons, on_pairs, pairs_of_persons
 from ptclust.engines.spark import is_frame
 from ptclust.errors import UsageError
 
 CAPS = (1, 2, 4, 8, 16, 32)
-MARK = "PRIVATE: do not publish. These are counts of the records themselves, without noise."
 
+_MARK = "PRIVATE: do not publish. These are counts of the records themselves, without noise."
 _LISTED = 10
 _CANDIDATES = 20_000  # beyond, names are not compared letter by letter
 
 
 @dataclass(frozen=True, repr=False)
 class RecordsCheck:
-    """What `check_records` found; ``print`` shows it, and nothing else does.
-
-    Attributes
-    ----------
-    counts : dict
-        Numbers of records and persons, by what they are.
-    unlisted : list of (name, records, nearest)
-        The names in most records that are not on the public list, and the listed one that is most
-        alike, or None.
-    contributions : dict
-        By the name of a cap, the sorted numbers of what it bounds: one per person, or per person
-        and pair.
-    """
+    """What `check_records` found; ``print`` shows it, and nothing else does."""
 
     counts: dict[str, int]
+    """Numbers of records and persons, by what they are."""
     unlisted: list[tuple[Any, int, Any]]
+    """Names in most records that are not listed, their records, the listed one most alike."""
     n_unlisted: int
     contributions: dict[str, Array]
+    """By cap, the sorted numbers of what it bounds: one per person, or per person and pair."""
 
     def __repr__(self) -> str:
         return "RecordsCheck(<private>)"
 
     def __str__(self) -> str:
         width = max(len(f"{number:,}") for number in self.counts.values())
-        lines = [MARK, ""]
+        lines = [_MARK, ""]
         lines += [f"  {number:>{width},} {what}" for what, number in self.counts.items()]
         if self.unlisted:
-            lines += [
-                "",
-                f"Names that are not on the list: {self.n_unlisted:,}. Their records do not",
-            ]
-            lines += ["count; write them as the list does, or complete the list.", ""]
             rows = [["name", "records", "nearest on the list"]]
             for name, number, near in self.unlisted:
                 rows.append([repr(name), f"{number:,}", "-" if near is None else repr(near)])
-            lines += right_aligned(rows)
-        for cap, numbers in self.contributions.items():
-            rows = [[cap, "have more", "kept"], *_at_caps(numbers)]
+            lines += [
+                "",
+                f"Names that are not on the list: {self.n_unlisted:,}. Their records do not",
+                "count; write them as the list does, or complete the list.",
+                "",
+                *right_aligned(rows),
+            ]
+        for name, numbers in self.contributions.items():
+            rows = [[name, "have more", "kept"]]
+            for cap in CAPS:
+                kept = 100 * int(np.minimum(numbers, cap).sum()) / max(int(numbers.sum()), 1)
+                rows.append([f"{cap}", f"{np.count_nonzero(numbers > cap):,}", f"{kept:.0f} %"])
             lines += ["", *right_aligned(rows)]
         return "\n".join(lines)
 
@@ -86,6 +81,9 @@ def check_records(
 ) -> RecordsCheck:
     """Count the records that a graph would be built from, before anything is spent.
 
+    Print the answer: records, persons, missing ids, names that are not on the list with the nearest
+    ones that are, and how much is kept at several caps.
+
     Parameters
     ----------
     records, person, item, origin, destination
@@ -95,12 +93,6 @@ def check_records(
         The public list: items of visits, or nodes of flows.
     edges
         In place of either: the public list of pairs, of visits if ``item`` is given.
-
-    Returns
-    -------
-    RecordsCheck
-        Records, persons, missing ids, names that are not on the list with the nearest ones that
-        are, and how much is kept at several caps.
 
     Notes
     -----
@@ -118,9 +110,7 @@ def check_records(
     if is_frame(records):
         raise UsageError("records are checked on this machine: give a path or a sample of them")
     of_visits = items is not None or (item is not None and nodes is None)
-    word, given = (
-        ("items", items if items is not None else nodes) if of_visits else ("nodes", nodes)
-    )
+    word, given = ("items", nodes if items is None else items) if of_visits else ("nodes", nodes)
     pairs = public_pairs(given, None if is_private(edges) else edges, records, word=word)
     roles = {"item": item} if of_visits else {"origin": origin, "destination": destination}
     persons = {"person": person} if of_visits or person is not None else {}
@@ -136,24 +126,23 @@ def check_records(
         counts["without a person"] = counts["records"] - _number(table, known)
     contributions: dict[str, Array] = {}
     if of_visits:
-        things = visits.items_of_persons(table, pairs)
-        listed = things.of_records(table.lazy)
-        counts["with a person, on listed items"] = _number(table, listed)
+        things = items_of_persons(table, pairs)
+        counts["with a person, on listed items"] = _number(table, things.of_records(table.lazy))
         found = table.collect(things.of_all(table.lazy))
         counts["of them, each item of a person once"] = len(found)
         contributions["max_items"] = _per_person(found)
     else:
-        counts["between two listed nodes"] = _number(table, flows.on_pairs(table, pairs, known))
+        counts["between two listed nodes"] = _number(table, on_pairs(table, pairs, known))
         if persons:
-            found = table.collect(flows.pairs_of_persons(table, pairs).of_all(table.lazy))
+            found = table.collect(pairs_of_persons(table, pairs).of_all(table.lazy))
             contributions["max_pairs"] = _per_person(found)
             contributions["max_per_pair"] = found["count"].sort().to_numpy()
     if persons:
         counts["persons"] = _number(table, known.select("person").unique())
         counts["persons who count"] = found["person"].n_unique()
     most = sorted(unlisted.items(), key=lambda each: (-each[1], str(each[0])))[:_LISTED]
-    near = _Nearest(pairs.names.tolist())
-    shown = [(name, number, near.to(name)) for name, number in most]
+    by_bare = {_bare(name): name for name in reversed(pairs.names.tolist())}
+    shown = [(name, number, _nearest(name, by_bare)) for name, number in most]
     return RecordsCheck(counts, shown, len(unlisted), contributions)
 
 
@@ -177,34 +166,12 @@ def _per_person(found: pl.DataFrame) -> Array:
     return found.group_by("person").len()["len"].sort().to_numpy()
 
 
-def _at_caps(numbers: Array) -> list[list[str]]:
-    """Return of every cap how many have more, and the share that is kept.
-
-    >>> _at_caps(np.array([1, 1, 6]))[:2]
-    [['1', '1', '38 %'], ['2', '1', '50 %']]
-    """
-    total = max(int(numbers.sum()), 1)
-    return [
-        [
-            str(cap),
-            f"{np.count_nonzero(numbers > cap):,}",
-            f"{100 * int(np.minimum(numbers, cap).sum()) / total:.0f} %",
-        ]
-        for cap in CAPS
-    ]
-
-
-class _Nearest:
-    """The listed name that is most like another: but for case, blanks and accents, or letters."""
-
-    def __init__(self, names: list[Any]) -> None:
-        self._names = {_bare(name): name for name in reversed(names)}
-
-    def to(self, name: Any) -> Any:
-        bare = _bare(name)
-        few = self._names if len(self._names) <= _CANDIDATES else ()
-        alike = [bare] if bare in self._names else difflib.get_close_matches(bare, few, 1, 0.8)
-        return self._names[alike[0]] if alike else None
+def _nearest(name: Any, by_bare: dict[str, Any]) -> Any:
+    """Return the listed name that is this one but for case, blanks, accents or a few letters."""
+    bare = _bare(name)
+    few = by_bare if len(by_bare) <= _CANDIDATES else ()
+    alike = [bare] if bare in by_bare else difflib.get_close_matches(bare, few, 1, 0.8)
+    return by_bare[alike[0]] if alike else None
 
 
 def _bare(name: Any) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -27,8 +28,7 @@ _POSTGRESQL = re.compile(r"postgres(?:ql)?://(?:[^/?#]*@)?(?P<place>[^@?#]*)")
 _SECRETS = re.compile(r"(?::(?P<word>[^/?#]*)@|[?&]password=(?P<option>[^&#]*))")
 _ADDRESS = re.compile(r"(?:postgresql|postgres|duckdb|sqlite)(?P<other>\+\w+)?:", re.IGNORECASE)
 _SAY = (
-    "an address is postgresql://user@host/name, duckdb:file or sqlite:file, with the query, as in "
-    "query='select person, place from visits'"
+    "an address is postgresql://user@host/name, duckdb:file or sqlite:file, with query='select ...'"
 )
 
 
@@ -142,10 +142,12 @@ class Query:
 
     def _batches(self, query: str) -> Generator[pl.DataFrame, None, None]:
         """Yield what a query finds; at least one frame, for its schema."""
-        if self.kind != "postgresql" and not self._file.is_file():
+        if self.kind == "postgresql":
+            yield from self._of_postgresql(query)
+        elif not self._file.is_file():
             raise UsageError(f"there is no file {self._file}; check the address")
-        read = {"sqlite": self._of_sqlite, "duckdb": self._of_duckdb}
-        yield from read.get(self.kind, self._of_postgresql)(query)
+        else:
+            yield from self._of_duckdb(query) if self.typed else self._of_sqlite(query)
 
     def _of_postgresql(self, query: str) -> Iterator[pl.DataFrame]:
         driver = package("adbc_driver_postgresql.dbapi", "reading from PostgreSQL", "postgresql")
@@ -178,16 +180,9 @@ class Query:
         with closing(self._opened(connect, sqlite3.Error, uri)) as connection:
             connection.text_factory = lambda raw: raw.decode(errors="replace")
             cursor = connection.execute(query)
-            names = [column[0] for column in cursor.description]
-            rows: list[tuple[Any, ...]] = []
-            while True:
-                columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-                yield pl.DataFrame(
-                    pl.Series(name, map(_text, values), pl.String)
-                    for name, values in zip(names, columns, strict=True)
-                )
-                if not (rows := cursor.fetchmany(_BATCH)):
-                    return
+            schema = [(column[0], pl.String) for column in cursor.description]
+            for rows in chain([()], iter(partial(cursor.fetchmany, _BATCH), [])):
+                yield pl.DataFrame([[*map(_text, row)] for row in rows], schema, orient="row")
 
     def _opened(self, connect: Callable[..., Any], error: type, *where: str, **how: Any) -> Any:
         """Return a connection; what is wrong with it is not repeated: it may quote the password."""
@@ -212,11 +207,8 @@ def _frame(batch: Any) -> pl.DataFrame:
 
 def _with_numbers(batch: Any) -> pl.DataFrame:
     """Return rows of PostgreSQL, whose numeric comes as texts: 7 and 7.0 are one person."""
-    numeric = [
-        field.name
-        for field in batch.schema
-        if (field.metadata or {}).get(b"ADBC:postgresql:typname") == b"numeric"
-    ]
+    key = b"ADBC:postgresql:typname"
+    numeric = [each.name for each in batch.schema if (each.metadata or {}).get(key) == b"numeric"]
     for name in numeric:
         place = batch.schema.get_field_index(name)
         batch = batch.set_column(place, name, batch.column(place).cast("string"))

@@ -31,6 +31,10 @@ _STEPS = 1 << _BITS
 _MISSING = -1
 _LARGEST_EXACT = 2**53  # up to here sums of whole numbers are exact as floats
 _CHUNK = 1 << 22  # differences at a time
+_N_PERSONS = (
+    "it is a public number, about the number of persons, that sums are divided by; with "
+    "neighbours='replace' it may be left out"
+)
 
 
 @leaves_no_trace
@@ -49,8 +53,7 @@ def graph_from_profiles(
     """Make a graph of a table of scores, doses or ratings: one row per person, one column per node.
 
     The weight of a pair of nodes is the mean over persons of how far apart the person's values on
-    both are. The graph is of kind distance and carries its sensitivity and unit, which PTClust
-    takes from there.
+    both are. The graph is of kind distance and carries ``sensitivity``, ``unit``, ``provenance``.
 
     Parameters
     ----------
@@ -74,11 +77,6 @@ def graph_from_profiles(
     neighbours : {"add-remove", "replace"}
         As in `ptclust.graph_from_flows`.
 
-    Returns
-    -------
-    Graph
-        With ``sensitivity``, ``unit`` and ``provenance``.
-
     Notes
     -----
     *Privacy.* A weight is a sum over persons of a number between 0 and the range (high - low, or
@@ -92,8 +90,8 @@ def graph_from_profiles(
     nearest float to range / (2^20 N), in one rounding, which is off by at most a share 2^-53 of at
     most 2^20 N c. So a weight changes by at most 2^20 c (1 + 2 N / 2^53), which is what is stated.
 
-    A value that is missing or not a number is none: every pair with it counts half of the range for
-    this person. A row whose person is missing is dropped.
+    A value that is missing or not a number counts half of the range for this person in every pair.
+    A row whose person is missing is dropped.
 
     Examples
     --------
@@ -107,15 +105,12 @@ def graph_from_profiles(
     """
     if is_private(edges):
         raise UsageError("edges='private' is for counts; give a public list of nodes or pairs")
-    build = Build.of("graph_from_profiles", records, nodes, edges, neighbours=neighbours)
+    build = Build("graph_from_profiles", records, nodes, edges, neighbours=neighbours)
     bounds = _as_bounds(low, high)
     if dissimilarity not in get_args(Dissimilarity):
         raise UsageError(f"dissimilarity must be 'absolute' or 'squared', not {dissimilarity!r}")
-    why = "it is a public number, about the number of persons, that sums are divided by"
     if n_persons is not None or neighbours == "add-remove":
-        n_persons = at_least(
-            "n_persons", n_persons, 1, f"{why}; with neighbours='replace' it may be left out"
-        )
+        n_persons = at_least("n_persons", n_persons, 1, _N_PERSONS)
     if is_frame(records):
         raise UsageError(
             "profiles are not built by Spark: they are one row per person, so few that one machine "
@@ -135,17 +130,13 @@ def graph_from_profiles(
         return np.minimum(sums, share * _STEPS).astype(np.float64) * factor
 
     unit = "one row" if person is None else "one person"
+    low, high = bounds
     return build.graph(
         weights,
         Sensitivity(linf=float_up(_change(factor, share))),
-        f"{unit}, one value between {bounds[0]:g} and {bounds[1]:g} a node",
+        f"{unit}, one value between {low:g} and {high:g} a node",
         kind="distance",
-        details={
-            "n_persons": share,
-            "dissimilarity": dissimilarity,
-            "low": bounds[0],
-            "high": bounds[1],
-        },
+        details={"n_persons": share, "dissimilarity": dissimilarity, "low": low, "high": high},
     )
 
 
@@ -181,8 +172,7 @@ def _steps(
     table: Records, roles: list[str], bounds: tuple[float, float], *, of_persons: bool
 ) -> Ints:
     """Return the values of every person as whole numbers from 0 to 2^20, -1 where there is none."""
-    for role in roles:
-        table.check_numbers(role)
+    table.check_numbers(roles)
     lazy = table.with_persons(table.lazy) if of_persons else table.lazy
     if table.decimal == ",":
         lazy = lazy.with_columns(with_points(pl.col(roles)))

@@ -135,7 +135,7 @@ def plan(
         document["provenance"] = built.to_dict()
         pages[0] = f"{built.words}\n{pages[0]}"
     if caps is not None:
-        document["caps"] = [each.to_dict() for each in caps]
+        document["caps"] = caps
         pages.append(to_text(caps, caps_of(known)))
     if prediction is not None:
         document["prediction"] = prediction.to_dict()

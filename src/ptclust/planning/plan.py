@@ -170,11 +170,7 @@ class Plan:
         merge: str | None = None,
         provenance: Provenance | None = None,
     ) -> PrivacyStatement:
-        """Return what a release made by this plan guarantees.
-
-        ``kind``, ``merge`` and ``provenance`` are those of the graph: what its weights are, how
-        rows between the same two nodes became one, and how it was built from records.
-        """
+        """Return what a release by this plan, of a graph of which these are known, guarantees."""
         chosen, request = self.chosen, self.request
         caveats = list(self.warnings)
         if chosen.tree is not None and chosen.tree.exponent > 0:
@@ -292,8 +288,7 @@ def plan(
     sensitivity : Sensitivity
         By how much one privacy unit can move the weights.
     mechanism : str
-        A name in ``MECHANISMS.names``, or "auto" for the mechanism with the smallest
-        visible gap.
+        A name in ``MECHANISMS.names``, or "auto" for the one with the smallest visible gap.
     split : float, optional
         Share of the budget for the tree, where tree and weights are released apart. By default
         the noise of both is the same.
@@ -304,11 +299,9 @@ def plan(
     clip : pair of float, optional
         Public bounds; weights outside are moved to the nearer one. They also serve to warn of noise
         that exceeds the weights, and to keep all of them apart in the tree where the sensitivity is
-        tiny. Without them, weights are moved within the largest floats that are close enough
-        together for the sensitivity.
+        tiny. By default the largest floats that are close enough together for the sensitivity.
     sampler : {"auto", "opendp"}
-        The sampler of the noise: ptclust's own exact sampler, or OpenDP's, an extra, which is a few
-        hundred times slower.
+        ptclust's own exact sampler, or OpenDP's, an extra, a few hundred times slower.
 
     Examples
     --------

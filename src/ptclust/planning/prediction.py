@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from ptclust._markup import counted, facts, rendered, wrapped
+from ptclust._markup import counted, rendered, wrapped
 from ptclust._options import Bounds, CalibrationRule, Kind, Sampler, check_choice
 from ptclust._registry import AUTO
 from ptclust._statistics import agreement, seed_of
@@ -129,16 +129,12 @@ class Prediction:
 
     def to_text(self) -> str:
         """Return the prediction as a page to read."""
-        planted, legend = map(wrapped, self._words())
+        words = rendered("prediction.txt", prediction=self, goal=_GOAL)
+        planted, legend = map(wrapped, words.split("\n\n"))
         marks = [" ", *(">" if each.epsilon == self.planned else " " for each in self.points)]
         rows = right_aligned(self._rows())
         table = "\n".join(f"{mark} {row}" for mark, row in zip(marks, rows, strict=True))
         return f"{planted}\n\n{table}\n\n{legend}"
-
-    def _words(self) -> list[str]:
-        """Return what was planted, and how to read what was found."""
-        words = rendered("prediction.txt", prediction=self, goal=_GOAL)
-        return f"Prediction: {words}".split("\n\n")
 
     def plot(self, *, axes: Any = None) -> Any:
         """Draw agreement against epsilon into matplotlib's axes, and return them."""
@@ -148,12 +144,6 @@ class Prediction:
 
     def __str__(self) -> str:
         return self.to_text()
-
-    def _repr_html_(self) -> str:
-        head, *rows = self._rows()
-        graph = f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"
-        known = zip(("graph", "planted", "to read it"), (graph, *self._words()), strict=True)
-        return facts("Prediction: nothing is spent", known, (head, rows))
 
     def _rows(self) -> list[list[str]]:
         rows = [["epsilon", "ARI, nine of ten", "three of four", "contrast seen from"]]
@@ -365,17 +355,18 @@ def _check_topology(topology: object) -> None:
         )
 
 
-def _check_contrast(contrast: object) -> None:
-    if contrast is not None and not (isinstance(contrast, Real) and 1 < contrast < np.inf):
+def _check_contrast(contrast: Any) -> None:
+    is_number = isinstance(contrast, (int, float, np.number))
+    if contrast is not None and not (is_number and 1 < contrast < np.inf):
         raise UsageError(
             "contrast is how many times more a pair within a cluster has than one across: a number "
             f"above 1, not {contrast!r}"
         )
 
 
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
+def _check_whole(name: str, value: Any, least: int, most: int) -> None:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (is_whole and least <= value <= most):  # type: ignore[operator]
+    if not (is_whole and least <= value <= most):
         raise UsageError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}")
 
 
