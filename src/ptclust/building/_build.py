@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -125,16 +125,16 @@ class Build:
         if self.cap_epsilon is None:
             return dict(tried[0]), tried[0]
         bins = []
+        one_bin, candidates = sensitivity_of_sum(1, 1, self.neighbours), capping.CANDIDATES
         for name, cap in self.caps.items():
             if cap is not None:
                 bins.append({cap - 1: 0.0, cap: 1.0})
                 continue
-            count = table.histogram(things, numbers[name], capping.CANDIDATES)
-            one_bin, n_bins = sensitivity_of_sum(1, 1, self.neighbours), len(capping.CANDIDATES)
-            noisy = self.look(count, n_bins, one_bin, self.cap_epsilon, name)
+            count = partial(table.histogram, things, numbers[name], candidates)
+            noisy = self.look(count, len(candidates), one_bin, self.cap_epsilon, name)
             # Few persons in a bin may be none: with many things each, they would look like much.
             certain = np.where(noisy > _CERTAIN * self.spent[-1].scale, noisy, 0.0)
-            bins.append(dict(zip(capping.CANDIDATES, certain.tolist(), strict=True)))
+            bins.append(dict(zip(candidates, certain.tolist(), strict=True)))
         persons = capping.Persons.counted(*bins)
         found = capping.choices(tried, persons, self.pairs.n_pairs, self.neighbours)
         chosen = capping.best(found)

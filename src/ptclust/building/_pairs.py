@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -99,23 +99,29 @@ def public_pairs(nodes: Any, edges: Any, records: Any, *, word: str) -> Pairs:
     ``word`` is what the list of nodes is called: "nodes" or "items". With "private" for edges the
     pairs are those of the list of nodes, from which a private threshold will choose.
     """
-    if is_private(edges):
-        if nodes is None:
-            raise UsageError(
-                f"edges='private' chooses among all pairs of a public list, {word}=: give it, and "
-                f"{_NEVER}"
-            )
-        pairs = _all_pairs(_as_names(nodes, word), word)
-        words = f"{pairs.chosen_by} above a private threshold"
-        return replace(pairs, private=True, chosen_by=words)
-    if (nodes is None) == (edges is None):
+    private = is_private(edges)
+    if private and nodes is None:
+        raise UsageError(
+            f"edges='private' chooses among all pairs of a public list, {word}=: give it, and "
+            f"{_NEVER}"
+        )
+    if not private and (nodes is None) == (edges is None):
         given = "neither" if nodes is None else "both"
         raise UsageError(
             f"give either {word}=, a public list of all {word}, or edges=, a public list of pairs "
             f"such as roads, not {given}; {_NEVER}"
         )
-    if edges is None:
-        return _all_pairs(_as_names(nodes, word), word)
+    if nodes is not None:
+        names = _as_names(nodes, word)
+        if len(names) < 2:
+            raise UsageError(
+                f"the list of {word} has only {shown(names[0])}, and clusters are of two {word} or "
+                f"more: list all of them, and {_NEVER}"
+            )
+        every = f"the graph of all pairs of {len(names):,} nodes"
+        check_complete(len(names), every, "give a public list of pairs: edges=")
+        above = " above a private threshold" if private else ""
+        return Pairs(names, None, f"all pairs of a public list of nodes{above}", private)
     if edges is records or _same_path(edges, records):
         raise UsageError(f"edges= is the table of the records; give a public list, and {_NEVER}")
     topology = edges if isinstance(edges, Topology) else _read_pairs(edges)
@@ -133,19 +139,6 @@ def is_private(edges: Any) -> bool:
 def _same_path(one: Any, other: Any) -> bool:
     paths = isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike)
     return paths and same_file(Path(one), Path(other))
-
-
-def _all_pairs(names: Array, word: str) -> Pairs:
-    n = len(names)
-    if n < 2:
-        raise UsageError(
-            f"the list of {word} has only {shown(names[0])}, and clusters are of two {word} or "
-            f"more: list all of them, and {_NEVER}"
-        )
-    check_complete(
-        n, f"the graph of all pairs of {n:,} nodes", "give a public list of pairs: edges="
-    )
-    return Pairs(names, None, "all pairs of a public list of nodes")
 
 
 def _read_pairs(edges: Any) -> Topology:

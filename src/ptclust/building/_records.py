@@ -196,7 +196,7 @@ class Records:
         known = pl.col("person").is_not_null()
         if dtype == pl.Float64:  # integers of pandas, where some are missing
             known &= pl.col("person").abs() < _LARGEST_EXACT
-            person = person + 0.0  # -0.0 is 0.0
+            person += 0.0  # -0.0 is 0.0
         elif dtype in _TEXTS:
             person = _normal(person).replace("", None)
         elif dtype != pl.UInt64:
@@ -261,10 +261,8 @@ class Records:
 
         return self.distributed.exchanged_sums(things.of_part, "person", of_persons, by, merge)
 
-    def histogram(
-        self, things: Things, number: pl.Expr, caps: Sequence[int]
-    ) -> Callable[[], Array]:
-        """Return what counts the persons by the smallest cap that their number stays within.
+    def histogram(self, things: Things, number: pl.Expr, caps: Sequence[int]) -> Array:
+        """Count the persons by the smallest cap that their number stays within.
 
         ``number`` is of the things of a person; numbers above all caps count with the largest.
         """
@@ -274,11 +272,8 @@ class Records:
         def last(rows: pl.LazyFrame) -> pl.LazyFrame:
             return rows.group_by("person").agg(number=number).select(counts)
 
-        def count() -> Array:
-            found = self.summed_over_persons(things, last)
-            return np.diff(np.array(found.row(0), dtype=np.int64), prepend=0)
-
-        return count
+        found = self.summed_over_persons(things, last)
+        return np.diff(np.array(found.row(0), dtype=np.int64), prepend=0)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "distributed": None}  # a task has rows of its own

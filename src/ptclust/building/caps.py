@@ -128,7 +128,15 @@ def choices(
 
 def best(found: Iterable[Choice]) -> Choice:
     """Return the caps with the largest signal, the smallest caps if several have it."""
-    return max(found, key=lambda each: (each["signal"], [-cap for cap in caps_of(each).values()]))
+    return max(found, key=_rank)
+
+
+def _rank(choice: Choice) -> tuple[float, list[int]]:
+    return choice["signal"], [-cap for cap in _values(choice)]
+
+
+def _values(choice: Choice) -> list[int]:
+    return list(caps_of(choice).values())
 
 
 def compared(
@@ -189,28 +197,22 @@ def to_text(found: Sequence[Choice], chosen: Caps) -> str:
     """Return a table of what caps do; the chosen ones are marked."""
     rows, marks = [[*chosen, "counted", "mean of a pair", "noise", "signal"]], [" "]
     for each in _shown(found, chosen):
-        caps = caps_of(each)
         numbers = f"{each['total']:,.0f}", f"{each['mean']:.3g}", f"{each['noise']:.3g}"
-        rows.append([*map(str, caps.values()), *numbers, f"{each['signal']:.3g}"])
-        marks.append(">" if caps == chosen else " ")
+        rows.append([*map(str, _values(each)), *numbers, f"{each['signal']:.3g}"])
+        marks.append(">" if caps_of(each) == chosen else " ")
     words = "Caps: signal is the mean of a pair over its deviation, noise included; more is better."
     return "\n".join([words, *map(str.__add__, marks, right_aligned(rows))])
 
 
 def in_words(found: Sequence[Choice], chosen: Caps) -> str:
     """Return the signal of caps in one line."""
-    listed = (
-        f"{' x '.join(map(str, caps_of(each).values()))}: {each['signal']:.3g}"
-        for each in _shown(found, chosen)
-    )
+    shown = _shown(found, chosen)
+    listed = (f"{' x '.join(map(str, _values(each)))}: {each['signal']:.3g}" for each in shown)
     return f"signal over noise at epsilon {_EPSILON:g}: {', '.join(listed)}"
 
 
 def _shown(found: Sequence[Choice], chosen: Caps) -> list[Choice]:
     """Return the chosen caps, and for each value of the first the best with it."""
-    by_first: dict[int, list[Choice]] = {}
-    for each in found:
-        by_first.setdefault(next(iter(caps_of(each).values())), []).append(each)
-    first = [best(listed) for listed in by_first.values()]
-    also = [each for each in found if caps_of(each) == chosen and each not in first]
-    return sorted([*first, *also], key=lambda each: list(caps_of(each).values()))
+    by_first = {_values(each)[0]: each for each in sorted(found, key=_rank)}  # the best comes last
+    also = [each for each in found if caps_of(each) == chosen and each not in by_first.values()]
+    return sorted([*by_first.values(), *also], key=_values)

@@ -96,13 +96,12 @@ def graph_from_flows(
     Notes
     -----
     *Privacy.* One record changes one weight by 1: l1 = l2 = linf = 1. With persons, the weights are
-    the sum over persons of a vector that depends on the records of that person and a secret key
-    alone: which ``max_pairs`` pairs are kept is decided by a keyed hash of person and pair
-    (`ptclust.building._contributions.keep_some`), and the count on each is cut at ``max_per_pair``.
-    So a person more or less adds or removes one such vector: linf = max_per_pair,
-    l1 = max_pairs max_per_pair, l2 = max_per_pair sqrt(max_pairs), where a ``max_pairs`` above the
-    number of public pairs is taken as that. With ``neighbours="replace"`` linf holds, l1 doubles,
-    and l2 grows by sqrt(2) (`ptclust.building._contributions.sensitivity_of_sum` has the proof).
+    a sum over persons of a vector that depends on the records of that person and a secret key alone
+    (`ptclust.building._contributions.keep_some`), with at most ``max_pairs`` entries, or as many as
+    there are public pairs, between 0 and ``max_per_pair``: linf = max_per_pair,
+    l1 = max_pairs max_per_pair, l2 = max_per_pair sqrt(max_pairs). With ``neighbours="replace"``
+    linf holds, l1 doubles, and l2 grows by sqrt(2)
+    (`ptclust.building._contributions.sensitivity_of_sum` has the proof).
 
     Records on pairs that are not public, or whose person or node is missing, are dropped silently,
     and before caps are applied: dropping depends on one record alone, so the bounds hold either
@@ -206,13 +205,9 @@ def graph_from_visits(
 
     Notes
     -----
-    *Privacy.* The weights are the sum over persons of a vector that depends on the items of that
-    person and a secret key alone: which k = ``max_items`` items are kept is decided by a keyed hash
-    of person and item (`ptclust.building._contributions.keep_some`), and the vector is 1 on all
-    pairs of them. So a person more or less changes at most k (k - 1) / 2 weights by 1 each:
-    linf = 1, l1 = k (k - 1) / 2, l2 its root, and no more than if all public pairs changed. With
-    ``neighbours="replace"``, and for records that are dropped, what `ptclust.graph_from_flows`
-    says holds here, too.
+    *Privacy.* As in `ptclust.graph_from_flows`: which k = ``max_items`` items of a person are kept
+    depends on the items of that person and a secret key alone, and the vector is 1 on all pairs of
+    them: linf = 1, l1 = k (k - 1) / 2, l2 its root, and no more than if all public pairs changed.
 
     Examples
     --------

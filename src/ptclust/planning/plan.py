@@ -221,8 +221,7 @@ class Plan:
 
         return plot_plan(self, axes)
 
-    def __str__(self) -> str:
-        return self.to_text()
+    __str__ = to_text
 
     def _repr_html_(self) -> str:
         rows = [

@@ -142,8 +142,7 @@ class Prediction:
 
         return plot_prediction(self, axes)
 
-    def __str__(self) -> str:
-        return self.to_text()
+    __str__ = to_text
 
     def _rows(self) -> list[list[str]]:
         rows = [["epsilon", "ARI, nine of ten", "three of four", "contrast seen from"]]

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
+from ptclust._markup import rendered
 from ptclust._options import Per as Per
 from ptclust._options import check_choice
 from ptclust._tables import right_aligned
@@ -146,34 +147,20 @@ class SeriesPlan:
 
     def to_text(self) -> str:
         """Return the plan as a page to read."""
-        budget, alone = self.budget, self.alone.chosen.noise
-        in_series = budget.per == "series"
-        whom = "the same person in all periods" if in_series else "a person's one period"
+        alone = self.alone.chosen.noise
         rows = [("release", "epsilon alone", "noise", "beside one alone")]
         by_part: dict[Fraction, list[int]] = {}
-        for number, part in enumerate(budget.parts, start=1):
+        for number, part in enumerate(self.budget.parts, start=1):
             by_part.setdefault(part, []).append(number)
         for numbers in by_part.values():
             plan = self.plans[numbers[0] - 1]
             epsilon, noise = float(plan.request.epsilon), plan.chosen.noise
             given = f"{epsilon:.4g}", f"{noise:.3g}", f"{noise / alone:.3g}"
             rows.append((_ranges(numbers), *given))
-        lines = [
-            f"{budget.n_releases} releases by {self.mechanism}, together {budget.total} for {whom}",
-            f"Added up by {RULES[self.rule]}; what one release alone with all of it would have",
-            f"is a noise of {alone:.3g}.",
-            "",
-            *right_aligned(rows),
-            "",
-            f"Splitting epsilon would need a noise of {self.split.chosen.noise:.3g};",
-            f"this is {self.less_noise:.2f} of it.",
-        ]
-        if not in_series:
-            lines.append(f"What a person did in all periods together is protected by {self.whole}.")
-        return "\n".join(lines)
+        table = "\n".join(right_aligned(rows))
+        return rendered("series_plan.txt", plan=self, rule=RULES[self.rule], table=table).rstrip()
 
-    def __str__(self) -> str:
-        return self.to_text()
+    __str__ = to_text
 
 
 def whole_of(budget: SeriesBudget, rule: Rule, amount: Fraction) -> Budget:
