@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -28,15 +28,13 @@ from ptclust.building._records import Records
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
 from ptclust.graph.topology import Kind
-from ptclust.ledger import Payment
+from ptclust.ledger import Ledger, Payment
+from ptclust.mechanisms.lattice import add_noise
 from ptclust.privacy._numbers import exact_positive
 from ptclust.privacy.budget import Budget
 from ptclust.privacy.noise import laplace_noise
 from ptclust.privacy.provenance import Neighbours, Provenance, Spending
-
-if TYPE_CHECKING:
-    from ptclust.ledger import Ledger
-    from ptclust.privacy.sensitivity import Sensitivity
+from ptclust.privacy.sensitivity import Sensitivity
 
 Details = Mapping[str, int | float | str]
 
@@ -158,8 +156,6 @@ class Build:
         *Privacy.* epsilon-differentially private if one unit changes what is counted by no more
         than ``sensitivity``.
         """
-        from ptclust.mechanisms.lattice import add_noise
-
         noise = laplace_noise(sensitivity, n_values, epsilon)
         look = Spending(
             purpose=purpose, budget=Budget.pure(epsilon), noise="Laplace", scale=noise.scale

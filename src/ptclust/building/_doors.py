@@ -52,19 +52,20 @@ def refuse_records(
     has_ends = bool(sources and targets)
     if not person and not (weighted and has_ends and not weights):
         return
-    columns = ["--person", *person] if person else []
     if has_ends:
         kind, nodes, caps = "flows", "nodes", ["--max-pairs", "5", "--max-per-pair", "1"]
-        columns += ["--origin", sources[0], "--destination", targets[0]]
+        columns = ["--origin", sources[0], "--destination", targets[0]]
     else:
         kind, nodes, caps = "visits", "items", ["--max-items", "4"]
         others = [name for name in there if name not in person]
-        known = columns_of_records(there, "item")[:1] or others
-        columns += ["--item", known[0] if len(known) == 1 else "COLUMN"]
-    words = [*columns, f"--{nodes}", f"{nodes}.txt", *(caps if person else ())]
-    command = shlex.join(["ptclust", "build", kind, str(file), *words, "-o", "graph.parquet"])
+        items = columns_of_records(there, "item")[:1] or others
+        columns = ["--item", items[0] if len(items) == 1 else "COLUMN"]
     listed = f"{nodes}.txt is your public list of all {nodes}"
-    listed += ", and caps say how much of a person counts" if person else ""
+    words = [*columns, f"--{nodes}", f"{nodes}.txt"]
+    if person:
+        words = ["--person", *person, *words, *caps]
+        listed += ", and caps say how much of a person counts"
+    command = shlex.join(["ptclust", "build", kind, str(file), *words, "-o", "graph.parquet"])
     raise FileError(
         f"{file} is a table of records, not of edges: build a graph of it first, `{command}`, "
         f"where {listed}. If a row is an edge, name its columns: source=, target=, weight="

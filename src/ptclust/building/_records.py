@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from ptclust._markup import quoted, quoted_list
+from ptclust._options import TextOptions
 from ptclust._tables import library_of
 from ptclust._types import Array
 from ptclust.building._contributions import Things
@@ -53,22 +54,19 @@ def person_column(table: Any, given: str | None, *, needed: bool) -> str | None:
 
 
 @dataclass(frozen=True)
-class TextFile(os.PathLike[str]):
+class TextFile(TextOptions, os.PathLike[str]):
     """The path of a table, and how its text is written."""
 
     path: str | os.PathLike[str]
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)
 
     def check_unused(self, path: object) -> None:
         """Refuse options that a file without text does not have."""
-        for option in ("separator", "encoding", "decimal"):
-            if getattr(self, option) is not None:
-                raise UsageError(f"{option}= is for text tables, not for {path}; leave it out")
+        for option in fields(TextOptions):
+            if getattr(self, option.name) is not None:
+                raise UsageError(f"{option.name}= is for text tables, not for {path}; leave it out")
 
 
 class Records:

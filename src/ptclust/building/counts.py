@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -20,11 +20,9 @@ from ptclust.building._pairs import Pairs
 from ptclust.building._records import Records
 from ptclust.errors import UsageError
 from ptclust.graph.graph import Graph
+from ptclust.ledger import Ledger
 from ptclust.privacy import _checks as check
 from ptclust.privacy.provenance import Neighbours
-
-if TYPE_CHECKING:
-    from ptclust.ledger import Ledger
 
 _BOTH_CAPS = (
     "where persons are protected both bounds are needed, as max_pairs=5 and max_per_pair=2; choose "

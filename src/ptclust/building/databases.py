@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from ptclust._lazy import package
 from ptclust.errors import InputError, UsageError
@@ -115,8 +116,6 @@ class Query:
 
     def scan(self) -> pl.LazyFrame:
         """Return the records as polars reads them; the query is sent when they are collected."""
-        from polars.io.plugins import register_io_source
-
         return register_io_source(self._frames, schema=self.schema)
 
     def _frames(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -101,7 +101,8 @@ class BuildOptions(EngineOptions, TextOptions):
         from ptclust.building.databases import Query
         from ptclust.engines import spark
 
-        text = TextFile(self.records, self.separator, self.encoding, self.decimal)
+        options = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
+        text = TextFile(self.records, **options)
         if self._file is None:
             if self.engine != "local":
                 raise UsageError("a database is read by this machine: leave --engine spark out")

@@ -36,10 +36,13 @@ class Traits:
     blocks: tuple[float, float]  # of the deviation between pairs of clusters
 
 
-_COUNTS = Traits((2.0, 1.4), (0.9, 0.25), (0.7, 0.4), (0.6, 0.35))
-_COUNTS_LISTED = Traits((1.0, 0.35), (0.4, 0.3), (0.2, 0.2), (0.2, 0.2))
-_DISTANCES = Traits((3.0, 0.22), (0.14, 0.04), (0.29, 0.15), (0.2, 0.1))
-_DISTANCES_LISTED = Traits((3.0, 0.04), (0.18, 0.05), (0.2, 0.1), (0.05, 0.05))
+#: By the kind of the weights, and whether most pairs are joined.
+_TRAITS: dict[tuple[Kind, bool], Traits] = {
+    ("similarity", True): Traits((2.0, 1.4), (0.9, 0.25), (0.7, 0.4), (0.6, 0.35)),
+    ("similarity", False): Traits((1.0, 0.35), (0.4, 0.3), (0.2, 0.2), (0.2, 0.2)),
+    ("distance", True): Traits((3.0, 0.22), (0.14, 0.04), (0.29, 0.15), (0.2, 0.1)),
+    ("distance", False): Traits((3.0, 0.04), (0.18, 0.05), (0.2, 0.1), (0.05, 0.05)),
+}
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,7 @@ class Planting:
     def traits(self) -> Traits:
         """What weights on such a topology are like."""
         n = self.topology.n_nodes
-        dense = self.topology.n_edges >= _DENSE * n * (n - 1) / 2
-        if self.kind == "similarity":
-            return _COUNTS if dense else _COUNTS_LISTED
-        return _DISTANCES if dense else _DISTANCES_LISTED
+        return _TRAITS[self.kind, self.topology.n_edges >= _DENSE * n * (n - 1) / 2]
 
     def plant(self, communities: Ints, random: Random) -> Planted:
         """Return a graph; ``communities`` are those that the topology shows by itself."""

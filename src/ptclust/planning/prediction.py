@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ptclust._markup import counted, rendered, wrapped
+from ptclust._markup import counted, facts, rendered, wrapped
 from ptclust._options import Bounds, CalibrationRule, Kind, Sampler, check_choice
 from ptclust._registry import AUTO
 from ptclust._statistics import agreement, seed_of
@@ -129,12 +129,13 @@ class Prediction:
 
     def to_text(self) -> str:
         """Return the prediction as a page to read."""
-        words = rendered("prediction.txt", prediction=self, goal=_GOAL)
-        planted, legend = map(wrapped, words.split("\n\n"))
+        planted, legend = map(wrapped, self._words())
         marks = [" ", *(">" if each.epsilon == self.planned else " " for each in self.points)]
         rows = right_aligned(self._rows())
-        table = "\n".join(f"{mark} {row}" for mark, row in zip(marks, rows, strict=True))
-        return f"{planted}\n\n{table}\n\n{legend}"
+        lines = (f"{mark} {row}" for mark, row in zip(marks, rows, strict=True))
+        return "\n".join([planted, "", *lines, "", legend])
+
+    __str__ = to_text
 
     def plot(self, *, axes: Any = None) -> Any:
         """Draw agreement against epsilon into matplotlib's axes, and return them."""
@@ -142,7 +143,14 @@ class Prediction:
 
         return plot_prediction(self, axes)
 
-    __str__ = to_text
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        known = zip(("planted", "to read it"), self._words(), strict=True)
+        return facts("Prediction: nothing is spent", known, (head, rows))
+
+    def _words(self) -> list[str]:
+        """Return what was planted, and how to read what was found."""
+        return rendered("prediction.txt", prediction=self, goal=_GOAL).split("\n\n")
 
     def _rows(self) -> list[list[str]]:
         rows = [["epsilon", "ARI, nine of ten", "three of four", "contrast seen from"]]
@@ -240,12 +248,10 @@ def predict(
     )
     check_choice("kind", kind, Kind)
     _check_contrast(contrast)
-    if n_clusters is not None:
-        _check_whole("n_clusters", n_clusters, 2, topology.n_nodes // 2)
-    if repetitions is not None:
-        _check_whole("repetitions", repetitions, 1, 10**6)
     if random_state is None:
         raise UsageError("random_state must be a number: predictions need no secret randomness")
+    _check_whole("n_clusters", n_clusters, 2, topology.n_nodes // 2)
+    _check_whole("repetitions", repetitions, 1, 10**6)
     _check_whole("random_state", random_state, 0, 2**63)
     bounds = _as_total(total, kind)
     planting = Planting(topology, kind, bounds, request.clip, n_clusters, contrast)
@@ -365,7 +371,7 @@ def _check_contrast(contrast: Any) -> None:
 
 def _check_whole(name: str, value: Any, least: int, most: int) -> None:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (is_whole and least <= value <= most):
+    if value is not None and not (is_whole and least <= value <= most):
         raise UsageError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}")
 
 
