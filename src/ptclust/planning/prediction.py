@@ -145,7 +145,8 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        known = zip(("planted", "to read it"), self._words(), strict=True)
+        graph = f"{self.n_nodes:,} nodes, {self.n_edges:,} edges"
+        known = zip(("graph", "planted", "to read it"), (graph, *self._words()), strict=True)
         return facts("Prediction: nothing is spent", known, (head, rows))
 
     def _words(self) -> list[str]:
