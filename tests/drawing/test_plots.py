@@ -17,7 +17,7 @@ from ptclust import PTClust, Sensitivity, Tree, minimum_spanning_tree, plan
 from ptclust.clustering import Clustering, Level
 from ptclust.datasets import planted_graph
 from ptclust.drawing import plots
-from ptclust.drawing.layout import as_places, packed, packed_by_levels
+from ptclust.drawing.layout import as_places, packed
 from ptclust.drawing.style import ALONE, COLOURS, OTHERS, UNCLUSTERED, Groups
 from ptclust.errors import GraphError, InputError
 from ptclust.graph import Topology
@@ -90,17 +90,18 @@ def _lab(colour):
 def test_beyond_200_clusters_the_smallest_share_a_look_and_the_legend_says_so():
     labels = np.concatenate([np.repeat(np.arange(250), 2), np.arange(50)])  # 0 to 49 are larger
     groups = Groups.of(labels)
-    assert len(groups.shown) == 200
-    assert set(range(50)) <= set(groups.shown.tolist())
+    shown = [group.label for group in groups.all if group.label is not None]
+    assert len(shown) == 200
+    assert set(range(50)) <= set(shown)
     assert groups.all[-1].title == "50 smaller clusters"
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=60), st.integers(0, 2**31))
 def test_discs_do_not_overlap_and_hold_their_nodes(groups, seed):
-    of_node = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    of_node = Groups.of(groups).of_node
     random = np.random.default_rng(seed)
     edges = random.integers(0, len(of_node), (2, 20))
-    found = packed(of_node, *edges)
+    found = packed([np.array(groups)], *edges)
     away = np.linalg.norm(found.places - found.centres[of_node], axis=1)
     assert np.all(away <= found.radii[of_node])
     for i in range(len(found.radii)):
@@ -114,7 +115,7 @@ def test_many_discs_of_all_sizes_do_not_overlap(power):
     sizes = np.maximum(2, 2000 / np.arange(1, 161) ** power).astype(int)
     of_node = np.repeat(np.arange(160), sizes)
     random = np.random.default_rng(0)
-    found = packed(of_node, *random.integers(0, len(of_node), (2, 3000)))
+    found = packed([of_node], *random.integers(0, len(of_node), (2, 3000)))
     apart = np.linalg.norm(found.centres[:, None] - found.centres[None], axis=2)
     wanted = found.radii[:, None] + found.radii[None]
     np.fill_diagonal(apart, np.inf)
@@ -129,7 +130,7 @@ def test_clusters_of_every_level_are_in_one_piece(seed):
     coarse = random.integers(0, 4, 60)
     middle = 3 * coarse + random.integers(0, 3, 60)
     fine = 4 * middle + random.integers(0, 4, 60)
-    places = packed_by_levels([coarse, middle, fine], *random.integers(0, 60, (2, 80)))
+    places = packed([coarse, middle, fine], *random.integers(0, 60, (2, 80))).places
     for label in np.unique(coarse):
         here = places[coarse == label]
         for other in set(coarse) - {label}:

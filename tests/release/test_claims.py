@@ -151,8 +151,7 @@ def another_tree(document):
     }
     edges = np.flatnonzero(arrays["sources"] == 0)
     star = {name: values[edges] for name, values in arrays.items()} | {"edge_ids": edges}
-    stored = {name: file_format._stored(part) for name, part in star.items()}
-    document["tree"] = json.loads(b"".join(file_format._json(stored)))
+    document["tree"] = json.loads(b"".join(file_format._json(star)))
     document["clustering"] = None
 
 

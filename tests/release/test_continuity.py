@@ -12,7 +12,7 @@ from ptclust import PTClust, Release, Sensitivity
 from ptclust.clustering import Clustering
 from ptclust.errors import InputError
 from ptclust.release.changes import _named
-from ptclust.release.continuity import Follows
+from ptclust.release.comparison import Follows
 from tests.series.months import month
 
 N = 12

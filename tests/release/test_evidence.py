@@ -106,9 +106,12 @@ class TestFiles:
             ({"partition": "both", "clusters": [], "why": 1}, "unknown field 'why'"),
             ({"partition": "all", "clusters": []}, "one of weights, topology, both, none$"),
             ({"partition": "both", "clusters": ["all"] * 3}, "one of weights, topology"),
-            ({"partition": None, "clusters": []}, "must hold a word, and a list of words"),
-            ({"partition": "both", "clusters": "both"}, "must hold a word, and a list of words"),
-            ({"partition": "both", "clusters": [[]] * 3}, "must hold a word, and a list"),
+            ({"partition": None, "clusters": []}, "evidence.partition must be text"),
+            (
+                {"partition": "both", "clusters": "both"},
+                "evidence.clusters must be a list of texts",
+            ),
+            ({"partition": "both", "clusters": [[]] * 3}, r"evidence.clusters\[0\] must be text"),
             ({"partition": "both", "clusters": ["both"] * 2}, "2 clusters was given for 3"),
         ],
     )
@@ -198,7 +201,7 @@ class TestTables:
     def test_of_labels(self, release, run, tmp_path):
         made = release.recluster("witness", min_cluster_size=2)
         words = ["", *["topology"] * 3, *["weights"] * 4]
-        assert made.evidence_of_nodes.tolist() == words
+        assert made.further_columns["evidence"].tolist() == words
         assert made.to_pandas()["evidence"].tolist() == words
         assert made.labels_frame("town").columns.tolist() == ["town", "cluster", "evidence"]
         assert made.to_dataframe()["evidence"].to_list() == words
@@ -218,7 +221,7 @@ class TestTables:
 
     def test_of_another_level_have_no_such_column(self, release, tmp_path):
         coarse = release.recluster(level=0)
-        assert coarse.evidence_of_nodes is None
+        assert "evidence" not in coarse.further_columns
         coarse.to_csv(tmp_path / "labels.csv")
         assert (tmp_path / "labels.csv").read_text().startswith("node,cluster\na,0\n")
 

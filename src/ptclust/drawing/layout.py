@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from ptclust._types import Array, Floats, Ints
 from ptclust.drawing.style import Groups
 from ptclust.errors import InputError
 
-_BETWEEN_TREES = 6.0
+_CUT, _BETWEEN_TREES = 3.0, 6.0  # times as long as other edges
 _GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
 _ROUNDS, _GAP = 150, 0.6
 
@@ -59,21 +58,12 @@ class Packing(NamedTuple):
     radii: Floats
 
 
-def packed(of_node: Ints, sources: Array, targets: Array) -> Packing:
+def packed(partitions: Sequence[Ints], sources: Array, targets: Array) -> Packing:
     """Return discs that do not overlap, as large as their groups; linked groups are drawn together.
 
+    Partitions are nested, coarse to fine. The finest in which most nodes are not alone is packed
+    into discs, these into discs of the next coarser one, and so on: every cluster is in one piece.
     The places show who is with whom and nothing else.
-    """
-    radii, offsets = _discs(of_node)
-    centres = _spread(_links(of_node, sources, targets).toarray(), radii)
-    return Packing(centres[of_node] + offsets, centres, radii)
-
-
-def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array) -> Floats:
-    """Return places that suit nested partitions, coarse to fine: every cluster is in one piece.
-
-    The finest in which most nodes are not alone is packed into discs, these into discs of the next
-    coarser one, and so on.
     """
     useful = [
         place
@@ -84,7 +74,8 @@ def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array)
     for labels in partitions[: useful[-1] + 1 if useful else 1]:
         both = np.stack([nested[-1], Groups.of(labels).of_node])  # groups of many clusters, too
         nested.append(np.unique(both, axis=1, return_inverse=True)[1].reshape(-1))
-    radii, places = _discs(nested[-1])
+    finest, offsets = _discs(nested[-1])
+    places, radii = offsets, finest
     for outer, inner in reversed(list(pairwise(nested))):
         links = _links(inner, sources, targets).tocsr()
         outer_of = outer[np.unique(inner, return_index=True)[1]]
@@ -95,9 +86,9 @@ def packed_by_levels(partitions: Sequence[Ints], sources: Array, targets: Array)
             low, high = (found - reach[:, None]).min(axis=0), (found + reach[:, None]).max(axis=0)
             centres[parts] = found - (low + high) / 2
             around[disc] = np.max(np.linalg.norm(centres[parts], axis=1) + reach)
-        places = places + centres[inner]
-        radii = around
-    return places
+        places, radii = places + centres[inner], around
+    firsts = np.unique(nested[-1], return_index=True)[1]
+    return Packing(places, (places - offsets)[firsts], finest)
 
 
 def _discs(of_node: Ints) -> tuple[Floats, Floats]:
@@ -192,11 +183,11 @@ def _sunflower(steps: Ints) -> Floats:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def fan(n_nodes: int, sources: Array, targets: Array, lengths: Floats) -> Floats:
-    """Return places such that no two edges of a tree cross, in linear time.
+def along_tree(n_nodes: int, sources: Array, targets: Array, labels: Ints) -> Floats:
+    """Return places such that no two edges of a tree cross; edges between clusters are long.
 
-    Every subtree gets a fan as wide as its share of leaves (Felsenstein's equal-angle layout). The
-    trees of a forest hang on one invisible root, node ``n_nodes``.
+    Every subtree gets a fan as wide as its share of leaves (Felsenstein's equal-angle layout), in
+    linear time. The trees of a forest hang on one invisible root, node ``n_nodes``.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order, connected_components
@@ -209,28 +200,21 @@ def fan(n_nodes: int, sources: Array, targets: Array, lengths: Floats) -> Floats
     firsts = np.unique(tree[:-1], return_index=True)[1]
     a = np.concatenate([sources, np.full(len(firsts), n_nodes)])
     b = np.concatenate([targets, firsts])
+    is_cut = (labels[sources] != labels[targets]) | (labels[sources] < 0)
     order, parent = breadth_first_order(adjacency(a, b), n_nodes, directed=False)
-    length = np.empty(n_nodes + 1)
-    child = np.where(parent[b] == a, b, a)
-    length[child] = np.concatenate([lengths, np.full(len(firsts), _BETWEEN_TREES)])
-    places = np.zeros((n_nodes + 1, 2))
-    _place(order.tolist(), parent.tolist(), length.tolist(), places)
+    length = np.empty(n_nodes + 1)  # of the edge above every node
+    lengths = np.where(is_cut, _CUT, 1.0), np.full(len(firsts), _BETWEEN_TREES)
+    length[np.where(parent[b] == a, b, a)] = np.concatenate(lengths)
+    leaves = [0.0] * (n_nodes + 1)
+    below, up = order[1:].tolist(), parent.tolist()
+    for node in reversed(below):
+        leaves[node] = max(leaves[node], 1.0)
+        leaves[up[node]] += leaves[node]
+    places, begin = np.zeros((n_nodes + 1, 2)), [0.0] * (n_nodes + 1)
+    for node in below:
+        width = 2.0 * np.pi * leaves[node] / leaves[n_nodes]
+        angle = begin[up[node]] + width / 2.0
+        places[node] = places[up[node]] + length[node] * np.array([np.cos(angle), np.sin(angle)])
+        begin[node] = begin[up[node]]
+        begin[up[node]] += width
     return places[:n_nodes]
-
-
-def _place(order: list[int], parent: list[int], length: list[float], places: Floats) -> None:
-    """Fill ``places``; ``order`` lists the root first and every other node after its parent."""
-    leaves = [0.0] * len(order)
-    for v in reversed(order[1:]):
-        leaves[v] = max(leaves[v], 1.0)
-        leaves[parent[v]] += leaves[v]
-    begin, width = [0.0] * len(order), [0.0] * len(order)
-    width[order[0]] = 2.0 * np.pi
-    for v in order[1:]:
-        up = parent[v]
-        width[v] = width[up] * leaves[v] / leaves[up]
-        angle = begin[up] + width[v] / 2.0
-        step = length[v] * math.cos(angle), length[v] * math.sin(angle)
-        places[v] = places[up] + step
-        begin[v] = begin[up]
-        begin[up] += width[v]

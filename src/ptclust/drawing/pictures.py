@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptclust._files import written_at_once
-from ptclust._types import Floats, Ints
-from ptclust.drawing.layout import fan
+from ptclust._types import Floats
+from ptclust.drawing.layout import along_tree
 from ptclust.drawing.plots import height_of, plot_clusters
 from ptclust.drawing.style import PLAIN
 from ptclust.errors import UsageError
@@ -50,18 +50,11 @@ def save(figure: Any, path: Path, dpi: int) -> None:
         figure.savefig(temporary, dpi=dpi, metadata=metadata)
 
 
-def tree_places(tree: WeightedTree, labels: Ints) -> Floats:
-    """Return places along a tree, from its edges alone: those between clusters are long."""
-    cut = (labels[tree.sources] != labels[tree.targets]) | (labels[tree.sources] < 0)
-    return fan(tree.n_nodes, tree.sources, tree.targets, np.where(cut, 3.0, 1.0))
-
-
 def draw_tree(tree: WeightedTree, labels: ArrayLike, *, path: Path, title: str = "") -> None:
     """Draw a clustered tree: clusters in colour, cut edges long and grey. Weights are not shown."""
     check_format(path)
-    found = np.asarray(labels)
-    places = tree_places(tree, found)
-    edges = tree.sources, tree.targets
+    found, edges = np.asarray(labels), (tree.sources, tree.targets)
+    places = along_tree(tree.n_nodes, *edges, found)
     draw = partial(plot_clusters, found, edges=edges, places=places, title=title)
     save_plot(draw, path, size=(8.5, 7 * height_of(places)))
 

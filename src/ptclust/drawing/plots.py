@@ -12,8 +12,8 @@ import numpy as np
 
 from ptclust._markup import shortened
 from ptclust._types import Array, Floats, Ints
-from ptclust.drawing.layout import Packing, packed, packed_by_levels, spacing
-from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Group, Groups
+from ptclust.drawing.layout import packed, spacing
+from ptclust.drawing.style import AUXILIARY, COLOURS, CUT, PLAIN, Groups
 
 if TYPE_CHECKING:
     from ptclust.planning.plan import Plan
@@ -26,6 +26,7 @@ _MOST_TAGS = 60
 _IN_LEGEND = 14
 _PALEST = 0.2  # opacity of a node of probability 0
 _POINTS_ACROSS = 400.0  # about how wide axes are
+_PACKED = "Positions show which nodes are together, nothing else."
 
 Edges = tuple[Array, Array]
 
@@ -47,40 +48,36 @@ def plot_clusters(
     Without ``places`` the nodes of a cluster are packed into a disc. Large graphs are aggregated: a
     disc is a cluster, and the picture says so. Less probable nodes are paler.
     """
-    groups = Groups.of(labels)
-    height = 6.0 * (1.0 if places is None else height_of(places))
-    axes = new_axes((8.0, height)) if axes is None else axes
+    groups, on_map = Groups.of(labels), places is not None
+    if axes is None:
+        axes = new_axes((8.0, 6.0 * (1.0 if places is None else height_of(places))))
     axes.set_axis_off()
     axes.set_aspect("equal")
     axes.set_title(title, fontsize=10, wrap=True)
-    aggregated, note = is_aggregated(len(labels), on_map=places is not None), ""
     if places is None:
-        packing = packed(groups.of_node, *edges)
-        note = "Positions show which nodes are together, nothing else."
+        places, centres, radii = packed([labels], *edges)
+        across = labels[edges[0]] != labels[edges[1]]  # edges within a disc say nothing
+        edges, note = (edges[0][across], edges[1][across]), _PACKED
     else:
-        packing = _of_places(groups, places)
-    if aggregated:
-        _draw_discs(axes, groups, packing, alpha=0.75)
+        sizes = np.array([group.size for group in groups.all])
+        extent = float(np.ptp(places, axis=0).max()) if len(places) else 1.0
+        centres, radii = centres_of(groups, places), 0.25 * extent * np.sqrt(sizes / len(places))
+        note = ""
+    if aggregated := is_aggregated(len(labels), on_map=on_map):
         note = f"Aggregated: {len(labels):,} nodes; a disc is a cluster, its area their number."
-    else:
-        a, b = edges
-        if places is None:  # edges within a disc say nothing
-            _draw_discs(axes, groups, packing, alpha=0.12)
-            across = labels[a] != labels[b]
-            a, b = a[across], b[across]
-        _draw_nodes(axes, groups, packing.places, (a, b), probabilities)
+    if aggregated or not on_map:
+        _draw_discs(axes, groups, centres, radii, alpha=0.75 if aggregated else 0.12)
+    if not aggregated:
+        _draw_nodes(axes, groups, places, edges, probabilities)
     if tags:
-        on_nodes = places is not None and not aggregated
-        _draw_tags(axes, groups, packing.centres, above=3 if on_nodes else 0)
+        _draw_tags(axes, groups, centres, above=3 if on_map and not aggregated else 0)
     if note:
-        axes.text(
-            0.5, -0.02, note, transform=axes.transAxes, ha="center", va="top", fontsize=7,
-            color=AUXILIARY,
-        )  # fmt: skip
+        below = {"ha": "center", "va": "top", "fontsize": 7, "color": AUXILIARY}
+        axes.text(0.5, -0.02, note, transform=axes.transAxes, **below)
     if legend:
-        draw_legend(axes, groups, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        _draw_legend(axes, groups)
     if names is not None and len(labels) <= _MOST_NAMES and not aggregated:
-        write_names(axes, packing.places, names)
+        _write_names(axes, places, names)
     return axes
 
 
@@ -92,20 +89,22 @@ def plot_levels(
     title: str = "",
 ) -> Array:
     """Draw every level beside the others, nodes at the same places; return the array of axes."""
-    count = len(levels)
-    columns = min(count, 3)
-    rows = -(-count // columns)
-    figure = _new_figure((4.2 * columns, 4.2 * rows))
+    from matplotlib import pyplot as plt
+
+    columns = min(len(levels), 3)
+    rows = -(-len(levels) // columns)
+    size = 4.2 * columns, 4.2 * rows
+    figure, grid = plt.subplots(rows, columns, squeeze=False, figsize=size, layout="constrained")
     figure.suptitle(title, fontsize=11)
-    row = figure.subplots(rows, columns, squeeze=False).ravel()
+    every = grid.ravel()
     if places is None:
-        places = packed_by_levels([labels for _, labels in levels], *edges)
+        places = packed([labels for _, labels in levels], *edges).places
         edges = edges[0][:0], edges[1][:0]  # between packed places they say nothing
-    for axes, (name, labels) in zip(row, levels, strict=False):
+    for axes, (name, labels) in zip(every, levels, strict=False):
         plot_clusters(labels, edges=edges, places=places, axes=axes, title=name, legend=False)
-    for axes in row[count:]:
+    for axes in every[len(levels) :]:
         axes.set_axis_off()
-    return np.asarray(row[:count])
+    return np.asarray(every[: len(levels)])
 
 
 def plot_plan(plan: Plan, axes: Any = None) -> Any:
@@ -159,13 +158,9 @@ def plot_prediction(prediction: Prediction, axes: Any = None) -> Any:
 
 def new_axes(size: tuple[float, float]) -> Any:
     """Return axes in a new figure of pyplot, which notebooks show."""
-    return _new_figure(size).add_subplot()
-
-
-def _new_figure(size: tuple[float, float]) -> Any:
     from matplotlib import pyplot as plt
 
-    return plt.figure(figsize=size, layout="constrained")
+    return plt.figure(figsize=size, layout="constrained").add_subplot()
 
 
 def is_aggregated(n_nodes: int, *, on_map: bool) -> bool:
@@ -181,26 +176,16 @@ def height_of(places: Floats) -> float:
     return float(np.clip(height / width if width > 0 else 2.0, 0.4, 1.4))
 
 
-def _of_places(groups: Groups, places: Floats) -> Packing:
-    """Return places as they are; a group's centre is its node nearest to the middle of all."""
-    sizes = np.bincount(groups.of_node, minlength=len(groups.all))
-    extent = float(np.ptp(places, axis=0).max()) if len(places) else 1.0
-    radii = 0.25 * extent * np.sqrt(sizes / max(len(places), 1))
-    return Packing(places, centres_of(groups, places), radii)
-
-
 def centres_of(groups: Groups, places: Floats) -> Floats:
     """Return the place of the node of every group that is nearest to the middle of the group."""
-    count = len(groups.all)
-    sizes = np.bincount(groups.of_node, minlength=count)
-    sums = [np.bincount(groups.of_node, places[:, axis], minlength=count) for axis in (0, 1)]
-    middle = np.stack(sums, axis=1) / np.maximum(sizes, 1)[:, None]
-    away = ((places - middle[groups.of_node]) ** 2).sum(axis=1)
-    order = np.lexsort((away, groups.of_node))
-    return places[order[np.cumsum(sizes) - sizes]] if count else np.empty((0, 2))
+    of_node, sizes = groups.of_node, np.array([group.size for group in groups.all], np.int64)
+    sums = [np.bincount(of_node, column, minlength=len(sizes)) for column in places.T]
+    away = ((places - (np.stack(sums, axis=1) / sizes[:, None])[of_node]) ** 2).sum(axis=1)
+    order = np.lexsort((away, of_node))
+    return places[order[np.cumsum(sizes) - sizes]]
 
 
-def mark_size(places: Floats) -> float:
+def _mark_size(places: Floats) -> float:
     """Return the area of a mark in square points: no larger than most nodes have space for."""
     count, extent = max(len(places), 1), float(np.ptp(places, axis=0).max()) if len(places) else 0.0
     if not extent:
@@ -222,24 +207,23 @@ def _draw_nodes(
         lines = list(np.stack([places[a], places[b]], axis=1))
         widths = np.where(within, 0.8, 0.4) * min(1.0, 600 / len(a) + 0.3)
         axes.add_collection(LineCollection(lines, colors=inks, linewidths=widths, zorder=1))
-    size = mark_size(places)
+    size = _mark_size(places)
     for i, group in enumerate(groups.all):
         own = groups.of_node == i
-        here = places[own]
         alpha = None if probabilities is None else _PALEST + (1 - _PALEST) * probabilities[own]
-        line = 0.8 if group.marker == "x" else 0.25
         edge = {} if group.marker == "x" else {"edgecolors": PLAIN}
+        width = 0.25 if edge else 0.8
         axes.scatter(
-            here[:, 0], here[:, 1], s=size * (0.6 if group.label is None else 1.0), c=group.colour,
-            marker=group.marker, linewidths=line if size > 8 else 0.0 if edge else 0.4, zorder=2,
+            *places[own].T, s=size * (0.6 if group.label is None else 1.0), c=group.colour,
+            marker=group.marker, linewidths=width if size > 8 else 0.0 if edge else 0.4, zorder=2,
             rasterized=len(places) > _MOST_NODES, alpha=alpha, **edge,
         )  # fmt: skip
 
 
-def _draw_discs(axes: Any, groups: Groups, packing: Packing, alpha: float) -> None:
+def _draw_discs(axes: Any, groups: Groups, centres: Floats, radii: Floats, alpha: float) -> None:
     from matplotlib.patches import Circle
 
-    for group, centre, radius in zip(groups.all, packing.centres, packing.radii, strict=True):
+    for group, centre, radius in zip(groups.all, centres, radii, strict=True):
         style = {"facecolor": group.colour, "alpha": alpha, "edgecolor": PLAIN, "linewidth": 0.5}
         axes.add_patch(Circle(tuple(centre), float(radius), **style))
     axes.autoscale_view()
@@ -260,34 +244,36 @@ def _draw_tags(axes: Any, groups: Groups, centres: Floats, above: int) -> None:
             )  # fmt: skip
 
 
-def draw_legend(axes: Any, groups: Groups, **options: Any) -> None:
+def _draw_legend(axes: Any, groups: Groups) -> None:
     """Draw a legend of the largest clusters, and say how many more there are."""
     from matplotlib.lines import Line2D
 
     clusters = sorted((g for g in groups.all if g.label is not None), key=lambda g: -g.size)
     rest = [group for group in groups.all if group.label is None]
-
-    def handle(group: Group) -> Any:
-        style: dict[str, Any] = {"marker": group.marker, "color": group.colour, "linestyle": "none"}
-        outline: dict[str, Any] = (
-            {} if group.marker == "x" else {"markeredgecolor": PLAIN, "markeredgewidth": 0.3}
-        )
-        return Line2D([], [], markersize=6, label=group.title, **style, **outline)
-
-    handles = [handle(group) for group in (*clusters[:_IN_LEGEND], *rest)]
+    handles = []
+    for group in (*clusters[:_IN_LEGEND], *rest):
+        outline = {} if group.marker == "x" else {"markeredgecolor": PLAIN, "markeredgewidth": 0.3}
+        style = {
+            "marker": group.marker,
+            "color": group.colour,
+            "linestyle": "none",
+            "markersize": 6,
+        }
+        handles.append(Line2D([], [], label=group.title, **style, **outline))
     if (left := len(clusters) - _IN_LEGEND) > 0:
         more = Line2D([], [], linestyle="none", label=f"and {left:,} more clusters")
         handles.insert(_IN_LEGEND, more)
     if handles:
-        axes.legend(handles=handles, fontsize=8, **options)
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
+        axes.legend(handles=handles, fontsize=8, **place)
 
 
-def write_names(axes: Any, places: Floats, names: Array) -> None:
+def _write_names(axes: Any, places: Floats, names: Array) -> None:
     """Write the names of nodes right or left of them, as long as they cover nothing."""
     figure = axes.get_figure()
     figure.draw_without_rendering()  # or nothing is where it will be
     unit = figure.dpi / 72.0
-    pixels, half = axes.transData.transform(places), 0.5 * np.sqrt(mark_size(places)) * unit
+    pixels, half = axes.transData.transform(places), 0.5 * np.sqrt(_mark_size(places)) * unit
     tags = (text.get_window_extent().extents for text in axes.texts if text.get_text())
     taken = np.concatenate([np.hstack([pixels - half, pixels + half]), *([tag] for tag in tags)])
     for (x, y), place, name in zip(pixels.tolist(), places, names.tolist(), strict=True):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ptclust._markup import counted
 from ptclust._types import Ints
 
 #: Okabe and Ito's seven, which all kinds of colour vision can distinguish, and eight more, each as
@@ -24,8 +25,7 @@ CUT, PLAIN, AUXILIARY = "#bdbdbd", "#333333", "#777777"
 _MOST_GROUPS = 200
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Nodes that are drawn alike: a cluster, or all nodes without one."""
 
     label: int | None  # of a cluster of its own look
@@ -42,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """Labels as a picture shows them.
+    """Labels as a picture shows them: the groups that have nodes, clusters first, by label.
 
     A cluster of at least two nodes has a colour and a marker. Single nodes are crosses, unclustered
     nodes grey; beyond 200 clusters the smallest share one look, and the legend says so.
@@ -57,54 +57,47 @@ class Groups:
     """
 
     labels: Ints
+    all: tuple[Group, ...]
+    of_node: Ints
+    """The place in ``all`` of the group of every node."""
 
     @classmethod
-    def of(cls, labels: ArrayLike) -> Groups:
+    def of(cls, given: ArrayLike) -> Groups:
         """Return the groups of labels, -1 for unclustered nodes."""
-        return cls(np.asarray(labels, dtype=np.int64))
-
-    @cached_property
-    def sizes(self) -> Ints:
-        """The number of nodes of every label."""
-        return np.bincount(self.labels[self.labels >= 0], minlength=1)
-
-    @cached_property
-    def shown(self) -> Ints:
-        """The labels of the clusters that have a look of their own, ascending."""
-        large = np.flatnonzero(self.sizes > 1)
-        by_size = large[np.argsort(-self.sizes[large], kind="stable")]
-        return np.sort(by_size[:_MOST_GROUPS])
-
-    @cached_property
-    def of_node(self) -> Ints:
-        """The place in ``all`` of the group of every node."""
-        kind_of = np.where(self.sizes == 1, 1, 0) + len(self.shown)
-        kind_of[self.shown] = np.arange(len(self.shown))
-        of_node = np.where(self.labels < 0, len(self.shown) + 2, kind_of[self.labels])
-        return np.unique(of_node, return_inverse=True)[1].reshape(-1)
-
-    @cached_property
-    def all(self) -> tuple[Group, ...]:
-        """All groups that have nodes: clusters by label, then the others."""
-        found = [
+        labels = np.asarray(given, dtype=np.int64)
+        sizes = np.bincount(labels[labels >= 0], minlength=1)
+        large = np.flatnonzero(sizes > 1)
+        shown = np.sort(large[np.argsort(-sizes[large], kind="stable")][:_MOST_GROUPS])
+        others = np.setdiff1d(large, shown)
+        n_alone, n_unclustered = int((sizes == 1).sum()), int((labels < 0).sum())
+        n_others = int(sizes[others].sum())
+        every = [
+            *(
+                Group(
+                    label,
+                    f"cluster {label}: {size:,} nodes",
+                    size,
+                    COLOURS[label % len(COLOURS)],
+                    MARKERS[label % len(MARKERS)],
+                )
+                for label, size in zip(shown.tolist(), sizes[shown].tolist(), strict=True)
+            ),
+            Group(None, f"{len(others):,} smaller clusters", n_others, OTHERS, "."),
+            Group(None, f"{counted(n_alone, 'node')} alone", n_alone, ALONE, "x"),
             Group(
-                int(label),
-                f"cluster {label}: {self.sizes[label]:,} nodes",
-                int(self.sizes[label]),
-                COLOURS[label % len(COLOURS)],
-                MARKERS[label % len(MARKERS)],
-            )
-            for label in self.shown.tolist()
+                None,
+                f"{counted(n_unclustered, 'node')} unclustered",
+                n_unclustered,
+                UNCLUSTERED,
+                ".",
+            ),
         ]
-        others = np.setdiff1d(np.flatnonzero(self.sizes > 1), self.shown)
-        n_alone, n_unclustered = int((self.sizes == 1).sum()), int((self.labels < 0).sum())
-        rest = (
-            (f"{len(others):,} smaller clusters", int(self.sizes[others].sum()), OTHERS, "."),
-            (_nodes(n_alone, "alone"), n_alone, ALONE, "x"),
-            (_nodes(n_unclustered, "unclustered"), n_unclustered, UNCLUSTERED, "."),
-        )
-        return (*found, *(Group(None, *each) for each in rest if each[1]))
+        number = len(shown) + np.append(sizes == 1, 2)  # the last is that of label -1
+        number[shown] = np.arange(len(shown))
+        of_node = np.unique(number[labels], return_inverse=True)[1].reshape(-1)
+        return cls(labels, tuple(group for group in every if group.size), of_node)
 
-
-def _nodes(count: int, how: str) -> str:
-    return f"1 node {how}" if count == 1 else f"{count:,} nodes {how}"
+    @property
+    def colours(self) -> list[str]:
+        """The colour of every node."""
+        return [self.all[group].colour for group in self.of_node.tolist()]

@@ -100,17 +100,17 @@ def find_changes(comparison: Comparison) -> Changes:
     before[here] = earlier.labels[there]
     now = release.follow(earlier).labels
     nodes = np.flatnonzero((before >= 0) & (now >= 0) & (before != now))
-    p_values, moved = np.ones(len(nodes)), np.zeros(len(nodes), dtype=bool)
-    found = comparison, nodes, before[nodes], now[nodes]
+    p_values, reason, fluctuation = np.ones(len(nodes)), "", 1.0
     if comparison.same_draw:
-        return Changes(*found, p_values, moved, "both are one release, clustered twice", 1.0)
-    if not (release.published.whole_graph and earlier.published.whole_graph):
-        why = "weights of a tree alone do not tell which of them moved"
-        return Changes(*found, p_values, moved, why, 1.0)
-    scores = _Scores.of(comparison, before, now)
-    p_values, fluctuation = scores.p_values(nodes)
+        reason = "both are one release, clustered twice"
+    elif not (release.published.whole_graph and earlier.published.whole_graph):
+        reason = "weights of a tree alone do not tell which of them moved"
+    else:
+        p_values, fluctuation = _Scores.of(comparison, before, now).p_values(nodes, now[nodes])
     moved = _named(p_values, comparison.n_common)
-    return Changes(*found, p_values, moved, "", fluctuation)
+    return Changes(
+        comparison, nodes, before[nodes], now[nodes], p_values, moved, reason, fluctuation
+    )
 
 
 def _named(p_values: Floats, n_tests: int) -> Array:
@@ -125,13 +125,12 @@ def _named(p_values: Floats, n_tests: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """Mean changes of the weights from every node to the core of every cluster.
+    """Changes of the weights from every node to the core of every cluster.
 
     The core of a cluster are the nodes that are in it both times, or at all if there are none.
     """
 
     before: Ints
-    now: Ints
     sums: Any  # nodes by clusters, sparse: the change of weight, its sign that of a similarity
     counts: Any  # likewise: of how many edges
     deviation: float  # of the change of a weight by noise
@@ -143,27 +142,24 @@ class _Scores:
 
         release, earlier = comparison.release, comparison.earlier
         sources, targets, new, old = _common_edges(comparison)
-        scale = 1.0
+        scale, sign = 1.0, 1.0 if release.kind == "similarity" else -1.0
         if release.kind == "similarity" and old.sum() > 0 < new.sum():
             scale = float(new.sum() / old.sum())  # more or fewer records in all are not a move
-        change = (new - scale * old) * (1.0 if release.kind == "similarity" else -1.0)
+        change, nodes = sign * (new - scale * old), release.n_nodes
         both = np.concatenate([sources, targets]), np.concatenate([targets, sources])
-        shape = (release.n_nodes, release.n_nodes)
         core = _core(before, now)
-        of_cluster = csr_matrix(
-            (np.ones(len(core[0])), core),
-            shape=(release.n_nodes, int(max(before.max(), now.max())) + 1),
+        n_clusters = int(max(before.max(), now.max())) + 1
+        of_cluster = csr_matrix((np.ones(len(core[0])), core), shape=(nodes, n_clusters))
+        counts, sums = (
+            csr_matrix((np.tile(values, 2), both), shape=(nodes, nodes)) @ of_cluster
+            for values in (np.ones(len(change)), change)
         )
-        counts = csr_matrix((np.ones(2 * len(change)), both), shape=shape) @ of_cluster
-        sums = csr_matrix((np.tile(change, 2), both), shape=shape) @ of_cluster
         noise = release.weight_noise, earlier.weight_noise
-        deviation = float(
-            np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
-        )
+        deviation = np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
         gaussian = all(each.law is GAUSSIAN for each in noise)
-        return cls(before, now, sums, counts, deviation, gaussian)
+        return cls(before, sums, counts, float(deviation), gaussian)
 
-    def p_values(self, nodes: Ints) -> tuple[Floats, float]:
+    def p_values(self, nodes: Ints, now: Ints) -> tuple[Floats, float]:
         """Return how often noise alone shows moves as clear as those of nodes, and the rest."""
         everywhere = np.flatnonzero(self.before >= 0)
         others = self.counts[everywhere].tolil()
@@ -173,12 +169,12 @@ class _Scores:
         fluctuation = 1.0
         if len(usual):
             fluctuation = max(1.0, float(np.median(np.abs(usual))) / _MEDIAN_OF_NORMAL)
-        scores, fewest = self._scores(nodes, self.now[nodes])
+        scores, largest = self._scores(nodes, now)
         n_others = np.maximum(np.diff(self.counts.tocsr().indptr)[nodes] - 1, 1)
-        return np.minimum(1.0, n_others * self._tail(scores / fluctuation, fewest)), fluctuation
+        return np.minimum(1.0, n_others * self._tail(scores / fluctuation, largest)), fluctuation
 
     def _scores(self, nodes: Ints, towards: Ints) -> tuple[Floats, Floats]:
-        """Return how many deviations of noise nodes moved towards clusters, and fewest edges."""
+        """Return by how many deviations nodes moved towards clusters, and the share of one edge."""
         left = self.before[nodes]
         n_to, n_from = (_at(self.counts, nodes, each) for each in (towards, left))
         gained, lost = (_at(self.sums, nodes, each) for each in (towards, left))
@@ -214,12 +210,12 @@ def _core(before: Ints, now: Ints) -> tuple[Ints, Ints]:
     stay = np.flatnonzero((before == now) & (now >= 0))
     has_core = np.zeros(int(max(before.max(), now.max())) + 1, dtype=bool)
     has_core[now[stay]] = True
-    nodes, clusters = [stay], [now[stay]]
+    parts = [(stay, now[stay])]
     for labels in (before, now):
         members = np.flatnonzero((labels >= 0) & ~has_core[labels])
-        nodes.append(members)
-        clusters.append(labels[members])
-    return np.concatenate(nodes), np.concatenate(clusters)
+        parts.append((members, labels[members]))
+    nodes, clusters = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return nodes, clusters
 
 
 def _common_edges(comparison: Comparison) -> tuple[Ints, Ints, Floats, Floats]:
@@ -235,8 +231,7 @@ def _common_edges(comparison: Comparison) -> tuple[Ints, Ints, Floats, Floats]:
         return np.minimum(a, b).astype(np.int64) * release.n_nodes + np.maximum(a, b)
 
     mine = keys(release.topology.sources, release.topology.targets)
-    _, at, other = np.intersect1d(
-        mine, keys(ends[0][known], ends[1][known]), assume_unique=True, return_indices=True
-    )
+    theirs = keys(ends[0][known], ends[1][known])
+    _, at, other = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
     weights = release.noisy_weights[at], earlier.noisy_weights[known[other]]
     return release.topology.sources[at], release.topology.targets[at], *weights

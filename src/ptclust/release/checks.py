@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -18,14 +17,10 @@ from ptclust.trees.tree import Tree
 
 def check_clustering(found: Clustering, tree: Tree) -> Clustering:
     """Return a clustering with read-only arrays, after checking all of it."""
-    shift, scale, dbcvi = (
-        _finite(name, getattr(found, name)) for name in ("shift", "scale", "dbcvi")
-    )
-    if scale <= 0:
-        raise InputError(f"scale must be above 0, not {scale:g}")
+    shift, scale = check.number("shift", found.shift), check.positive("scale", found.scale)
+    dbcvi, size = check.number("dbcvi", found.dbcvi), found.min_cluster_size
     if abs(dbcvi) > 1 + 1e-9:
         raise InputError(f"dbcvi must lie in [-1, 1], not at {dbcvi:g}")
-    size = found.min_cluster_size
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise InputError(f"min_cluster_size must be a whole number of at least 1, not {size!r}")
     check.text("clusterer", found.clusterer)
@@ -108,7 +103,7 @@ def _levels(levels: tuple[Level, ...], tree: Tree) -> tuple[Level, ...]:
             _, first, number = np.unique(labels, return_index=True, return_inverse=True)
             if not np.array_equal(coarse[first][number], coarse):
                 raise InputError("every cluster of a level must be part of one of the level before")
-        checked.append(Level(labels, _finite("support", level.support)))
+        checked.append(Level(labels, check.number("support", level.support)))
     return tuple(checked)
 
 
@@ -133,16 +128,6 @@ def _check_evidence(evidence: Evidence, n_clusters: int) -> None:
         raise InputError(
             f"evidence of {len(evidence.clusters):,} clusters was given for {n_clusters:,}"
         )
-
-
-def _finite(name: str, value: Any) -> float:
-    try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)
-    except (OverflowError, TypeError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{name} must be a finite number")
-    return number
 
 
 def _integers(name: str, values: Any) -> Ints:

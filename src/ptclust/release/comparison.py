@@ -1,7 +1,8 @@
-"""Compare two releases: which clusters match, and what both cost together."""
+"""Compare two releases: which clusters match, keep their numbers, and what both cost together."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,14 +13,16 @@ from ptclust._markup import facts
 from ptclust._tables import data_frame, right_aligned
 from ptclust._types import Ints
 from ptclust.errors import InputError
+from ptclust.privacy import _checks as check
 from ptclust.privacy.budget import Budget
-from ptclust.release.continuity import numbers_used
 
 if TYPE_CHECKING:
     from ptclust.release.changes import Changes
     from ptclust.release.release import Release
 
 _ROWS_SHOWN = 30
+_MOST_NUMBERS = 2**26  # arrays of as many are made on the word of a file
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -85,17 +88,26 @@ class Comparison:
         """All clusters of both, by earlier label; new ones, with no earlier one, come last."""
         here, there = self.common
         now, before = self.release.labels, self.earlier.labels
-        sizes, earlier_sizes = (np.bincount(each[each >= 0], minlength=1) for each in (now, before))
+        sizes, earlier_sizes = (
+            np.bincount(each[each >= 0], minlength=1).tolist() for each in (now, before)
+        )
         shared = _matched(now[here], before[there], len(sizes))
-        gone = set(np.flatnonzero(earlier_sizes).tolist()) - {old for old, _ in shared.values()}
-        new = set(np.flatnonzero(sizes).tolist()) - set(shared)
+        kept = {old for old, _ in shared.values()}
         return (
             *(
-                Match(label, earlier, int(sizes[label]), int(earlier_sizes[earlier]), count)
-                for label, (earlier, count) in sorted(shared.items(), key=lambda each: each[1][0])
+                Match(label, old, sizes[label], earlier_sizes[old], count)
+                for label, (old, count) in sorted(shared.items(), key=lambda each: each[1])
             ),
-            *(Match(None, earlier, 0, int(earlier_sizes[earlier]), 0) for earlier in sorted(gone)),
-            *(Match(label, None, int(sizes[label]), 0, 0) for label in sorted(new)),
+            *(
+                Match(None, old, 0, size, 0)
+                for old, size in enumerate(earlier_sizes)
+                if size and old not in kept
+            ),
+            *(
+                Match(label, None, size, 0, 0)
+                for label, size in enumerate(sizes)
+                if size and label not in shared
+            ),
         )
 
     @cached_property
@@ -104,8 +116,7 @@ class Comparison:
 
         Clusters without an earlier one have the numbers after those of the earlier release.
         """
-        last = int(self.release.labels.max(initial=-1)) + 1  # for unclustered nodes
-        renamed = np.full(last + 1, -1)
+        renamed = np.full(int(self.release.labels.max(initial=-1)) + 2, -1)  # the last is for none
         unused = numbers_used(self.earlier)
         for match in self.matches:
             if match.label is not None:
@@ -150,9 +161,8 @@ class Comparison:
         if not others or all(each.kind == "pure" for each in parts.values()):
             return sum(others, first)
         rhos = [each.implied_zcdp for each in parts.values()]
-        known = [each for each in rhos if each is not None]
-        if len(known) == len(rhos):
-            return sum(known[1:], known[0])
+        if None not in rhos:
+            return sum(rhos[1:], rhos[0])
         return Budget.approximate(
             sum(each.epsilon for each in parts.values()), sum(each.delta for each in parts.values())
         )
@@ -187,18 +197,17 @@ class Comparison:
         }
 
     def _rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        head = ("cluster", "earlier", "nodes", "earlier nodes", "shared", "overlap")
         rows: list[tuple[str, ...]] = [
             (
                 "gone" if each.label is None else str(each.label),
                 "new" if each.earlier is None else str(each.earlier),
-                f"{each.size:,}",
-                f"{each.earlier_size:,}",
-                f"{each.shared:,}",
+                *(f"{count:,}" for count in (each.size, each.earlier_size, each.shared)),
                 f"{each.overlap:.2f}",
             )
             for each in self.matches[:_ROWS_SHOWN]
         ]
-        return ("cluster", "earlier", "nodes", "earlier nodes", "shared", "overlap"), rows
+        return head, rows
 
     def _facts(self) -> list[tuple[str, object]]:
         return [
@@ -254,3 +263,60 @@ def _matched(now: Ints, before: Ints, count: int) -> dict[int, tuple[int, int]]:
         matched = zip(left[taken].tolist(), columns.tolist(), strict=True)
         pairs += [(row, column) for row, column in matched if column < width]
     return {row: (column, int(counts[row, column])) for row, column in pairs}
+
+
+@dataclass(frozen=True)
+class Follows(check.Record, called="follows"):
+    """The release that came before, and the numbers that clusters have from it.
+
+    Cluster i of the clustering has the number ``numbers[i]``. Numbers below ``used`` were given to
+    some cluster of this release or of one before, and are not given to a new cluster.
+    """
+
+    digest: str  # of the file of the earlier release
+    numbers: tuple[int, ...]
+    used: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.digest, str) or not _DIGEST.fullmatch(self.digest):
+            raise InputError(f"follows.digest is no SHA-256 of a release: {self.digest!r}")
+        numbers = list(self.numbers) if isinstance(self.numbers, (tuple, list)) else [None]
+        if not all(type(each) is int for each in (*numbers, self.used)):
+            raise InputError("follows.numbers and follows.used must be whole numbers")
+        if len(set(numbers)) < len(numbers) or min(numbers, default=0) < 0:
+            raise InputError("follows.numbers must be different, and 0 or more")
+        if not max(numbers, default=-1) < self.used <= _MOST_NUMBERS:
+            raise InputError(f"follows.used must be above all numbers, to {_MOST_NUMBERS:,}")
+        object.__setattr__(self, "numbers", tuple(numbers))
+
+    def rename(self, labels: Ints) -> Ints:
+        """Return labels of the clustering under the numbers of their clusters."""
+        return np.array([*self.numbers, -1], dtype=np.int64)[labels]
+
+
+def follow(release: Release, earlier: Release) -> Follows:
+    """Return the numbers of the clusters of ``release`` after those of ``earlier``.
+
+    A cluster keeps the number of the one it is matched with if that has most of its nodes in it;
+    else its number is new.
+    """
+    from ptclust.release.format import digest
+
+    kept = {
+        match.label: match.earlier
+        for match in Comparison(release, earlier).matches
+        if match.earlier is not None and 2 * match.shared > match.earlier_size
+    }
+    used, numbers = numbers_used(earlier), []
+    for label in range(release.n_clusters):
+        if (number := kept.get(label)) is None:
+            number, used = used, used + 1
+        numbers.append(number)
+    return Follows(digest(earlier), tuple(numbers), used)
+
+
+def numbers_used(release: Release) -> int:
+    """Return the number from which on no cluster of a release, or before it, has been numbered."""
+    if release.follows is not None:
+        return release.follows.used
+    return int(release.labels.max(initial=-1)) + 1

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_parquet(release: Release, path: Path, *, overwrite: bool) -> None:
-    """Write ``node`` and ``cluster``; names of mixed or unusual types are written as text."""
+def parquet(release: Release) -> bytes:
+    """Return ``node`` and ``cluster``; names of mixed or unusual types are written as text."""
     import polars as pl
 
     table = release.to_dataframe()
@@ -33,32 +33,29 @@ def write_parquet(release: Release, path: Path, *, overwrite: bool) -> None:
         table = table.with_columns(pl.Series("node", list(map(str, release.names.tolist()))))
     content = io.BytesIO()  # not straight to the file: polars words a full disk as damage
     table.write_parquet(content)
-    with held(path, overwrite), written_at_once(path) as temporary:
-        temporary.write_bytes(content.getbuffer())
+    return content.getvalue()
 
 
-def write_graphml(release: Release, path: Path, *, overwrite: bool) -> None:
-    """Write the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
-    names = _names(release)
-    if len(set(names)) < len(names):
+def graphml(release: Release) -> bytes:
+    """Return the tree with noisy weights and labels; names, as text, are the ids of the nodes."""
+    if len(set(map(str, release.names.tolist()))) < release.n_nodes:
         raise FileError("two node names are the same as text, all that GraphML has; rename them")
-    _write_tree("tree.graphml", release, names, path, overwrite)
+    return _tree("tree.graphml", release)
 
 
-def write_gexf(release: Release, path: Path, *, overwrite: bool) -> None:
-    """Write the tree with names, clusters and their colours; nodes are numbered."""
-    groups = Groups.of(release.labels)
-    shades = [[int(group.colour[i : i + 2], 16) for i in (1, 3, 5)] for group in groups.all]
-    colours = [shades[group] for group in groups.of_node.tolist()]
-    _write_tree("tree.gexf", release, _names(release), path, overwrite, colours=colours)
+def gexf(release: Release) -> bytes:
+    """Return the tree with names, clusters and their colours; nodes are numbered."""
+    shades = [tuple(bytes.fromhex(colour[1:])) for colour in Groups.of(release.labels).colours]
+    return _tree("tree.gexf", release, colours=shades)
 
 
-def _write_tree(
-    template: str, release: Release, names: list[str], path: Path, overwrite: bool, **more: Any
-) -> None:
-    tree = release.tree
+def _tree(template: str, release: Release, **more: Any) -> bytes:
+    tree, names = release.tree, list(map(str, release.names.tolist()))
+    if odd := next(filter(_NOT_XML.search, names), None):
+        bad = f"the node name {quoted(odd)} has a character that XML does not admit"
+        raise FileError(f"{bad}; rename it, or write CSV or Parquet")
     columns = (tree.sources, tree.targets, tree.weights, tree.edge_ids)
-    content = rendered(
+    text = rendered(
         template,
         kind=release.kind,
         names=list(map(quoteattr, names)),
@@ -66,76 +63,66 @@ def _write_tree(
         edges=list(zip(*(column.tolist() for column in columns), strict=True)),
         **more,
     )
-    with held(path, overwrite), written_at_once(path) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
+    return text.encode()
 
 
-def write_geojson(release: Release, places: ArrayLike, path: Path, *, overwrite: bool) -> None:
-    """Write a point for every node: longitude and latitude, as RFC 7946 wants them."""
+def geojson(release: Release, places: ArrayLike) -> bytes:
+    """Return a point for every node: longitude and latitude, as RFC 7946 wants them."""
     points = np.asarray(places, dtype=np.float64)
     if points.shape != (release.n_nodes, 2):
         raise InputError(
             f"coordinates must be a longitude and a latitude for each of the {release.n_nodes:,} "
             f"nodes, in the order of release.names, not an array of shape {points.shape}"
         )
+    names = release.names.tolist()
     outside = ~(np.abs(points) <= (180, 90)).all(axis=1)
     if outside.any():
-        name = release.names.tolist()[int(outside.argmax())]
         raise InputError(
-            f"node {name!r} is at no longitude within 180 and latitude within 90 degrees, all "
-            "that GeoJSON has; give degrees, the longitude first"
+            f"node {names[int(outside.argmax())]!r} is at no longitude within 180 and latitude "
+            "within 90 degrees, all that GeoJSON has; give degrees, the longitude first"
         )
-    groups = Groups.of(release.labels)
-    more = {column: values.tolist() for column, values in release.further_columns.items()}
-    nodes = zip(
-        release.names.tolist(),
-        release.labels.tolist(),
-        groups.of_node.tolist(),
-        points.tolist(),
-        strict=True,
-    )
+    columns = {
+        "node": [name if isinstance(name, int | float) else str(name) for name in names],
+        "cluster": release.labels.tolist(),
+        **{name: values.tolist() for name, values in release.further_columns.items()},
+        "marker-color": Groups.of(release.labels).colours,
+    }
     features = [
         {
             "type": "Feature",
             "geometry": {"type": "Point", "coordinates": point},
-            "properties": {
-                "node": name if isinstance(name, int | float) else str(name),
-                "cluster": cluster,
-                **{name: values[node] for name, values in more.items()},
-                "marker-color": groups.all[group].colour,
-            },
+            "properties": dict(zip(columns, row, strict=True)),
         }
-        for node, (name, cluster, group, point) in enumerate(nodes)
+        for point, row in zip(points.tolist(), zip(*columns.values(), strict=True), strict=True)
     ]
     document = {"type": "FeatureCollection", "features": features}
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def write(content: bytes, path: Path, *, overwrite: bool) -> None:
+    """Write a file at once; FileError if it exists and ``overwrite`` is not set."""
     with held(path, overwrite), written_at_once(path) as temporary:
-        temporary.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
-
-
-def _names(release: Release) -> list[str]:
-    names = list(map(str, release.names.tolist()))
-    if odd := next(filter(_NOT_XML.search, names), None):
-        bad = f"the node name {quoted(odd)} has a character that XML does not admit"
-        raise FileError(f"{bad}; rename it, or write CSV or Parquet")
-    return names
+        temporary.write_bytes(content)
 
 
 def to_networkx(release: Release, onto: Any) -> Any:
     """Put the clusters onto a networkx graph, or onto a new one."""
-    names, clusters = release.names.tolist(), release.labels.tolist()
+    names = release.names.tolist()
     if onto is None:
         whole = release.topology
         onto = package("networkx", "Release.to_networkx").Graph(kind=release.kind)
         onto.add_nodes_from(names)
-        ends = zip(whole.sources.tolist(), whole.targets.tolist(), strict=True)
-        for (a, b), weight in zip(ends, release.noisy_weights.tolist(), strict=True):
+        edges = whole.sources.tolist(), whole.targets.tolist(), release.noisy_weights.tolist()
+        for a, b, weight in zip(*edges, strict=True):
             onto.add_edge(names[a], names[b], noisy_weight=weight)
-    known = 0
-    for name, cluster in zip(names, clusters, strict=True):
-        if name in onto:
-            onto.nodes[name]["cluster"] = cluster
-            known += 1
-    _check_known(known, release)
+    known = {
+        name: cluster
+        for name, cluster in zip(names, release.labels.tolist(), strict=True)
+        if name in onto
+    }
+    for name, cluster in known.items():
+        onto.nodes[name]["cluster"] = cluster
+    _check_known(len(known), release)
     return onto
 
 

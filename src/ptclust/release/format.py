@@ -30,7 +30,6 @@ must agree with the bytes that are there.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import math
@@ -50,11 +49,12 @@ from ptclust.errors import FileError, InputError, UsageError
 from ptclust.graph._bounds import check_declared
 from ptclust.graph.topology import Topology, check_kind
 from ptclust.mechanisms import MECHANISMS
+from ptclust.privacy import _checks as check
 from ptclust.privacy.noise import Noise
 from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
 from ptclust.release.claims import check_claim
-from ptclust.release.continuity import Follows
+from ptclust.release.comparison import Follows
 from ptclust.release.release import Release
 from ptclust.trees.tree import Tree
 
@@ -98,7 +98,14 @@ def largest_size(topology: Topology, statement: PrivacyStatement, *, whole: bool
 
 def _document(release: Release) -> dict[str, Any]:
     """Return all of a release, arrays as they are in memory."""
-    published, tree = release.published, release.tree
+    published, tree, found = release.published, release.tree, release.clustering
+    ends = {"sources": tree.sources, "targets": tree.targets}
+    graph = clustering = None
+    if published.whole_graph:
+        graph = {name: getattr(release.topology, name) for name in ends}
+        graph["noisy_weights"] = release.noisy_weights
+    if found is not None:
+        clustering = {name: getattr(found, name) for name in _CLUSTERING}
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -107,18 +114,11 @@ def _document(release: Release) -> dict[str, Any]:
         "kind": release.kind,
         "mechanism": published.mechanism,
         "noise": release.weight_noise.to_dict(),
-        "tree": {
-            **_ends(tree),
-            "edge_ids": _stored(tree.edge_ids),
-            "noisy_weights": _stored(tree.weights),
-        },
-        "graph": None,
-        "clustering": None if release.clustering is None else _clusters(release.clustering),
-        "follows": None if release.follows is None else release.follows.to_dict(),
+        "tree": ends | {"edge_ids": tree.edge_ids, "noisy_weights": tree.weights},
+        "graph": graph,
+        "clustering": clustering,
+        "follows": release.follows,
     }
-    if published.whole_graph:
-        noisy = {"noisy_weights": _stored(release.noisy_weights)}
-        document["graph"] = _ends(release.topology) | noisy
     return document | {"digest": _digest(document)}
 
 
@@ -143,38 +143,6 @@ def _check_letters(names: list[Any]) -> None:
         raise FileError("a node name holds a lone surrogate, half of a letter: rename it") from None
 
 
-def _ends(edges: Topology | Tree) -> dict[str, Any]:
-    return {"sources": _stored(edges.sources), "targets": _stored(edges.targets)}
-
-
-def _clusters(found: Clustering) -> dict[str, Any]:
-    content = {name: getattr(found, name) for name in _CLUSTERING}
-    if found.cuts is not None:
-        content["cuts"] = found.cuts.edge_ids
-    return {name: _plain(value) for name, value in content.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return arrays, and objects of arrays, as the file has them."""
-    if isinstance(value, np.ndarray):
-        return _stored(value)
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, (Certainty, Evidence, Level)):
-        return {name: _plain(part) for name, part in vars(value).items()}
-    return value
-
-
-def _stored(array: Array) -> dict[str, Any]:
-    """Return an array of floats, or of whole numbers in the fewest bytes."""
-    dtype = "float64"
-    if array.dtype.kind != "f":
-        dtype = "int32" if int(array.max(initial=0)) < 2**31 else "int64"
-    stored = array.astype(np.dtype(dtype).newbyteorder("<"), copy=False)
-    data = np.ascontiguousarray(stored).view(np.uint8).data
-    return {"dtype": dtype, "length": len(stored), "data": data}
-
-
 def _lines(document: dict[str, Any]) -> Iterator[bytes]:
     """Yield the file in parts."""
     before = "{"
@@ -189,13 +157,20 @@ def _json(value: Any, **how: Any) -> Iterator[bytes]:
     """Yield JSON in parts, the data of arrays as base64."""
     arrays: list[memoryview] = []
 
-    def place(data: Any) -> str:
-        if not isinstance(data, memoryview):
-            raise TypeError(f"a {type(data).__name__} has no place in a release")
-        arrays.append(data)
-        return str(len(arrays) - 1)
+    def plain(part: Any) -> Any:
+        """Return what JSON does not know: arrays, whole numbers in the fewest bytes, and fields."""
+        if isinstance(part, Cuts):
+            return part.edge_ids
+        if not isinstance(part, np.ndarray):
+            return vars(part)
+        dtype = "float64"
+        if part.dtype.kind != "f":
+            dtype = "int32" if int(part.max(initial=0)) < 2**31 else "int64"
+        stored = part.astype(np.dtype(dtype).newbyteorder("<"), copy=False)
+        arrays.append(np.ascontiguousarray(stored).view(np.uint8).data)
+        return {"dtype": dtype, "length": len(part), "data": str(len(arrays) - 1)}
 
-    text = json.dumps(value, default=place, allow_nan=False, **how).encode("ascii")
+    text = json.dumps(value, default=plain, allow_nan=False, **how).encode("ascii")
     return _with_data(text, arrays) if arrays else iter([text])
 
 
@@ -366,43 +341,17 @@ def _any(_: str, value: Any) -> Any:
     return value
 
 
-def _number(where: str, value: Any) -> Any:
-    if type(value) not in (int, float):
-        raise InputError(f"{where} must be a number")
-    return value
-
-
 def _count(where: str, value: Any) -> int:
     if type(value) is not int or value < 0:
         raise InputError(f"{where} is {value!r} and must be a whole number")
     return value
 
 
-def _list_of_levels(where: str, value: Any) -> tuple[Level, ...]:
+def _levels(where: str, value: Any) -> tuple[Level, ...]:
     if not isinstance(value, list):
         raise InputError(f"{where} must be a list")
-    form = _object(Level, {"labels": _integers, "support": _number})
+    form = _object(Level, {"labels": _integers, "support": check.number})
     return tuple(form(f"{where}[{number}]", each) for number, each in enumerate(value))
-
-
-def _evidence(where: str, value: Any) -> Evidence:
-    found = _check_fields(where, value, ("partition", "clusters"))
-    clusters = found["clusters"]
-    if not isinstance(clusters, list) or {str} != {type(found["partition"]), *map(type, clusters)}:
-        raise InputError(f"{where} must hold a word, and a list of words")
-    return Evidence(found["partition"], tuple(clusters))
-
-
-def _cuts(where: str, value: Any) -> Cuts:
-    return Cuts(_integers(where, value))
-
-
-def _integers(where: str, value: Any) -> Array:
-    return _array(where, value, "int32", "int64")
-
-
-def _floats(where: str, value: Any) -> Array:
-    return _array(where, value, "float64")
 
 
 def _array(where: str, value: Any, *dtypes: str) -> Array:
@@ -418,11 +367,19 @@ def _array(where: str, value: Any, *dtypes: str) -> Array:
         raise other_length
     try:
         content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise InputError(f"data of {where} is not base64") from None
     if len(content) != length * stored.itemsize:
         raise other_length
     return np.frombuffer(content, stored).astype(dtype, copy=sys.byteorder != "little")
+
+
+def _integers(where: str, value: Any) -> Array:
+    return _array(where, value, "int32", "int64")
+
+
+def _floats(where: str, value: Any) -> Array:
+    return _array(where, value, "float64")
 
 
 _EDGES: dict[str, _Form] = {"sources": _integers, "targets": _integers, "noisy_weights": _floats}
@@ -430,15 +387,15 @@ _NOISE: dict[str, _Form] = dict.fromkeys(("distribution", "scale", "granularity"
 _CERTAINTY: dict[str, _Form] = {"nodes": _floats, "clusters": _floats, "elsewhere": _integers}
 _CLUSTERING: dict[str, _Form] = {
     "labels": _integers,
-    "cuts": _optional(_cuts),
-    "dbcvi": _number,
-    "shift": _number,
-    "scale": _number,
+    "cuts": _optional(lambda where, value: Cuts(_integers(where, value))),
+    "dbcvi": check.number,
+    "shift": check.number,
+    "scale": check.number,
     "min_cluster_size": _any,
     "clusterer": _any,
-    "levels": _list_of_levels,
+    "levels": _levels,
     "topology_labels": _optional(_integers),
-    "evidence": _optional(_evidence),
+    "evidence": _optional(_object(Evidence, {"partition": check.text, "clusters": check.texts})),
     "certainty": _optional(_object(Certainty, _CERTAINTY)),
 }
 _FILE: dict[str, _Form] = {
@@ -452,6 +409,6 @@ _FILE: dict[str, _Form] = {
     "tree": _object(dict, _EDGES | {"edge_ids": _integers}),
     "graph": _optional(_object(dict, _EDGES)),
     "clustering": _optional(_object(Clustering, _CLUSTERING)),
-    "follows": lambda _, value: None if value is None else Follows.from_dict(value),
+    "follows": _optional(lambda _, value: Follows.from_dict(value)),
     "digest": _any,
 }

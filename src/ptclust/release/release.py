@@ -34,8 +34,7 @@ from ptclust.privacy.statement import PrivacyStatement
 from ptclust.published import Published
 from ptclust.release import exports
 from ptclust.release.checks import check_clustering
-from ptclust.release.comparison import Comparison
-from ptclust.release.continuity import Follows, follow
+from ptclust.release.comparison import Comparison, Follows, follow
 from ptclust.release.summary import Summary, advise
 from ptclust.trees.tree import Tree
 
@@ -142,14 +141,6 @@ class Release:
         return None if self.clustering is None else self.clustering.evidence
 
     @property
-    def evidence_of_nodes(self) -> Array | None:
-        """What supports the cluster of every node, "" of unclustered ones; None if not known."""
-        if self.evidence is None or not self.evidence.clusters:
-            return None
-        found = np.full(self.n_nodes, -1) if self.clustering is None else self.clustering.labels
-        return np.array([*self.evidence.clusters, ""])[found]  # -1 is the last
-
-    @property
     def certainty(self) -> Certainty | None:
         """How probable nodes and clusters are, if that was computed; see ``probabilities``."""
         return None if self.clustering is None else self.clustering.certainty
@@ -159,10 +150,6 @@ class Release:
 
         Noise is added to the released weights once more, eight times (once beyond 100,000 edges),
         and the clusters that are found then are compared with those shown (docs/certainty.md).
-
-        Notes
-        -----
-        *Privacy.* Post-processing: nothing but this release is read.
         """
         if self.clustering is None:
             raise UsageError("there are no clusters yet: recluster() first")
@@ -179,10 +166,9 @@ class Release:
 
     @property
     def probabilities(self) -> Floats:
-        """For every node, the probability that it belongs to its cluster.
+        """For every node, the probability that it belongs to its cluster; see `find_certainty`.
 
-        0 if all nodes are in one cluster. It is computed when first asked
-        for, at the cost of eight clusterings (of one beyond 100,000 edges).
+        0 if all nodes are in one cluster.
 
         Examples
         --------
@@ -245,24 +231,12 @@ class Release:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to try if all nodes are in one cluster, or most of them alone.
-
-        Empty otherwise, and without a clustering.
-
-        Notes
-        -----
-        *Privacy.* Post-processing: nothing but this release is read.
-        """
+        """What to try if all nodes are in one cluster, or most of them alone; else empty."""
         return advise(self)
 
     @property
     def summary(self) -> Summary:
-        """The clusters with their members, and noise against separation.
-
-        Notes
-        -----
-        *Privacy.* Post-processing: nothing but this release is read.
-        """
+        """The clusters with their members, and noise against separation."""
         return Summary(self)
 
     def plot(
@@ -353,21 +327,18 @@ class Release:
             to choose from then.
         shift, scale : float, optional
             tau and p of the paper, for ``dbmstclu``.
-
-        Notes
-        -----
-        *Privacy.* Post-processing: nothing but this release is read.
         """
-        request = ClusteringRequest(
-            clusterer=clusterer,
-            level=level,
-            n_clusters=n_clusters,
-            min_cluster_size=min_cluster_size,
-            min_probability=min_probability,
-            shift=shift,
-            scale=scale,
+        return self.clustered(
+            ClusteringRequest(
+                clusterer=clusterer,
+                level=level,
+                n_clusters=n_clusters,
+                min_cluster_size=min_cluster_size,
+                min_probability=min_probability,
+                shift=shift,
+                scale=scale,
+            )
         )
-        return self.clustered(request)
 
     def clustered(
         self, request: ClusteringRequest, progress: Callable[[str], None] = lambda _: None
@@ -375,13 +346,13 @@ class Release:
         """Return the same published values, clustered as requested; see `recluster`."""
         mechanism = MECHANISMS[self.published.mechanism]
         found = request.cluster(self.published, mechanism, before=self.clustering)
-        made = self._with(found)
+        made = self._clustered(found)
         if (least := request.min_probability) > 0:
-            certainty = made.find_certainty(progress)
-            made = self._with(without_uncertain(found, certainty, least))
+            found = without_uncertain(found, made.find_certainty(progress), least)
+            made = self._clustered(found)
         return made
 
-    def _with(self, found: Clustering) -> Release:
+    def _clustered(self, found: Clustering) -> Release:
         statement = replace(self.statement, post_processing=found.description)
         return Release(published=self.published, statement=statement, clustering=found)
 
@@ -390,10 +361,6 @@ class Release:
 
         A cluster keeps its number, and its colour, if most of its nodes stay; a new one gets a
         number that none had before. The file names the earlier release by its digest.
-
-        Notes
-        -----
-        *Privacy.* Post-processing: nothing but the two releases is read.
         """
         plain = replace(self, follows=None)
         return replace(plain, follows=follow(plain, earlier))
@@ -427,10 +394,6 @@ class Release:
         """Match the clusters with those of an earlier release, and say what both cost together.
 
         ``compare(earlier).labels`` are the labels of this release under their earlier numbers.
-
-        Notes
-        -----
-        *Privacy.* Post-processing: nothing but the two releases is read.
 
         Examples
         --------
@@ -523,8 +486,9 @@ class Release:
         columns: dict[str, Array] = {}
         if self.certainty is not None:
             columns["probability"] = self.certainty.nodes.round(3)
-        if (evidence := self.evidence_of_nodes) is not None:
-            columns["evidence"] = evidence
+        if self.clustering is not None and self.evidence is not None and self.evidence.clusters:
+            words = np.array([*self.evidence.clusters, ""])  # the last is of unclustered nodes
+            columns["evidence"] = words[self.clustering.labels]
         return columns
 
     def to_csv(
@@ -548,7 +512,7 @@ class Release:
 
     def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the columns of ``to_csv`` as Parquet; FileError if it exists."""
-        exports.write_parquet(self, Path(path), overwrite=overwrite)
+        exports.write(exports.parquet(self), Path(path), overwrite=overwrite)
 
     def to_graphml(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the tree as GraphML; FileError if it exists.
@@ -556,14 +520,14 @@ class Release:
         A node has a ``cluster``, an edge ``weight`` and ``edge_id``, the graph the ``kind`` of its
         weights.
         """
-        exports.write_graphml(self, Path(path), overwrite=overwrite)
+        exports.write(exports.graphml(self), Path(path), overwrite=overwrite)
 
     def to_gexf(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the tree as GEXF, for Gephi; FileError if it exists.
 
         A node has its name, ``cluster`` and colour, an edge ``noisy_weight``.
         """
-        exports.write_gexf(self, Path(path), overwrite=overwrite)
+        exports.write(exports.gexf(self), Path(path), overwrite=overwrite)
 
     def to_geojson(
         self, path: str | os.PathLike[str], coordinates: ArrayLike, *, overwrite: bool = False
@@ -579,7 +543,7 @@ class Release:
             Longitude and latitude in degrees, in the order of ``names``: public knowledge you add.
         overwrite : bool, default False
         """
-        exports.write_geojson(self, coordinates, Path(path), overwrite=overwrite)
+        exports.write(exports.geojson(self, coordinates), Path(path), overwrite=overwrite)
 
     def to_text(self) -> str:
         """Return guarantee, clusters and how sure they are as text; ``statement`` has the rest."""

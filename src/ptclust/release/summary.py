@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptclust._markup import counted, facts, listed, number, rendered
+from ptclust._markup import counted, facts, listed, macros, number, rendered
 from ptclust._tables import right_aligned
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import CLUSTERERS
@@ -26,35 +26,8 @@ from ptclust.privacy.sensitivity import Sensitivity
 if TYPE_CHECKING:
     from ptclust.release.release import Release
 
-_MEMBERS_SHOWN, _ROWS_IN_HTML = 6, 10
-_MULTIPLES = (0.25, 0.5, 2.0, 4.0)  # of the epsilon of the release
-
-_MOSTLY_NOISE = 0.7
-"""From this share of the standard deviation of released weights on, they differ by noise mostly."""
-
-OPTIMISTIC = (
-    "The clusters were chosen by these noisy weights, so the difference is biased upwards; the "
-    "one that is needed is a rule of thumb."
-)
-
-_EVIDENCE: dict[Support, str] = {
-    "weights": (
-        "Supported by weights: clusters that are found without a part of the released weights "
-        "predict that part."
-    ),
-    "topology": (
-        "From the public topology alone: the released weights support no clusters, and these do "
-        "not depend on any record."
-    ),
-    "both": (
-        "Supported by weights and by the public topology: clusters that are found without a part "
-        "of the edges predict that part."
-    ),
-    "none": (
-        "Nothing supports clusters: neither the released weights nor the public topology show more "
-        "than chance would."
-    ),
-}
+_MEMBERS_SHOWN, _ROWS_IN_TEXT, _ROWS_IN_HTML = 6, 20, 10
+_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the epsilon of the release
 _MARKS = {"topology": " (from the public topology alone)", "none": " (nothing supports clusters)"}
 
 
@@ -66,10 +39,8 @@ class ClusterSummary:
     members: Array
     within: float | None
     across: float | None
-    evidence: Support | None = None
-    """What supports it; None if that is not known."""
-    probability: float | None = None
-    """That another release shows it, too; None if not computed."""
+    evidence: Support | None  # what supports it; None if that is not known
+    probability: float | None  # that another release shows it, too; None if not computed
 
     @property
     def size(self) -> int:
@@ -90,22 +61,15 @@ class Visibility:
 class Separation:
     """How far clusters are separated in the released weights, compared with the noise."""
 
-    within: float | None
-    """Mean released weight within clusters; None without such an edge."""
-    across: float | None
-    """Mean released weight between clusters."""
+    within: float | None  # mean released weight within clusters; None without such an edge
+    across: float | None  # likewise between clusters
     n_within: int
     n_across: int
-    gap: float | None
-    """How much closer nodes are within clusters than across, in the unit of the weights."""
-    at_epsilon: Visibility
-    """At the epsilon of the release."""
-    visibilities: tuple[Visibility, ...]
-    """The same, and at parts and multiples of it that the mechanism can be calibrated to."""
-    evidence: Support | None = None
-    """What supports the clusters, if the clusterer tells."""
-    certainty: str = ""
-    """How many clusters and nodes are sure, in words; empty if not computed."""
+    gap: float | None  # how much closer nodes are within clusters than across
+    at_epsilon: Visibility  # of the release
+    visibilities: tuple[Visibility, ...]  # also at multiples that the mechanism is calibrated to
+    evidence: Support | None  # what supports the clusters, if the clusterer tells
+    certainty: str  # how many clusters and nodes are sure, in words; empty if not computed
 
     @property
     def lines(self) -> list[str]:
@@ -117,34 +81,19 @@ class Separation:
         return right_aligned([("epsilon", "noise", "separation needed"), *rows])
 
     @property
-    def caveat(self) -> str:
-        """What to keep in mind about the verdict; empty if there is none."""
-        if self.certainty:
-            return ""
-        by_weights = self.evidence in (None, "weights", "both")
-        return OPTIMISTIC if by_weights and self.gap is not None else ""
-
-    @property
     def evidence_words(self) -> str:
         """What supports the clusters, in a sentence; empty if that is not known."""
-        return "" if self.evidence is None else _EVIDENCE[self.evidence]
+        return _say("evidence", self.evidence)
+
+    @property
+    def caveat(self) -> str:
+        """What to keep in mind about the verdict; empty if there is none."""
+        return _say("caveat", self)
 
     @property
     def verdict(self) -> str:
         """How sure the clusters are and what supports them, or how the gap compares with noise."""
-        if self.certainty:
-            return f"{self.certainty} {self.evidence_words}".strip()
-        if self.gap is None:
-            none = "There are no released edges both within and across clusters to compare."
-            return self.evidence_words or none
-        differ = f"the mean weights within and across differ by {number(self.gap)}"
-        if self.evidence is not None:
-            return f"{self.evidence_words} {differ.capitalize()}."
-        needed = self.at_epsilon.visible_gap
-        numbers = f"{differ}, and about {number(needed)} is needed to find clusters"
-        if self.gap >= needed:
-            return f"More than noise: {numbers}."
-        return f"Possibly noise: {numbers}."
+        return _say("verdict", self)
 
 
 @dataclass(frozen=True)
@@ -154,8 +103,6 @@ class Summary:
     release: Release
     of_level: Ints | None = None
     """Labels of another level, if the clusters of that are meant."""
-
-    n_listed = 20
 
     @property
     def _labels(self) -> Ints:
@@ -193,17 +140,10 @@ class Summary:
             return ""
         if not found.nodes.any():
             return "With one cluster there are no probabilities of nodes."
-        sure, shown = int((found.clusters >= SURE).sum()), release.labels >= 0
-        clusters = f"{sure:,} of {counted(release.n_clusters, 'cluster')}"
-        unsure, nodes = int((found.nodes[shown] < SURE).sum()), int(shown.sum())
-        words = (
-            f"{clusters} {'is' if sure == 1 else 'are'} certain (probability of at least {SURE:g} "
-            f"that another release shows them, too); {unsure:,} of {counted(nodes, 'node')} "
-            f"{'is' if unsure == 1 else 'are'} not."
-        )
-        if self.elsewhere:
-            words += f" {counted(len(self.elsewhere), 'node')} may equally well belong elsewhere."
-        return words
+        clustered = release.labels >= 0
+        counts = found.clusters >= SURE, found.nodes[clustered] < SURE, clustered
+        sums = (int(each.sum()) for each in counts)
+        return _say("certainty", release, *sums, len(self.elsewhere), SURE)
 
     @cached_property
     def clusters(self) -> tuple[ClusterSummary, ...]:
@@ -233,7 +173,7 @@ class Summary:
     @cached_property
     def separation(self) -> Separation:
         """Noise against separation, and what other epsilons would have shown."""
-        a, b, weights = self._edges
+        release, (a, b, weights) = self.release, self._edges
         both = (a >= 0) & (b >= 0)
         inside, between = both & (a == b), both & (a != b)
         with np.errstate(over="ignore", invalid="ignore"):  # sums of huge weights overflow
@@ -242,64 +182,19 @@ class Summary:
             )
         gap = None
         if within is not None and across is not None:
-            gap = across - within if self.release.kind == "distance" else within - across
-        at_epsilon = self._visibility(self.release.statement.epsilon, self._calibration)
-        every = (at_epsilon, *self._at_other_epsilons())
+            gap = across - within if release.kind == "distance" else within - across
+        visibilities = _visibilities(release)
         return Separation(
             within=within,
             across=across,
             n_within=int(inside.sum()),
             n_across=int(between.sum()),
             gap=gap,
-            at_epsilon=at_epsilon,
-            visibilities=tuple(sorted(every, key=lambda each: each.epsilon)),
-            evidence=None if self.release.evidence is None else self.release.evidence.partition,
+            at_epsilon=visibilities[1.0],
+            visibilities=tuple(visibilities.values()),
+            evidence=None if release.evidence is None else release.evidence.partition,
             certainty=self.certainty_words,
         )
-
-    @cached_property
-    def _calibration(self) -> Calibration:
-        """The calibration that the published values show."""
-        statement, published = self.release.statement, self.release.published
-        mechanism, shown = MECHANISMS[published.mechanism], None
-        if statement.mechanisms:
-            shown = mechanism.recalibrate(published, self._sensitivity, statement.mechanisms)
-        spent = Budget.approximate(statement.epsilon, statement.delta)
-        return shown or Calibration(mechanism.name, None, published.noise, spent, None)
-
-    @cached_property
-    def _sensitivity(self) -> Sensitivity:
-        return Sensitivity(**self.release.statement.sensitivity)
-
-    def _at_other_epsilons(self) -> Iterator[Visibility]:
-        """Calibrate the mechanism of the release to other epsilons, all else as it was."""
-        statement, topology = self.release.statement, self.release.topology
-        mechanism = MECHANISMS[self.release.published.mechanism]
-        shares = [use.share for use in statement.mechanisms]
-        split = Fraction(shares[0]) / Fraction(sum(shares)) if len(shares) > 1 else None
-        for multiple in _MULTIPLES:
-            epsilon = multiple * statement.epsilon
-            with suppress(UsageError):  # none of this noise is affordable
-                if statement.requested_epsilon is not None:
-                    requested = Budget.pure(multiple * statement.requested_epsilon)
-                    found = mechanism.calibrate_published(topology, self._sensitivity, requested)
-                else:
-                    found = mechanism.calibrate(
-                        topology,
-                        self._sensitivity,
-                        Budget.approximate(epsilon, statement.delta),
-                        split=split,
-                        largest_weight=max(map(abs, statement.clip or (0.0,))),
-                    )
-                yield self._visibility(epsilon, found)
-
-    def _visibility(self, epsilon: float, calibration: Calibration) -> Visibility:
-        release = self.release
-        counts = release.n_nodes, release.topology.n_edges, release.tree.n_edges
-        gaps = {each.name: each.visible_gap(*counts) for each in CLUSTERERS}
-        gap = gaps.get(release.clusterer or "", max(gaps.values()))
-        noise = calibration.weights.standard_deviation
-        return Visibility(epsilon, noise, calibration.noise * gap)
 
     @cached_property
     def topology_agreement(self) -> float | None:
@@ -352,10 +247,7 @@ class Summary:
         found, evidence = self.topology_agreement, self.release.evidence
         if found is None or (evidence is not None and evidence.partition == "topology"):
             return ""
-        return (
-            f"Clusters of the public topology alone, all weights equal, agree with these to "
-            f"{found:.2f} (adjusted Rand index; 1 is the same, 0 is chance), which is public."
-        )
+        return _say("topology", found)
 
     @property
     def heading(self) -> str:
@@ -416,13 +308,15 @@ class Summary:
 
     @property
     def lines(self) -> list[str]:
-        """The table of the largest clusters, as lines."""
-        head, rows = self.table(self.n_listed)
+        """The table of the largest clusters, as lines; members are not aligned."""
+        head, rows = self.table(_ROWS_IN_TEXT)
         lines = right_aligned([head[:-1], *(row[:-1] for row in rows)])
-        return [
-            lines[0],
-            *(f"{line}  {row[-1]}" for line, row in zip(lines[1:], rows, strict=True)),
-        ]
+        members = (row[-1] for row in rows)
+        more = (f"{line}  {each}" for line, each in zip(lines[1:], members, strict=True))
+        left = len(self.clusters) - len(rows)
+        last = f"  and {counted(left, 'more cluster')}, each of at most "
+        rest = [last + counted(self.clusters[len(rows)].size, "node")] if left else []
+        return [lines[0], *more, *rest]
 
     def to_html(self) -> str:
         """Return guarantee, clusters and how sure they are for a notebook."""
@@ -443,12 +337,50 @@ def _means(of: Ints, values: Floats, count: int) -> list[float | None]:
     """Return the mean of the values of every number below ``count``, None where there is none."""
     kept = of >= 0
     counts = np.bincount(of[kept], minlength=count)
-    with np.errstate(over="ignore", invalid="ignore"):
-        means = np.bincount(of[kept], values[kept], minlength=count) / np.maximum(counts, 1)
-    return [
-        float(mean) if n and np.isfinite(mean) else None
-        for n, mean in zip(counts.tolist(), means.tolist(), strict=True)
-    ]
+    with np.errstate(all="ignore"):
+        means = np.bincount(of[kept], values[kept], minlength=count) / counts
+    return [mean if np.isfinite(mean) else None for mean in means.tolist()]
+
+
+def _visibilities(release: Release) -> dict[float, Visibility]:
+    """Calibrate the mechanism of a release to multiples of its epsilon, all else as it was."""
+    statement, published, topology = release.statement, release.published, release.topology
+    mechanism = MECHANISMS[published.mechanism]
+    sensitivity = Sensitivity(**statement.sensitivity)
+    shares = [use.share for use in statement.mechanisms]
+    split = Fraction(shares[0]) / Fraction(sum(shares)) if len(shares) > 1 else None
+    largest = max(map(abs, statement.clip or (0.0,)))
+    counts = release.n_nodes, topology.n_edges, release.tree.n_edges
+    gaps = {each.name: each.visible_gap(*counts) for each in CLUSTERERS}
+    gap = gaps.get(release.clusterer or "", max(gaps.values()))
+
+    def calibrated(multiple: float) -> Calibration:
+        if multiple == 1.0:  # what the published values show
+            uses, shown = statement.mechanisms, None
+            if uses:
+                shown = mechanism.recalibrate(published, sensitivity, uses)
+            spent = Budget.approximate(statement.epsilon, statement.delta)
+            return shown or Calibration(mechanism.name, None, published.noise, spent, None)
+        if statement.requested_epsilon is not None:
+            requested = Budget.pure(multiple * statement.requested_epsilon)
+            return mechanism.calibrate_published(topology, sensitivity, requested)
+        budget = Budget.approximate(multiple * statement.epsilon, statement.delta)
+        return mechanism.calibrate(
+            topology, sensitivity, budget, split=split, largest_weight=largest
+        )
+
+    found = {}
+    for multiple in _MULTIPLES:
+        with suppress(UsageError):  # none of this noise is affordable
+            made = calibrated(multiple)
+            seen = made.weights.standard_deviation, made.noise * gap
+            found[multiple] = Visibility(multiple * statement.epsilon, *seen)
+    return found
+
+
+def _say(macro: str, *given: Any) -> str:
+    """Return what a macro of the template of sentences says."""
+    return " ".join(getattr(macros("summary_words.txt"), macro)(*given).split())
 
 
 def advise(release: Release) -> tuple[str, ...]:
@@ -457,53 +389,27 @@ def advise(release: Release) -> tuple[str, ...]:
     if release.clustering is None or not tree.n_edges:
         return ()
     ends = labels[tree.sources], labels[tree.targets]
-    has_edge = np.zeros(tree.n_nodes, bool)
-    has_edge[tree.sources] = has_edge[tree.targets] = True
-    inner = np.flatnonzero(has_edge)
+    inner = np.union1d(tree.sources, tree.targets)
     sizes = np.bincount(labels + 1)[labels[inner] + 1]
     alone = np.count_nonzero((sizes == 1) | (labels[inner] < 0))
-    if np.array_equal(*ends) and not alone:
-        seen = "All nodes that are connected are in one cluster"
-        sizing = ""
-    elif 2 * alone > len(inner):
-        seen = f"{alone:,} of {len(inner):,} connected nodes are alone or unclustered"
-        size = 2 if release.clustering.min_cluster_size == 1 else 1
-        sizing = f", or min_cluster_size={size}"
-    else:
+    together = not alone and np.array_equal(*ends)
+    if not together and 2 * alone <= len(inner):
         return ()
-    return (
-        f"{seen}: {_reason(release)}.",
-        f"At no cost: recluster this release by {_others(release)}{sizing}.",
-        "At the cost of a new release: a larger epsilon, or a smaller sensitivity if one privacy "
-        "unit truly moves the weights by less; the noise shrinks with either.",
-    )
-
-
-def _reason(release: Release) -> str:
-    """Compare the noise with what there is to see."""
-    noise = release.weight_noise.standard_deviation
     with np.errstate(over="ignore", invalid="ignore"):  # the squares of huge weights overflow
         spread = float(np.std(release.noisy_weights))
-    if not np.isfinite(spread):
-        return (
-            f"the noise on a weight has a standard deviation of {noise:.3g}, and the released "
-            "weights differ by more than can be compared with it; count in larger units"
-        )
-    numbers = (
-        f"the noise on a weight has a standard deviation of {noise:.3g}, and the released weights "
-        f"have one of {spread:.3g}"
-    )
-    if noise >= _MOSTLY_NOISE * spread:
-        return f"{numbers}, so what they differ by is mostly noise"
-    return f"{numbers}, so noise alone does not explain it; another clusterer may see more"
-
-
-def _others(release: Release) -> str:
     publishes = MECHANISMS[release.published.mechanism].publishes
-    counts = release.topology.n_edges, release.tree.n_edges
-    names = (
+    sizes_of_graph = release.topology.n_edges, tree.n_edges
+    others = [
         f"clusterer={each.name!r}"
         for each in CLUSTERERS
-        if each.name != release.clusterer and each.suits(publishes, *counts)
+        if each.name != release.clusterer and each.suits(publishes, *sizes_of_graph)
+    ]
+    words = macros("summary_words.txt").advice(
+        alone,
+        len(inner),
+        release.weight_noise.standard_deviation,
+        spread if np.isfinite(spread) else None,
+        others,
+        2 if release.clustering.min_cluster_size == 1 else 1,
     )
-    return " or ".join(names) or "another clusterer"
+    return tuple(words.strip().split("\n"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +15,9 @@ import numpy as np
 from ptclust._types import Floats, Ints
 from ptclust.clustering.certainty import SURE
 from ptclust.drawing import style
-from ptclust.drawing.layout import packed_by_levels, spacing
+from ptclust.drawing.layout import packed, spacing
 from ptclust.drawing.plots import centres_of, height_of, is_aggregated
-from ptclust.drawing.style import Group, Groups
+from ptclust.drawing.style import MARKERS, Group, Groups
 
 if TYPE_CHECKING:
     from ptclust.release import Release
@@ -28,55 +27,49 @@ MOST_TAGS = 120
 _HALO = 2.8  # in the unit of the layout, where a node has an area of pi
 _MOST_FINE = 3_000  # nodes whose places have a decimal, for zooming
 
-#: Corners of the markers after the round one, in the order of ``drawing.style.MARKERS``.
-_POLYGONS: tuple[tuple[tuple[float, float], ...], ...] = (
-    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
-    ((0, -1.2), (1.1, 0.8), (-1.1, 0.8)),
-    ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
-    ((0, 1.2), (1.1, -0.8), (-1.1, -0.8)),
-    (
-        (-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4), (0.4, 1.2),
-        (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4),
-    ),
-    (
-        (0, -0.5), (0.7, -1.2), (1.2, -0.7), (0.5, 0), (1.2, 0.7), (0.7, 1.2), (0, 0.5),
-        (-0.7, 1.2), (-1.2, 0.7), (-0.5, 0), (-1.2, -0.7), (-0.7, -1.2),
-    ),
-    (
-        (0, -1.4), (0.4, -0.4), (1.4, -0.4), (0.6, 0.2), (0.9, 1.2), (0, 0.6), (-0.9, 1.2),
-        (-0.6, 0.2), (-1.4, -0.4), (-0.4, -0.4),
-    ),
-)  # fmt: skip
-_CROSS = len(_POLYGONS) + 1  # nodes alone
-_DOT = _CROSS + 1  # nodes without a look of their own
-
 Shape = tuple[tuple[float, float], str]  # where a path begins, beside its point, and the path
+_CROSS, _DOT = len(MARKERS), len(MARKERS) + 1  # of nodes alone, and without a look of their own
+
+Look = tuple[str, int]  # a colour, and the number of a shape
+ALONE, OTHERS = (style.ALONE, _CROSS), (style.OTHERS, _DOT)
+SHARED_LOOKS = {"alone": ALONE, "others": OTHERS, "unclustered": (style.UNCLUSTERED, _DOT)}
+
+
+def looks(labels: Ints) -> dict[int, Look]:
+    """Return how the clusters look that have a look of their own; the others share one."""
+    return {
+        group.label: (group.colour, _shape_of(group))
+        for group in Groups.of(labels).all
+        if group.label is not None
+    }
+
+
+def _shape_of(group: Group) -> int:
+    if group.label is not None:
+        return group.label % len(MARKERS)
+    return _CROSS if group.marker == "x" else _DOT
 
 
 def shapes_of(radius: float) -> list[Shape]:
-    """Return all markers of a size, as relative paths."""
-    return [
-        _circle(radius),
-        *(_polygon([(x * radius, y * radius) for x, y in corners]) for corners in _POLYGONS),
-        (
-            (-radius, -radius),
-            f"l{2 * radius:g} {2 * radius:g}m0-{2 * radius:g}l-{2 * radius:g} {2 * radius:g}",
-        ),
-        _circle(0.6 * radius),
-    ]
+    """Return all markers of a size, as relative paths: matplotlib's, a cross and a dot."""
+    from matplotlib.markers import MarkerStyle
+
+    def polygon(marker: str) -> Shape:
+        kind = MarkerStyle(marker)
+        (outline,) = kind.get_path().transformed(kind.get_transform()).to_polygons()
+        corners = (np.array(outline) * [2.2 * radius, -2.2 * radius]).round(1)  # y is downwards
+        steps = np.diff(corners[:-1], axis=0).round(1).tolist()
+        x, y = corners[0].tolist()
+        return (x, y), "".join(f"l{right:g} {down:g}" for right, down in steps) + "z"
+
+    across = f"{2 * radius:g}"
+    cross = (-radius, -radius), f"l{across} {across}m0-{across}l-{across} {across}"
+    return [_circle(radius), *map(polygon, MARKERS[1:]), cross, _circle(0.6 * radius)]
 
 
 def _circle(radius: float) -> Shape:
     arc, across = f"a{radius:g} {radius:g} 0 1 0", f"{2 * radius:g}"
     return (-radius, 0.0), f"{arc} {across} 0{arc}-{across} 0z"
-
-
-def _polygon(corners: list[tuple[float, float]]) -> Shape:
-    steps = (
-        f"l{round(x - before_x, 1):g} {round(y - before_y, 1):g}"
-        for (before_x, before_y), (x, y) in pairwise(corners)
-    )
-    return corners[0], "".join(steps) + "z"
 
 
 @dataclass(frozen=True)
@@ -100,31 +93,33 @@ class Picture:
     @classmethod
     def of(cls, release: Release, coordinates: Floats | None) -> Picture:
         """Return the picture of a release at coordinates, or packed by cluster."""
-        if coordinates is None:
-            partitions = [level.labels for level in release.levels] or [release.labels]
-            drawn = packed_by_levels(partitions, release.tree.sources, release.tree.targets)
-        else:
+        on_map = coordinates is not None
+        if coordinates is not None:
             drawn = coordinates
+        else:
+            partitions = [level.labels for level in release.levels] or [release.labels]
+            drawn = packed(partitions, release.tree.sources, release.tree.targets).places
         height = round(WIDTH * min(height_of(drawn), 0.8)) if len(drawn) else 100
         low, high = (drawn.min(axis=0), drawn.max(axis=0)) if len(drawn) else np.zeros((2, 2))
-        if coordinates is None:
-            low, high = low - _HALO / 2, high + _HALO / 2
-        room = np.array([WIDTH, height]) - 2 * _MARGIN
+        around = 0.0 if on_map else _HALO
         with np.errstate(divide="ignore", over="ignore"):
-            scale = float(np.min(room / (high - low)))
+            free = np.array([WIDTH, height]) - 2 * _MARGIN
+            scale = float(np.min(free / (high - low + around)))
         scale = scale if np.isfinite(scale) else 1.0  # all nodes are at one place
         centred = (drawn - (low + high) / 2) * scale
         places = centred * [1, -1] + [WIDTH / 2, height / 2]  # pages count downwards
-        aggregated = is_aggregated(release.n_nodes, on_map=coordinates is not None)
+        root = np.sqrt(max(len(places), 1))
+        least = np.clip(60 / root, 2.0, 4.0)
+        aggregated = is_aggregated(release.n_nodes, on_map=on_map)
         return cls(
             places=places.round(0 if len(drawn) > _MOST_FINE else 1).reshape(-1, 2),
             height=height,
-            radius=_radius(places),
+            radius=round(float(np.clip(0.7 * spacing(places), least, 8.0)), 1),
             aggregated=aggregated,
-            on_map=coordinates is not None,
+            on_map=on_map,
             scale=scale,
-            unit=scale if coordinates is None else 0.3 * height / np.sqrt(max(len(drawn), 1)),
-            halo=0 if aggregated or coordinates is not None else round(_HALO * scale),
+            unit=0.3 * height / root if on_map else scale,
+            halo=0 if aggregated or on_map else round(_HALO * scale),
         )
 
     @cached_property
@@ -142,73 +137,37 @@ class Picture:
 
         Nodes that are not sure are drawn as a path of their own, paler.
         """
-        sure = np.ones(len(labels), bool) if probabilities is None else probabilities >= SURE
         groups = Groups.of(labels)
-        centres = np.rint(centres_of(groups, self.places))
-        tagged = sorted(range(len(groups.all)), key=lambda i: -groups.all[i].size)[:MOST_TAGS]
+        sure = np.ones(len(labels), bool) if probabilities is None else probabilities >= SURE
+        centres = np.rint(centres_of(groups, self.places)).astype(int).tolist()
+        largest = sorted(groups.all, key=lambda group: -group.size)[:MOST_TAGS]
         drawn = []
-        for i, group in enumerate(groups.all):
-            own = groups.of_node == i
-            here = self.places[own]
-            x, y = (int(each) for each in centres[i])
-            path, pale = self._disc(x, y, group.size) if self.aggregated else "", ""
-            if not self.aggregated:
-                path, pale = (self._marks(self.places[own & some], group) for some in (sure, ~sure))
+        for i, (group, (x, y)) in enumerate(zip(groups.all, centres, strict=True)):
+            own, ground, pale = groups.of_node == i, "", ""
+            if self.aggregated:
+                disc = _circle(max(2, round(self.unit * float(np.sqrt(group.size)))))
+                path = _marks(np.array([[x, y]]), disc)
+            else:
+                shape = self.shapes[_shape_of(group)]
+                path, pale = (_marks(self.places[own & part], shape) for part in (sure, ~sure))
+                if self.halo and group.label is not None:  # a dot is a line of no length
+                    ground = _marks(self.places[own], ((0, 0), "h0"))
             drawn.append(
                 {
-                    "label": group.label,
-                    "title": group.title,
-                    "colour": group.colour,
+                    **group._asdict(),
                     "line": group.marker == "x" and not self.aggregated,
-                    "ground": _dots(here) if self.halo and group.label is not None else "",
+                    "ground": ground,
                     "path": path,
                     "pale": pale,
-                    "tag": group.tag if i in tagged else "",
+                    "tag": group.tag if group in largest else "",
                     "x": x,
                     "y": y - (0 if self.aggregated else self.tag_above),
                 }
             )
         return drawn
 
-    def _marks(self, places: Floats, group: Group) -> str:
-        (dx, dy), path = self.shapes[look_of(group)]
-        return "".join(
-            f"M{round(x + dx, 1):g} {round(y + dy, 1):g}{path}" for x, y in places.tolist()
-        )
 
-    def _disc(self, x: int, y: int, size: int) -> str:
-        (dx, dy), path = _circle(max(2, round(self.unit * float(np.sqrt(size)))))
-        return f"M{x + dx:g} {y + dy:g}{path}"
-
-
-def _radius(places: Floats) -> float:
-    """Return how large marks are drawn: no larger than most nodes have space for."""
-    least = np.clip(60 / np.sqrt(max(len(places), 1)), 2.0, 4.0)
-    return round(float(np.clip(0.7 * spacing(places), least, 8.0)), 1)
-
-
-def _dots(places: Floats) -> str:
-    """Return a line of no length at every place: with round ends, a dot as wide as the line."""
-    return "".join(f"M{x:g} {y:g}h0" for x, y in places.tolist())
-
-
-Look = tuple[str, int]  # a colour, and the number of a shape
-
-ALONE, OTHERS = (style.ALONE, _CROSS), (style.OTHERS, _DOT)
-SHARED_LOOKS = {"alone": ALONE, "others": OTHERS, "unclustered": (style.UNCLUSTERED, _DOT)}
-
-
-def look_of(group: Group) -> int:
-    """Return which of the shapes a group has."""
-    if group.label is not None:
-        return group.label % _CROSS
-    return _CROSS if group.marker == "x" else _DOT
-
-
-def looks(labels: Ints) -> dict[int, Look]:
-    """Return how the clusters look that have a look of their own; the others share one."""
-    return {
-        group.label: (group.colour, look_of(group))
-        for group in Groups.of(labels).all
-        if group.label is not None
-    }
+def _marks(places: Floats, shape: Shape) -> str:
+    """Return the path of a shape at every place."""
+    (dx, dy), path = shape
+    return "".join(f"M{round(x + dx, 1):g} {round(y + dy, 1):g}{path}" for x, y in places.tolist())

@@ -152,8 +152,7 @@ class Tree(HasTopology):
         *Privacy.* The picture shows the edges. Those of a tree of private weights are private; the
         title says so.
         """
-        from ptclust.drawing.layout import as_places
-        from ptclust.drawing.pictures import tree_places
+        from ptclust.drawing.layout import along_tree, as_places
         from ptclust.drawing.plots import plot_clusters
 
         given = np.zeros(self.n_nodes, np.int64) if labels is None else np.asarray(labels)
@@ -164,7 +163,7 @@ class Tree(HasTopology):
             given,
             edges=(self.sources, self.targets),
             names=self.names,
-            places=tree_places(self, given)
+            places=along_tree(self.n_nodes, self.sources, self.targets, given)
             if coordinates is None
             else as_places(coordinates, self.names),
             axes=axes,
