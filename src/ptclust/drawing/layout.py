@@ -15,7 +15,7 @@ from ptclust.errors import InputError
 
 _CUT, _BETWEEN_TREES = 3.0, 6.0  # times as long as other edges
 _GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
-_ROUNDS, _GAP = 150, 0.6
+_GAP, _TO_ALL = 0.6, 0.02  # between discs; pull of all others, which keeps them together
 
 
 def as_places(coordinates: Any, names: Array) -> Floats:
@@ -129,52 +129,22 @@ def spacing(places: Floats) -> float:
 
 
 def _spread(links: Floats, radii: Floats) -> Floats:
-    """Return the centres of discs: pulled together along links, pushed apart where they overlap."""
-    count = len(radii)
-    if not count:
-        return np.empty((0, 2))
-    by_size = np.argsort(-radii, kind="stable")
-    reach = np.sqrt(np.cumsum(radii[by_size] ** 2) - radii[by_size[:1]] ** 2)
-    away = 1.3 * reach + (reach > 0) * radii[by_size[:1]]
-    centres = np.empty((count, 2))
-    centres[by_size] = away[:, None] * _sunflower(np.arange(count))
-    areas = radii**2
-    yields = areas[None, :] / (areas[:, None] + areas[None, :])  # the smaller one gives way
-    wanted = radii[:, None] + radii[None, :] + _GAP
-    np.fill_diagonal(wanted, 0.0)
-    pull = links + 0.02  # a little towards everybody keeps the picture together
-    np.fill_diagonal(pull, 0.0)
-    pull /= np.maximum(pull.sum(axis=1, keepdims=True), 1e-12)
-    strength = np.maximum(0.3 * radii.min() / radii, 0.05)[:, None]
-    for _ in range(_ROUNDS):
-        difference = centres[None, :, :] - centres[:, None, :]
-        distance = np.sqrt((difference**2).sum(axis=2)) + 1e-9
-        overlap = np.maximum(wanted - distance, 0.0)
-        push = -(yields * overlap / distance)[:, :, None] * difference
-        touching = np.maximum(np.count_nonzero(overlap, axis=1), 1)
-        move = (pull * np.maximum(distance - wanted, 0.0) / distance)[:, :, None] * difference
-        centres = centres + push.sum(axis=1) / np.sqrt(touching)[:, None]
-        centres = centres + strength * move.sum(axis=1)
-    return _settled(centres, radii, by_size)
-
-
-def _settled(centres: Floats, radii: Floats, by_size: Ints) -> Floats:
-    """Put every disc, the largest first, near its centre, where none overlaps another."""
-    settled = centres.copy()
-    for place, disc in enumerate(by_size.tolist()):
-        before = by_size[:place]
-        wanted = radii[before] + radii[disc] + _GAP
-        first, count, found = 0, 32, False
-        while not found:
+    """Return the centres of discs: the largest first, each free of overlap and near its links."""
+    centres, placed = np.zeros((len(radii), 2)), np.empty(0, np.int64)
+    for disc in np.argsort(-radii, kind="stable").tolist():
+        wanted = radii[placed] + radii[disc] + _GAP
+        pull = radii[placed] * (links[disc, placed] + _TO_ALL)
+        aim = pull @ centres[placed] / max(pull.sum(), _TO_ALL)
+        first, count, free = 0, 32, np.zeros(1, bool)
+        while not free.any():
             steps = np.arange(first, first + count)
-            tried = centres[disc] + 0.8 * radii[disc] * np.sqrt(steps)[:, None] * _sunflower(steps)
-            gaps = np.linalg.norm(tried[:, None, :] - settled[before][None, :, :], axis=2)
+            tried = aim + 0.8 * radii[disc] * np.sqrt(steps)[:, None] * _sunflower(steps)
+            gaps = np.linalg.norm(tried[:, None, :] - centres[placed][None, :, :], axis=2)
             free = np.all(gaps >= wanted, axis=1)
-            found = bool(free.any())
-            settled[disc] = tried[int(free.argmax())]
             first, count = first + count, min(2 * count, 4096)
-    middle: Floats = settled.mean(axis=0, keepdims=True)
-    return settled - middle
+        centres[disc] = tried[int(free.argmax())]
+        placed = np.append(placed, disc)
+    return centres
 
 
 def _sunflower(steps: Ints) -> Floats:

@@ -181,8 +181,8 @@ def centres_of(groups: Groups, places: Floats) -> Floats:
     of_node, sizes = groups.of_node, np.array([group.size for group in groups.all], np.int64)
     sums = [np.bincount(of_node, column, minlength=len(sizes)) for column in places.T]
     away = ((places - (np.stack(sums, axis=1) / sizes[:, None])[of_node]) ** 2).sum(axis=1)
-    order = np.lexsort((away, of_node))
-    return places[order[np.cumsum(sizes) - sizes]]
+    nearest: Ints = np.lexsort((away, of_node))[np.cumsum(sizes) - sizes]
+    return places[nearest]
 
 
 def _mark_size(places: Floats) -> float:
@@ -252,14 +252,10 @@ def _draw_legend(axes: Any, groups: Groups) -> None:
     rest = [group for group in groups.all if group.label is None]
     handles = []
     for group in (*clusters[:_IN_LEGEND], *rest):
-        outline = {} if group.marker == "x" else {"markeredgecolor": PLAIN, "markeredgewidth": 0.3}
-        style = {
-            "marker": group.marker,
-            "color": group.colour,
-            "linestyle": "none",
-            "markersize": 6,
-        }
-        handles.append(Line2D([], [], label=group.title, **style, **outline))
+        style: dict[str, Any] = {"marker": group.marker, "color": group.colour, "markersize": 6}
+        if group.marker != "x":
+            style |= {"markeredgecolor": PLAIN, "markeredgewidth": 0.3}
+        handles.append(Line2D([], [], linestyle="none", label=group.title, **style))
     if (left := len(clusters) - _IN_LEGEND) > 0:
         more = Line2D([], [], linestyle="none", label=f"and {left:,} more clusters")
         handles.insert(_IN_LEGEND, more)

@@ -161,8 +161,9 @@ class Comparison:
         if not others or all(each.kind == "pure" for each in parts.values()):
             return sum(others, first)
         rhos = [each.implied_zcdp for each in parts.values()]
-        if None not in rhos:
-            return sum(rhos[1:], rhos[0])
+        known = [each for each in rhos if each is not None]
+        if len(known) == len(rhos):
+            return sum(known[1:], known[0])
         return Budget.approximate(
             sum(each.epsilon for each in parts.values()), sum(each.delta for each in parts.values())
         )

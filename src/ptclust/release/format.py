@@ -1,27 +1,8 @@
 """The file format of a release: JSON with arrays as base64, compact and quick for a million nodes.
 
-::
-
-    {"format": "ptclust-release", "version": 3,
-     "statement":  {...},
-     "nodes":      {"count": n, "names": null | [...], "names_written_as_text": bool},
-     "kind":       "distance" | "similarity",
-     "mechanism":  name, "noise": {"distribution", "scale", "granularity", "n_values"},
-     "tree":       {"sources": A, "targets": A, "edge_ids": A, "noisy_weights": A},
-     "graph":      null | {"sources": A, "targets": A, "noisy_weights": A},
-     "clustering": null | {"labels": A, "cuts": null | A, "dbcvi": x, "shift": x, "scale": x,
-                           "min_cluster_size": k, "clusterer": name,
-                           "levels": [{"labels": A, "support": x}, ...],
-                           "topology_labels": null | A,
-                           "evidence": null | {"partition": word, "clusters": [word, ...]},
-                           "certainty": null | {"nodes": A, "clusters": A, "elsewhere": A}},
-     "follows":    null | {"digest": "sha256:...", "numbers": [k, ...], "used": k},
-     "digest":     "sha256:..."}
-
-with arrays A = ``{"dtype": "int32" | "int64" | "float64", "length": n, "data": base64}`` of
-little-endian bytes. The digest is taken of everything else as canonical JSON. It tells a damaged or
-carelessly edited file from a whole one; it is not a signature, since anyone who changes a file can
-compute it anew.
+``schema/release-3.json`` describes it. Arrays are little-endian bytes. The digest is taken of
+everything else as canonical JSON. It tells a damaged or carelessly edited file from a whole one; it
+is not a signature, since anyone who changes a file can compute it anew.
 
 Nothing in a file is executed, and nothing is allocated on the word of a file: a declared length
 must agree with the bytes that are there.

@@ -58,12 +58,22 @@ class Release:
     --------
     >>> from ptclust import PTClust, Sensitivity
     >>> from ptclust.datasets import planted_graph
-    >>> graph = planted_graph("moons", 100).graph
-    >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6)).fit(graph)
-    >>> model.release_
+    >>> planted = planted_graph("moons", 100)
+    >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6))
+    >>> release = model.fit(planted.graph).release_
+    >>> release
     Release(n_nodes=100, n_clusters=2, epsilon=1, delta=1e-06)
-    >>> model.release_.recluster("dbmstclu").clusterer
+    >>> release.recluster("dbmstclu").clusterer
     'dbmstclu'
+    >>> bool(release.probabilities.min() > 0.9)
+    True
+    >>> release.plot(planted.points).get_title()
+    '2 clusters of 100 nodes, found by communities; epsilon = 1, delta = 1e-06'
+    >>> comparison = model.fit(planted.graph).release_.compare(release)
+    >>> comparison
+    Comparison(n_common=100, agreement=1.000)
+    >>> print(comparison.cost)
+    rho = 0.0560289 (zCDP)
     """
 
     published: Published
@@ -153,11 +163,10 @@ class Release:
         """
         if self.clustering is None:
             raise UsageError("there are no clusters yet: recluster() first")
-        if self.clustering.certainty is None:
+        if (found := self.clustering.certainty) is None:
             found = Certainty.of(self.labels, self._found_again(progress))
             object.__setattr__(self, "clustering", replace(self.clustering, certainty=found))
-            return found
-        return self.clustering.certainty
+        return found
 
     def _found_again(self, progress: Callable[[str], None] = lambda _: None) -> list[Ints]:
         if self.clustering is None or self.n_clusters < 2:  # nothing is told apart
@@ -169,15 +178,6 @@ class Release:
         """For every node, the probability that it belongs to its cluster; see `find_certainty`.
 
         0 if all nodes are in one cluster.
-
-        Examples
-        --------
-        >>> from ptclust import PTClust, Sensitivity
-        >>> from ptclust.datasets import planted_graph
-        >>> graph = planted_graph("moons", 100).graph
-        >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6)).fit(graph)
-        >>> bool(model.release_.probabilities.min() > 0.9)
-        True
         """
         return self.find_certainty().nodes
 
@@ -249,6 +249,8 @@ class Release:
     ) -> Any:
         """Draw the clusters with matplotlib, and return the axes.
 
+        If ``probabilities`` were computed, less probable nodes are paler.
+
         Parameters
         ----------
         coordinates : array of shape (n_nodes, 2), or mapping of names to pairs, optional
@@ -259,22 +261,6 @@ class Release:
         levels : bool, default False
             Draw every level of the hierarchy beside the others, and return an array of axes.
         title : str, optional
-
-        Notes
-        -----
-        If ``probabilities`` were computed, less probable nodes are paler.
-
-        *Privacy.* Post-processing: places come from ``coordinates`` or from this release.
-
-        Examples
-        --------
-        >>> from ptclust import PTClust, Sensitivity
-        >>> from ptclust.datasets import planted_graph
-        >>> planted = planted_graph("moons", 100)
-        >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6))
-        >>> axes = model.fit(planted.graph).release_.plot(planted.points)
-        >>> axes.get_title()
-        '2 clusters of 100 nodes, found by communities; epsilon = 1, delta = 1e-06'
         """
         from ptclust.drawing.layout import as_places
         from ptclust.drawing.plots import plot_clusters, plot_levels
@@ -394,18 +380,6 @@ class Release:
         """Match the clusters with those of an earlier release, and say what both cost together.
 
         ``compare(earlier).labels`` are the labels of this release under their earlier numbers.
-
-        Examples
-        --------
-        >>> from ptclust import PTClust, Sensitivity
-        >>> from ptclust.datasets import planted_graph
-        >>> model = PTClust(epsilon=1, delta=1e-6, sensitivity=Sensitivity(linf=1e-6))
-        >>> graph = planted_graph("moons", 100).graph
-        >>> first, second = model.fit(graph).release_, model.fit(graph).release_
-        >>> second.compare(first)
-        Comparison(n_common=100, agreement=1.000)
-        >>> print(second.compare(first).cost)
-        rho = 0.0560289 (zCDP)
         """
         if not isinstance(earlier, Release):
             raise InputError(
@@ -462,7 +436,6 @@ class Release:
             What to call the column of the nodes: as in your table. They have the ids, and the
             types, that they had when the graph was made.
         backend : {"pandas", "polars"}
-            Whose data frame.
 
         Examples
         --------
@@ -498,9 +471,7 @@ class Release:
         escape_formulas: bool = True,
         overwrite: bool = False,
     ) -> None:
-        """Write ``node`` and ``cluster`` as CSV; FileError if it exists, as in ``save``.
-
-        Further columns are those of ``labels_frame``.
+        """Write ``node``, ``cluster`` and what else `labels_frame` has as CSV, as ``save`` does.
 
         Spreadsheets carry out text that begins with ``=``, ``+``, ``-``, ``@`` or a control
         character. With ``escape_formulas`` an apostrophe is written before names, if they are text,
@@ -532,16 +503,10 @@ class Release:
     def to_geojson(
         self, path: str | os.PathLike[str], coordinates: ArrayLike, *, overwrite: bool = False
     ) -> None:
-        """Write the nodes as GeoJSON, for maps; FileError if it exists, as in ``save``.
+        """Write the nodes as GeoJSON: points with ``node``, ``cluster`` and ``marker-color``.
 
-        A node is a point with the properties ``node``, ``cluster`` and ``marker-color``.
-
-        Parameters
-        ----------
-        path : str or path
-        coordinates : array_like of shape (n_nodes, 2)
-            Longitude and latitude in degrees, in the order of ``names``: public knowledge you add.
-        overwrite : bool, default False
+        ``coordinates`` are longitudes and latitudes in degrees, in the order of ``names``: public
+        knowledge that you add.
         """
         exports.write(exports.geojson(self, coordinates), Path(path), overwrite=overwrite)
 

@@ -23,19 +23,18 @@ def read_coordinates(
     y: str = "y",
     degrees: bool = False,
 ) -> Floats:
-    r"""Read where every node is from a CSV file; return a row for every name.
+    r"""Read where every node is from a CSV file with a header; return a row for every name.
 
     Parameters
     ----------
     path : path
-        A table with a header. Rows of other nodes are skipped.
+        Rows of other nodes are skipped.
     names : array
         The names of the nodes.
     node, x, y : str
         The columns.
     degrees : bool, default False
-        Whether x is the longitude and y the latitude: a degree of longitude is then drawn shorter,
-        as it is at the mean latitude.
+        Whether x is the longitude and y the latitude; see `flattened`.
 
     Examples
     --------
@@ -57,11 +56,11 @@ def read_coordinates(
             raise InputError(f"{where}: {quoted(x)} and {quoted(y)} must be numbers")
         if place_of.setdefault(row[node], place) != place:
             raise InputError(f"{where}: node {quoted(row[node])} is at a second place; give it one")
-    if lacking := [name for name in map(str, names.tolist()) if name not in place_of]:
+    called = list(map(str, names.tolist()))
+    if lacking := [name for name in called if name not in place_of]:
         many = f", as {len(lacking):,} of {len(names):,} nodes do" * (len(lacking) > 1)
         raise InputError(f"{file} has no place for node {quoted(lacking[0])}{many}; complete it")
-    places = np.array([place_of[name] for name in map(str, names.tolist())], dtype=np.float64)
-    places = places.reshape(-1, 2)
+    places = np.array([place_of[name] for name in called], dtype=np.float64).reshape(-1, 2)
     return flattened(places) if degrees else places
 
 
@@ -71,10 +70,8 @@ def flattened(degrees: Floats) -> Floats:
     >>> flattened(np.array([[10.0, 60.0]])).round(6).tolist()
     [[5.0, 60.0]]
     """
-    if not len(degrees):
-        return degrees
-    shrink = math.cos(math.radians(float(degrees[:, 1].mean())))
-    return degrees * [shrink, 1.0]
+    latitude = float(degrees[:, 1].mean()) if len(degrees) else 0.0
+    return degrees * [math.cos(math.radians(latitude)), 1.0]
 
 
 def read_names(
@@ -86,19 +83,15 @@ def read_names(
 
 
 def _rows(file: Path, columns: tuple[str, ...]) -> list[tuple[str, dict[str, str]]]:
-    found = []
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream, restval="", strict=True)
             there = reader.fieldnames or []
-            for column in columns:
-                if column not in there:
-                    listed = f"its columns are: {quoted_list(there)}"
-                    raise InputError(f"{file} has no column {quoted(column)}; {listed}")
-            for row in reader:
-                found.append((f"line {reader.line_num} of {file}", row))  # noqa: PERF401
+            if lacking := [column for column in columns if column not in there]:
+                listed = f"its columns are: {quoted_list(there)}"
+                raise InputError(f"{file} has no column {quoted(lacking[0])}; {listed}")
+            return [(f"line {reader.line_num} of {file}", row) for row in reader]
     except OSError as error:
         raise FileError(f"{file} cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError):
         raise FileError(f"{file} is not a CSV file in UTF-8 of nodes and places") from None
-    return found

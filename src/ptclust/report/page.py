@@ -25,15 +25,7 @@ from ptclust.privacy.statement import entries, sentence
 from ptclust.release import Release
 from ptclust.release.format import encode
 from ptclust.release.summary import Summary
-from ptclust.report.picture import (
-    ALONE,
-    MOST_TAGS,
-    OTHERS,
-    SHARED_LOOKS,
-    WIDTH,
-    Picture,
-    looks,
-)
+from ptclust.report.picture import ALONE, MOST_TAGS, OTHERS, SHARED_LOOKS, WIDTH, Picture, looks
 
 LARGEST = 1_000_000  # bytes of a page
 _MOST_NAMES = 10_000
@@ -147,10 +139,7 @@ def report_page(
 def write_report(
     release: Release, path: str | os.PathLike[str], *, overwrite: bool = False, **options: Any
 ) -> None:
-    """Write a `report_page`, with its options, to a file.
-
-    FileError if the file exists and ``overwrite`` is not set.
-    """
+    """Write a `report_page`, with its options; FileError if the file exists, as in ``save``."""
     write_page(report_page(release, **options), path, overwrite=overwrite)
 
 
