@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from ptclust import PTClust, graph_from_flows
 from ptclust.datasets import bike_rides
 from ptclust.demo import city_places
-from ptclust.report import draw_map, flattened, write_report
+from ptclust.drawing.pictures import draw_map
+from ptclust.report import flattened, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable

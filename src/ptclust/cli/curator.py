@@ -36,9 +36,9 @@ def dbmstclu(
 
     The number of clusters is found, not given.
     """
+    from ptclust.drawing.pictures import draw_tree
     from ptclust.graph.labels import write_labels
     from ptclust.inputs import cluster_file
-    from ptclust.report import draw_tree
 
     files, reads = {"--output": output, "--plot": plot}, {"the graph": graph.edges}
     with (
