@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ptclust._types import Array, Floats, Ints
-from ptclust.drawing.pictures import check_format, save
-from ptclust.drawing.plots import height_of
+from ptclust.drawing.plots import check_format, height_of, save
 from ptclust.drawing.style import COLOURS, PLAIN
 
 _LIGHT_TO_HEAVY = "#c9c9c9", "#8f8f8f", "#b00020"

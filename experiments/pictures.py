@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ptclust import PTClust, graph_from_flows
 from ptclust.datasets import bike_rides
 from ptclust.demo import city_places
-from ptclust.drawing.pictures import draw_map
+from ptclust.drawing.plots import draw_map
 from ptclust.report import flattened, write_report
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ptclust import (
     PTClust,
     minimum_spanning_tree,
 )
-from ptclust.drawing.pictures import save_plot
+from ptclust.drawing.plots import save_plot
 from ptclust.errors import PrivacyWarning
 from ptclust.report import report_page
 from tests.leaks import (

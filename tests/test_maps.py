@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptclust.drawing.pictures import draw_map
+from ptclust.drawing.plots import draw_map
 from ptclust.errors import UsageError
 
 LONGITUDES, LATITUDES = [-122.4, -122.3, -121.9], [37.8, 37.5, 37.3]

@@ -57,7 +57,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 import numpy as np
-from ptclust.drawing.pictures import draw_tree
+from ptclust.drawing.plots import draw_tree
 tree = SimpleNamespace(n_nodes=3, sources=np.array([0, 1]), targets=np.array([1, 2]))
 draw_tree(tree, [0, 0, -1], path=Path({str(tmp_path / "tree.svg")!r}))
 print([name for name in sys.modules if name.startswith(("ptclust.graph", "ptclust.trees"))])

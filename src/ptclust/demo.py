@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from ptclust._files import make_directory, written_at_once
 from ptclust.building import graph_from_flows
 from ptclust.datasets import bike_rides
-from ptclust.drawing.pictures import draw_map
+from ptclust.drawing.plots import draw_map
 from ptclust.estimators import PTClust
 from ptclust.planning import plan
 from ptclust.report import flattened, write_report

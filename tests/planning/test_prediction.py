@@ -19,7 +19,7 @@ from ptclust import Graph, Sensitivity, Topology, graph_from_flows, graph_from_p
 from ptclust._statistics import agreement, margin_of
 from ptclust.building import graph_from_visits
 from ptclust.clustering.clusterer import by_size
-from ptclust.drawing.pictures import save_plot
+from ptclust.drawing.plots import save_plot
 from ptclust.errors import FileError, InputError, PrivacyWarning, UsageError
 from ptclust.mechanisms import MECHANISMS
 from ptclust.pipeline import ReleaseRequest, publish

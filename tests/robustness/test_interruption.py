@@ -143,7 +143,7 @@ import json, resource, signal, sys
 from pathlib import Path
 from ptclust import Budget, Ledger, Release
 from ptclust.errors import PtclustError
-from ptclust.drawing.pictures import draw_tree
+from ptclust.drawing.plots import draw_tree
 release = Release.load("release.json")
 picture = lambda path: draw_tree(release.tree, release.labels, path=path)
 writers = {

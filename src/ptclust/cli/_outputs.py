@@ -58,7 +58,7 @@ def held_outputs(
         if entry not in map(_entry, written.values()):
             raise UsageError(f"--overwrite {path} names no output of this command; leave it out")
     if (plot := given.get("--plot")) is not None:
-        from ptclust.drawing.pictures import check_format
+        from ptclust.drawing.plots import check_format
 
         check_format(plot)
     with ExitStack() as names:
@@ -123,7 +123,7 @@ def write_views(
     elif labels is not None:
         release.to_csv(labels, escape_formulas=escape_formulas, overwrite=True)
     if plot is not None:
-        from ptclust.drawing.pictures import save_plot
+        from ptclust.drawing.plots import save_plot
 
         save_plot(partial(release.plot, places.get("coordinates")), plot)
     if report is not None:

@@ -36,7 +36,7 @@ def dbmstclu(
 
     The number of clusters is found, not given.
     """
-    from ptclust.drawing.pictures import draw_tree
+    from ptclust.drawing.plots import draw_tree
     from ptclust.graph.labels import write_labels
     from ptclust.inputs import cluster_file
 

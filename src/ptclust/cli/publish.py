@@ -123,7 +123,7 @@ def plan(
                 progress=progress,
             )
         if prediction is not None and plot is not None:
-            from ptclust.drawing.pictures import save_plot
+            from ptclust.drawing.plots import save_plot
 
             progress(f"Drawing {plot.name}")
             save_plot(prediction.plot, plot, size=(7.0, 4.2))
