@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from ptclust._markup import counted
 from ptclust._types import Array, Floats, Ints
@@ -24,6 +25,7 @@ from ptclust.privacy.noise import GAUSSIAN
 
 if TYPE_CHECKING:
     from ptclust.release.comparison import Comparison
+    from ptclust.release.release import Release
 
 LEVEL = 0.05  # of false names among the names, and of naming any where none moved
 _MEDIAN_OF_NORMAL = 0.6744897501960817  # of its size
@@ -106,7 +108,7 @@ def find_changes(comparison: Comparison) -> Changes:
     elif not (release.published.whole_graph and earlier.published.whole_graph):
         reason = "weights of a tree alone do not tell which of them moved"
     else:
-        p_values, fluctuation = _Scores.of(comparison, before, now).p_values(nodes, now[nodes])
+        p_values, fluctuation = _p_values(comparison, before, now, nodes)
     moved = _named(p_values, comparison.n_common)
     return Changes(
         comparison, nodes, before[nodes], now[nodes], p_values, moved, reason, fluctuation
@@ -123,90 +125,73 @@ def _named(p_values: Floats, n_tests: int) -> Array:
     return named
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """Changes of the weights from every node to the core of every cluster.
+def _p_values(comparison: Comparison, before: Ints, now: Ints, nodes: Ints) -> tuple[Floats, float]:
+    """Return how often noise alone shows moves as clear as those of nodes, and the fluctuation."""
+    release, earlier = comparison.release, comparison.earlier
+    edges = _common_edges(comparison)
+    new, old = edges["new"].to_numpy(), edges["old"].to_numpy()
+    scale, sign = 1.0, 1.0 if release.kind == "similarity" else -1.0
+    if release.kind == "similarity" and old.sum() > 0 < new.sum():
+        scale = float(new.sum() / old.sum())  # more or fewer records in all are not a move
+    noise = release.weight_noise, earlier.weight_noise
+    deviation = np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
+    edges = edges.select("node", "other", change=sign * (new - scale * old))
+    ends = pl.concat([edges, edges.select(node="other", other="node", change="change")])
+    core, both = pl.DataFrame(_core(before, now), ["other", "cluster"]), ["node", "cluster"]
+    to_core = ends.join(core, on="other", maintain_order="left_right")
+    sums = to_core.group_by(both, maintain_order=True).agg(pl.sum("change"), n=pl.len())
 
-    The core of a cluster are the nodes that are in it both times, or at all if there are none.
-    """
+    def looked_up(table: pl.DataFrame, of: Ints, *clusters: Ints) -> list[Floats]:
+        """Return what a table has for nodes, or for nodes and clusters; 0 if nothing."""
+        keys = pl.DataFrame([of, *clusters], both[: 1 + len(clusters)])
+        found = keys.join(table, on=keys.columns, how="left", maintain_order="left").fill_null(0)
+        return [found[name].to_numpy() for name in found.columns[len(keys.columns) :]]
 
-    before: Ints
-    sums: Any  # nodes by clusters, sparse: the change of weight, its sign that of a similarity
-    counts: Any  # likewise: of how many edges
-    deviation: float  # of the change of a weight by noise
-    gaussian: bool
-
-    @classmethod
-    def of(cls, comparison: Comparison, before: Ints, now: Ints) -> _Scores:
-        from scipy.sparse import csr_matrix
-
-        release, earlier = comparison.release, comparison.earlier
-        sources, targets, new, old = _common_edges(comparison)
-        scale, sign = 1.0, 1.0 if release.kind == "similarity" else -1.0
-        if release.kind == "similarity" and old.sum() > 0 < new.sum():
-            scale = float(new.sum() / old.sum())  # more or fewer records in all are not a move
-        change, nodes = sign * (new - scale * old), release.n_nodes
-        both = np.concatenate([sources, targets]), np.concatenate([targets, sources])
-        core = _core(before, now)
-        n_clusters = int(max(before.max(), now.max())) + 1
-        of_cluster = csr_matrix((np.ones(len(core[0])), core), shape=(nodes, n_clusters))
-        counts, sums = (
-            csr_matrix((np.tile(values, 2), both), shape=(nodes, nodes)) @ of_cluster
-            for values in (np.ones(len(change)), change)
+    def scores(of: Ints, towards: Ints) -> tuple[Floats, Floats]:
+        """Return by how many deviations nodes moved, and the largest share of one edge in these."""
+        (gained, n_to), (lost, n_from) = (
+            looked_up(sums, of, each) for each in (towards, before[of])
         )
-        noise = release.weight_noise, earlier.weight_noise
-        deviation = np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
-        gaussian = all(each.law is GAUSSIAN for each in noise)
-        return cls(before, sums, counts, float(deviation), gaussian)
-
-    def p_values(self, nodes: Ints, now: Ints) -> tuple[Floats, float]:
-        """Return how often noise alone shows moves as clear as those of nodes, and the rest."""
-        everywhere = np.flatnonzero(self.before >= 0)
-        others = self.counts[everywhere].tolil()
-        others[np.arange(len(everywhere)), self.before[everywhere]] = 0
-        next_best = np.asarray(others.tocsr().argmax(axis=1)).reshape(-1)
-        usual, _ = self._scores(everywhere, next_best)
-        fluctuation = 1.0
-        if len(usual):
-            fluctuation = max(1.0, float(np.median(np.abs(usual))) / _MEDIAN_OF_NORMAL)
-        scores, largest = self._scores(nodes, now)
-        n_others = np.maximum(np.diff(self.counts.tocsr().indptr)[nodes] - 1, 1)
-        return np.minimum(1.0, n_others * self._tail(scores / fluctuation, largest)), fluctuation
-
-    def _scores(self, nodes: Ints, towards: Ints) -> tuple[Floats, Floats]:
-        """Return by how many deviations nodes moved towards clusters, and the share of one edge."""
-        left = self.before[nodes]
-        n_to, n_from = (_at(self.counts, nodes, each) for each in (towards, left))
-        gained, lost = (_at(self.sums, nodes, each) for each in (towards, left))
         with np.errstate(divide="ignore", invalid="ignore"):
             rise = np.where(n_to > 0, gained / n_to, 0.0) - np.where(n_from > 0, lost / n_from, 0.0)
-            variance = np.where(n_to > 0, 1 / n_to, 0.0) + np.where(n_from > 0, 1 / n_from, 0.0)
-            scores = np.where(variance > 0, rise / (self.deviation * np.sqrt(variance)), 0.0)
-        largest = np.maximum(*(np.where(n > 0, 1 / np.maximum(n, 1), 0.0) for n in (n_to, n_from)))
-        return scores, largest / np.sqrt(np.maximum(variance, 1e-300))
+            shares = [np.where(n > 0, 1 / n, 0.0) for n in (n_to, n_from)]
+            variance = shares[0] + shares[1]
+            score = np.where(variance > 0, rise / (deviation * np.sqrt(variance)), 0.0)
+        return score, np.maximum(*shares) / np.sqrt(np.maximum(variance, 1e-300))
 
-    def _tail(self, scores: Floats, largest: Floats) -> Floats:
-        """Return a bound on the probability that noise has such a score.
+    everywhere = np.flatnonzero(before >= 0)
+    own = pl.DataFrame([everywhere, before[everywhere]], both)
+    others = sums.join(own, on=both, how="anti").sort("n", "cluster", descending=[True, False])
+    nearest = others.unique("node", keep="first", maintain_order=True).select(both)
+    usual, _ = scores(everywhere, *looked_up(nearest, everywhere))
+    fluctuation = 1.0
+    if len(usual):
+        fluctuation = max(1.0, float(np.median(np.abs(usual))) / _MEDIAN_OF_NORMAL)
+    score, largest = scores(nodes, now[nodes])
+    (n_clusters,) = looked_up(sums.group_by("node").agg(n=pl.len()), nodes)
+    n_others = np.maximum(n_clusters.astype(np.int64) - 1, 1)
+    gaussian = all(each.law is GAUSSIAN for each in noise)
+    return np.minimum(1.0, n_others * _tail(score / fluctuation, largest, gaussian)), fluctuation
 
-        Of noise that is not Gaussian, Bernstein's: ``largest`` is the share of one edge.
-        """
-        from scipy.special import ndtr
 
-        if self.gaussian:
-            return np.asarray(ndtr(-scores))
-        rising = np.maximum(scores, 0.0)
-        return np.asarray(np.exp(-(rising**2) / (2.0 * (1.0 + rising * largest / np.sqrt(2.0)))))
+def _tail(scores: Floats, largest: Floats, gaussian: bool) -> Floats:
+    """Return a bound on the probability that noise has such a score.
 
+    Of noise that is not Gaussian, Bernstein's: ``largest`` is the share of one edge.
+    """
+    from scipy.special import ndtr
 
-def _at(matrix: Any, rows: Ints, columns: Ints) -> Floats:
-    """Return entries of a sparse matrix."""
-    if not len(rows):
-        return np.zeros(0)
-    return np.asarray(matrix[rows, columns], dtype=np.float64).reshape(-1)
+    if gaussian:
+        return np.asarray(ndtr(-scores))
+    rising = np.maximum(scores, 0.0)
+    return np.asarray(np.exp(-(rising**2) / (2.0 * (1.0 + rising * largest / np.sqrt(2.0)))))
 
 
 def _core(before: Ints, now: Ints) -> tuple[Ints, Ints]:
-    """Return nodes and the clusters of whose cores they are."""
+    """Return nodes and the clusters of whose cores they are.
+
+    These are the nodes that are in a cluster both times, or at all if there are none.
+    """
     stay = np.flatnonzero((before == now) & (now >= 0))
     has_core = np.zeros(int(max(before.max(), now.max())) + 1, dtype=bool)
     has_core[now[stay]] = True
@@ -218,20 +203,17 @@ def _core(before: Ints, now: Ints) -> tuple[Ints, Ints]:
     return nodes, clusters
 
 
-def _common_edges(comparison: Comparison) -> tuple[Ints, Ints, Floats, Floats]:
+def _common_edges(comparison: Comparison) -> pl.DataFrame:
     """Return the edges of both releases, as nodes of the later one, with both noisy weights."""
-    release, earlier = comparison.release, comparison.earlier
     here, there = comparison.common
-    node_of = np.full(earlier.n_nodes, -1)
+    node_of = np.full(comparison.earlier.n_nodes, -1)
     node_of[there] = here
-    ends = node_of[earlier.topology.sources], node_of[earlier.topology.targets]
-    known = np.flatnonzero((ends[0] >= 0) & (ends[1] >= 0))
 
-    def keys(a: Ints, b: Ints) -> Ints:
-        return np.minimum(a, b).astype(np.int64) * release.n_nodes + np.maximum(a, b)
+    def table(release: Release, node: Ints, name: str) -> pl.DataFrame:
+        a, b = node[release.topology.sources], node[release.topology.targets]
+        ends = {"node": np.minimum(a, b), "other": np.maximum(a, b)}
+        return pl.DataFrame({**ends, name: release.noisy_weights})
 
-    mine = keys(release.topology.sources, release.topology.targets)
-    theirs = keys(ends[0][known], ends[1][known])
-    _, at, other = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
-    weights = release.noisy_weights[at], earlier.noisy_weights[known[other]]
-    return release.topology.sources[at], release.topology.targets[at], *weights
+    new = table(comparison.release, np.arange(comparison.release.n_nodes), "new")
+    old = table(comparison.earlier, node_of, "old").filter(pl.col("node") >= 0)
+    return new.join(old, on=["node", "other"], maintain_order="left")
