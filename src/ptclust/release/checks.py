@@ -61,18 +61,15 @@ def _labels(name: str, given: Any, tree: Tree) -> Ints:
         raise InputError(f"{len(labels)} labels were given for {tree.n_nodes} nodes")
     of_clusters = labels[labels >= 0]
     so_far = np.maximum.accumulate(np.concatenate([[-1], of_clusters]))
-    by_appearance = not np.any(of_clusters > so_far[:-1] + 1)
-    if np.any(labels < -1) or not (by_appearance or _by_size(labels)):
+    numbered = not np.any(of_clusters > so_far[:-1] + 1) or (
+        labels.max() < len(labels) and np.array_equal(labels, by_size(labels))
+    )
+    if np.any(labels < -1) or not numbered:
         raise InputError(
             "labels must number clusters 0, 1, 2, ..., the largest first or by first appearance; "
             "-1 for unclustered nodes"
         )
     return labels
-
-
-def _by_size(labels: Ints) -> bool:
-    """Whether clusters are numbered by size; a number beyond the nodes is none of a cluster."""
-    return bool(labels.max() < len(labels)) and np.array_equal(labels, by_size(labels))
 
 
 def _check_cuts(cuts: Ints, labels: Ints, min_cluster_size: int, tree: Tree) -> None:
