@@ -139,11 +139,13 @@ def _json(value: Any, **how: Any) -> Iterator[bytes]:
     arrays: list[memoryview] = []
 
     def plain(part: Any) -> Any:
-        """Return what JSON does not know: arrays, whole numbers in the fewest bytes, and fields."""
+        """Return arrays, whole numbers in the fewest bytes, and objects of arrays; nothing else."""
         if isinstance(part, Cuts):
             return part.edge_ids
-        if not isinstance(part, np.ndarray):
+        if isinstance(part, (Certainty, Evidence, Follows, Level)):
             return vars(part)
+        if not isinstance(part, np.ndarray):
+            raise TypeError(f"a {type(part).__name__} has no place in a release")
         dtype = "float64"
         if part.dtype.kind != "f":
             dtype = "int32" if int(part.max(initial=0)) < 2**31 else "int64"
@@ -364,7 +366,7 @@ def _floats(where: str, value: Any) -> Array:
 
 
 _EDGES: dict[str, _Form] = {"sources": _integers, "targets": _integers, "noisy_weights": _floats}
-_NOISE: dict[str, _Form] = dict.fromkeys(("distribution", "scale", "granularity", "n_values"), _any)
+_NOISE = ("distribution", "scale", "granularity", "n_values")
 _CERTAINTY: dict[str, _Form] = {"nodes": _floats, "clusters": _floats, "elsewhere": _integers}
 _CLUSTERING: dict[str, _Form] = {
     "labels": _integers,
@@ -386,7 +388,7 @@ _FILE: dict[str, _Form] = {
     "nodes": _object(dict, {"count": _count, "names": _any, "names_written_as_text": _any}),
     "kind": _any,
     "mechanism": _any,
-    "noise": _object(lambda **fields: Noise.from_dict(fields), _NOISE),
+    "noise": lambda where, value: Noise.from_dict(_check_fields(where, value, _NOISE)),
     "tree": _object(dict, _EDGES | {"edge_ids": _integers}),
     "graph": _optional(_object(dict, _EDGES)),
     "clustering": _optional(_object(Clustering, _CLUSTERING)),
