@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -88,26 +89,16 @@ class Comparison:
         """All clusters of both, by earlier label; new ones, with no earlier one, come last."""
         here, there = self.common
         now, before = self.release.labels, self.earlier.labels
-        sizes, earlier_sizes = (
-            np.bincount(each[each >= 0], minlength=1).tolist() for each in (now, before)
-        )
-        shared = _matched(now[here], before[there], len(sizes))
-        kept = {old for old, _ in shared.values()}
-        return (
-            *(
-                Match(label, old, sizes[label], earlier_sizes[old], count)
-                for label, (old, count) in sorted(shared.items(), key=lambda each: each[1])
-            ),
-            *(
-                Match(None, old, 0, size, 0)
-                for old, size in enumerate(earlier_sizes)
-                if size and old not in kept
-            ),
-            *(
-                Match(label, None, size, 0, 0)
-                for label, size in enumerate(sizes)
-                if size and label not in shared
-            ),
+        sizes: Counter[int | None]  # of None: 0
+        earlier_sizes: Counter[int | None]
+        sizes, earlier_sizes = (Counter(each[each >= 0].tolist()) for each in (now, before))
+        shared = _matched(now[here], before[there], int(now.max(initial=-1)) + 1)
+        kept = sorted((old, label, count) for label, (old, count) in shared.items())
+        gone = sorted(set(np.unique(before[before >= 0]).tolist()) - {old for old, *_ in kept})
+        new = sorted(set(np.unique(now[now >= 0]).tolist()) - set(shared))
+        rows = [*kept, *((old, None, 0) for old in gone), *((None, label, 0) for label in new)]
+        return tuple(
+            Match(label, old, sizes[label], earlier_sizes[old], count) for old, label, count in rows
         )
 
     @cached_property
