@@ -107,22 +107,17 @@ def write(content: bytes, path: Path, *, overwrite: bool) -> None:
 
 def to_networkx(release: Release, onto: Any) -> Any:
     """Put the clusters onto a networkx graph, or onto a new one."""
-    names = release.names.tolist()
+    networkx, names = package("networkx", "Release.to_networkx"), release.names.tolist()
     if onto is None:
         whole = release.topology
-        onto = package("networkx", "Release.to_networkx").Graph(kind=release.kind)
+        onto = networkx.Graph(kind=release.kind)
         onto.add_nodes_from(names)
-        edges = whole.sources.tolist(), whole.targets.tolist(), release.noisy_weights.tolist()
-        for a, b, weight in zip(*edges, strict=True):
-            onto.add_edge(names[a], names[b], noisy_weight=weight)
-    known = {
-        name: cluster
-        for name, cluster in zip(names, release.labels.tolist(), strict=True)
-        if name in onto
-    }
-    for name, cluster in known.items():
-        onto.nodes[name]["cluster"] = cluster
-    _check_known(len(known), release)
+        ends = (release.names[each].tolist() for each in (whole.sources, whole.targets))
+        edges = zip(*ends, release.noisy_weights.tolist(), strict=True)
+        onto.add_weighted_edges_from(edges, weight="noisy_weight")
+    clusters = dict(zip(names, release.labels.tolist(), strict=True))
+    networkx.set_node_attributes(onto, clusters, "cluster")  # of those that are in it
+    _check_known(sum(name in onto for name in names), release)
     return onto
 
 
