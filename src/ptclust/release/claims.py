@@ -27,9 +27,8 @@ def check_claim(release: Release) -> None:
     if uses:
         _check_number(published)
         shown = mechanism.recalibrate(published, sensitivity, uses)
-        if (
-            shown is not None and statement.rho is not None
-        ):  # its curve may afford what rho does not
+        if shown is not None and statement.rho is not None:
+            # Its curve may afford what rho does not.
             budget = Budget.approximate(statement.epsilon, statement.delta)
             keeps = mechanism.keeps(shown, sensitivity, budget)
     elif release.topology.n_edges:
