@@ -135,13 +135,13 @@ def _p_values(comparison: Comparison, before: Ints, now: Ints, nodes: Ints) -> t
         scale = float(new.sum() / old.sum())  # more or fewer records in all are not a move
     noise = release.weight_noise, earlier.weight_noise
     deviation = np.hypot(noise[0].standard_deviation, scale * noise[1].standard_deviation)
-    edges = edges.select("node", "other", change=sign * (new - scale * old))
+    edges = edges.select("node", "other", change=pl.Series(sign * (new - scale * old)))
     ends = pl.concat([edges, edges.select(node="other", other="node", change="change")])
     core, both = pl.DataFrame(_core(before, now), ["other", "cluster"]), ["node", "cluster"]
     to_core = ends.join(core, on="other", maintain_order="left_right")
     sums = to_core.group_by(both, maintain_order=True).agg(pl.sum("change"), n=pl.len())
 
-    def looked_up(table: pl.DataFrame, of: Ints, *clusters: Ints) -> list[Floats]:
+    def looked_up(table: pl.DataFrame, of: Ints, *clusters: Ints) -> list[Array]:
         """Return what a table has for nodes, or for nodes and clusters; 0 if nothing."""
         keys = pl.DataFrame([of, *clusters], both[: 1 + len(clusters)])
         found = keys.join(table, on=keys.columns, how="left", maintain_order="left").fill_null(0)

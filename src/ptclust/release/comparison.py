@@ -96,6 +96,7 @@ class Comparison:
         kept = sorted((old, label, count) for label, (old, count) in shared.items())
         gone = sorted(set(np.unique(before[before >= 0]).tolist()) - {old for old, *_ in kept})
         new = sorted(set(np.unique(now[now >= 0]).tolist()) - set(shared))
+        rows: list[tuple[int | None, int | None, int]]
         rows = [*kept, *((old, None, 0) for old in gone), *((None, label, 0) for label in new)]
         return tuple(
             Match(label, old, sizes[label], earlier_sizes[old], count) for old, label, count in rows
