@@ -45,7 +45,7 @@ from ptclust import (
 )
 from ptclust.errors import PrivacyWarning, PtclustError
 from ptclust.graph import read_topology
-from ptclust.inputs import GraphFile, cluster_file
+from ptclust.inputs import GraphFile, as_tree
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import Plan
 from ptclust.published import Published
@@ -434,7 +434,7 @@ def calls_of_everything(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]
     (folder / "edges.csv").write_bytes(path.read_bytes())
     file = GraphFile(folder / "edges.csv", **NAMED, **DISTANCES)
     yield "publish file", lambda: pipeline.prepare(file.read(), request).draw()
-    yield "cluster file", lambda: cluster_file(file)
+    yield "cluster file", lambda: dbmstclu(as_tree(file.read_here()))
     cut = DBMSTClu()
     yield "DBMSTClu", lambda: cut.fit(graph)
     yield "DBMSTClu of points", lambda: cut.fit(np.concatenate([POINTS, POINTS]))

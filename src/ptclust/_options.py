@@ -27,6 +27,7 @@ class Option:
     """What the command line says of an option; only ``--help-all`` lists a ``rare`` one."""
 
     help: str
+    short: str | None = None
     rare: bool = False
     metavar: str | None = None
     min: float | None = None
@@ -120,11 +121,8 @@ class ReleaseOptions(PlanOptions):
     random_state: Annotated[
         int | None, Option("Seed for experiments: the release is NOT private.", rare=True, min=0)
     ] = None
-    ledger: Annotated[
-        str | os.PathLike[str] | Any,  # or a Ledger
-        Option("Charge this ledger first; it refuses what its total does not cover."),
-    ] = None
-    dataset: Annotated[str | None, Option("The dataset of the ledger to charge.")] = None
+    ledger: LedgerFile = None
+    dataset: Dataset = None
     noisy: Annotated[
         str | os.PathLike[str] | None,
         Option("With --engine spark: write all noisy weights to this new folder.", rare=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering import Cuts, dbmstclu
+from ptclust.clustering import dbmstclu
 from ptclust.inputs import (
     as_graph,
     as_private_graph,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ptclust._options import CalibrationRule, Sampler
-    from ptclust.engines.edges import SparkEdges
-    from ptclust.graph import Graph
     from ptclust.ledger import Ledger
     from ptclust.privacy import Sensitivity
     from ptclust.release import Release
@@ -43,18 +42,19 @@ __all__ = ["DBMSTClu", "PTClust"]
 class _Estimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """What both have of scikit-learn, safe for tracebacks."""
 
+    labels_: Ints
+    n_clusters_: int
+    dbcvi_: float
+
     fit_predict = leaves_no_trace(ClusterMixin.fit_predict)  # it holds X, as fit does
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the parameters; of a half-built object, shown by a traceback, those it has."""
-        try:
-            params: dict[str, Any] = super().get_params(deep)
-        except AttributeError:
-            here = vars(self)
-            params = {name: here[name] for name in self._get_param_names() if name in here}
-        return params
+        here = vars(self)
+        return {name: here[name] for name in self._get_param_names() if name in here}
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class DBMSTClu(_Estimator):
     """Clusters of any shape and unknown number: a minimum spanning tree, cut greedily by DBCVI.
 
@@ -93,15 +93,8 @@ class DBMSTClu(_Estimator):
     array([0, 0, 0, 1, 1, 1])
     """
 
-    labels_: Ints
-    n_clusters_: int
-    dbcvi_: float
-    cuts_: Cuts | None
-    tree_: Tree
-
-    def __init__(self, *, max_clusters: int | None = None, min_cluster_size: int = 1) -> None:
-        self.max_clusters = max_clusters
-        self.min_cluster_size = min_cluster_size
+    max_clusters: int | None = None
+    min_cluster_size: int = 1
 
     @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
@@ -132,6 +125,7 @@ class DBMSTClu(_Estimator):
         return state
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class PTClust(_Estimator):
     """Clusters of a graph, published under weight differential privacy (the paper's Algorithm 3).
 
@@ -231,56 +225,26 @@ class PTClust(_Estimator):
     1.0
     """
 
-    labels_: Ints
-    n_clusters_: int
-    dbcvi_: float
-    release_: Release
-    plan_: Plan
-
-    def __init__(
-        self,
-        *,
-        epsilon: float | Fraction,
-        delta: float | Fraction = 0,
-        sensitivity: Sensitivity | None = None,
-        mechanism: str = AUTO,
-        clusterer: str = AUTO,
-        split: float | Fraction | None = None,
-        calibration: CalibrationRule = "sound",
-        clip: tuple[float, float] | None = None,
-        sampler: Sampler = "auto",
-        shift: float | None = None,
-        scale: float | None = None,
-        min_cluster_size: int = 1,
-        min_probability: float = 0.0,
-        certainty: bool = False,
-        privacy_unit: str | None = None,
-        topology: Literal["public"] | None = None,
-        random_state: int | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-        dataset: str | None = None,
-        noisy: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.mechanism = mechanism
-        self.clusterer = clusterer
-        self.split = split
-        self.calibration = calibration
-        self.clip = clip
-        self.sampler = sampler
-        self.shift = shift
-        self.scale = scale
-        self.min_cluster_size = min_cluster_size
-        self.min_probability = min_probability
-        self.certainty = certainty
-        self.privacy_unit = privacy_unit
-        self.topology = topology
-        self.random_state = random_state
-        self.ledger = ledger
-        self.dataset = dataset
-        self.noisy = noisy
+    epsilon: float | Fraction
+    delta: float | Fraction = 0
+    sensitivity: Sensitivity | None = None
+    mechanism: str = AUTO
+    clusterer: str = AUTO
+    split: float | Fraction | None = None
+    calibration: CalibrationRule = "sound"
+    clip: tuple[float, float] | None = None
+    sampler: Sampler = "auto"
+    shift: float | None = None
+    scale: float | None = None
+    min_cluster_size: int = 1
+    min_probability: float = 0.0
+    certainty: bool = False
+    privacy_unit: str | None = None
+    topology: Literal["public"] | None = None
+    random_state: int | None = None
+    ledger: Ledger | str | os.PathLike[str] | None = None
+    dataset: str | None = None
+    noisy: str | os.PathLike[str] | None = None
 
     @leaves_no_trace
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002
@@ -290,7 +254,11 @@ class PTClust(_Estimator):
         it is (docs/howto/spark.md).
         """
         graph = as_private_graph(X)
-        request = self._request(graph)
+        of_graph = {
+            "sensitivity": sensitivity_of(graph, self.sensitivity),
+            "engine": engine_of(graph.topology),
+        }
+        request = ReleaseRequest(**self.get_params() | of_graph)
         plan = make_plan(graph.topology, request)
         # At once: it is paid for, whatever becomes of the clustering.
         keep = partial(self._keep, plan, nodes_of(X, graph))
@@ -314,13 +282,6 @@ class PTClust(_Estimator):
     def probabilities_(self) -> Floats:
         """For every node, the probability that it belongs to its cluster."""
         return self.release_.probabilities[self._node_of]
-
-    def _request(self, graph: Graph | SparkEdges) -> ReleaseRequest:
-        of_graph = {
-            "sensitivity": sensitivity_of(graph, self.sensitivity),
-            "engine": engine_of(graph.topology),
-        }
-        return ReleaseRequest(**self.get_params(deep=False) | of_graph)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,6 @@ import numpy as np
 from ptclust._options import GraphOptions, Kind, ReleaseOptions
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
-from ptclust.clustering import Clustering, dbmstclu
 from ptclust.errors import InputError, UsageError
 from ptclust.graph import Graph, Topology, read_graph, read_topology
 from ptclust.graph.readers import read_metadata
@@ -116,32 +115,23 @@ class GraphFile(GraphOptions):
 @leaves_no_trace
 def disclosure(file: GraphFile, graph: Graph | SparkEdges) -> str:
     """Return what was taken from a file, and what of it will be public."""
-    columns = although = ""
+    columns = although = merged = origin = ""
     if graph.columns is not None:
         source, target, weight = (repr(name) for name in graph.columns)
         columns = f" of the columns {source}, {target} and {weight}"
         if kind_of(graph.columns[-1]) not in (None, graph.kind):
             although = f", although the column is called {weight}"
     close = "small" if graph.kind == "distance" else "large"
-    merged = ""
     if graph.merge is not None:
         merged = f"; rows that join the same two nodes are merged by {graph.merge}, and the "
         merged += "sensitivity must be that of the merged weights"
+    if (built := graph.provenance) is not None:
+        origin = f" It was built from records, with the sensitivity {built.sensitivity} for one "
+        origin += f"unit ({built.unit})."
     return (
         f"{file.name} was read as a graph{columns}; weights are of kind {graph.kind} ({close} "
         f"means close){although}{merged}. Published without noise: {graph.n_nodes:,} node names "
-        f"and {graph.n_edges:,} edges. Private: the weights."
-        f"{_origin(graph)}"
-    )
-
-
-def _origin(graph: Graph | SparkEdges) -> str:
-    """Return how a graph was built, in words."""
-    if (built := graph.provenance) is None:
-        return ""
-    return (
-        f" It was built from records, with the sensitivity {built.sensitivity} for one unit "
-        f"({built.unit})."
+        f"and {graph.n_edges:,} edges. Private: the weights.{origin}"
     )
 
 
@@ -156,38 +146,6 @@ def check_topology(topology: Topology, request: ReleaseOptions, why: str) -> Non
         "as of roads or borders, say topology='public'; if a pair is missing because nobody was "
         "counted there, add it with a weight of 0"
     )
-
-
-@dataclass(frozen=True)
-class TreeClustering:
-    """A tree and the clustering that its cuts make."""
-
-    tree: Tree
-    clustering: Clustering
-    n_edges: int  # number of edges of the graph the tree spans
-
-
-@leaves_no_trace
-def cluster_file(
-    file: GraphFile,
-    *,
-    max_clusters: int | None = None,
-    min_cluster_size: int = 1,
-    progress: Callable[[str], None] = lambda _: None,
-) -> TreeClustering:
-    """Read a graph from a file and cluster it by DBMSTClu, without privacy."""
-    progress(f"Reading {file.name}")
-    graph = file.read_here().to_distances()
-    progress(f"Minimum spanning tree of {graph.n_nodes:,} nodes and {graph.n_edges:,} edges")
-    tree = minimum_spanning_tree(graph)
-    progress("DBMSTClu")
-    clustering = dbmstclu(
-        tree,
-        max_clusters=max_clusters,
-        min_cluster_size=min_cluster_size,
-        progress=lambda cuts: progress(f"DBMSTClu: {cuts:,} cuts"),
-    )
-    return TreeClustering(tree, clustering, graph.n_edges)
 
 
 def is_graph_like(data: Any) -> bool:

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from ptclust._options import (
-    Bounds,
-    CalibrationRule,
-    ReleaseOptions,
-)
+from ptclust._options import CalibrationRule, ReleaseOptions
 from ptclust._traces import leaves_no_trace
 from ptclust.clustering import ClusteringRequest
 from ptclust.errors import InputError, UsageError, warn_of_privacy
 from ptclust.graph import Graph
 from ptclust.inputs import as_private_graph, check_topology
 from ptclust.ledger import Ledger, Payment
-from ptclust.mechanisms import MECHANISMS, Calibration, Mechanism
+from ptclust.mechanisms import MECHANISMS, Calibration
 from ptclust.mechanisms.exponential import ALONE
 from ptclust.planning.plan import Plan, PlanRequest, engine_of, make_plan, weak_promises
 from ptclust.privacy import PrivacyStatement, Provenance, RandomStream, Sensitivity
 from ptclust.privacy.sensitivity import check_sensitivity
-from ptclust.published import Published
 from ptclust.release import Release
 from ptclust.release.format import largest_size
 from ptclust.trees import Tree
@@ -83,67 +78,6 @@ class ReleaseRequest(PlanRequest, ReleaseOptions):
         return cls(**known | options)
 
 
-class Edges(Protocol):
-    """Where the edges of a graph are, and what draws from their weights: one machine, or Spark."""
-
-    def publish(
-        self,
-        mechanism: Mechanism,
-        calibration: Calibration,
-        bounds: Bounds,
-        place: str | None = None,
-        *,
-        whole: bool = False,
-        progress: Progress = ...,
-    ) -> Published:
-        """Draw what a mechanism publishes."""
-
-    def draw_tree(self, mechanism: Mechanism, calibration: Calibration, bounds: Bounds) -> Tree:
-        """Draw the topology of a spanning tree alone."""
-
-
-@leaves_no_trace
-@dataclass(frozen=True)
-class _EdgesHere:
-    """The edges of a graph on this machine."""
-
-    graph: Graph
-    random_state: int | None
-
-    def publish(
-        self,
-        mechanism: Mechanism,
-        calibration: Calibration,
-        bounds: Bounds,
-        place: str | None = None,  # noqa: ARG002 - of Spark
-        *,
-        whole: bool = False,  # noqa: ARG002
-        progress: Progress = _silent,
-    ) -> Published:
-        """Draw noise on weights moved within public bounds, which moves no two further apart."""
-        with RandomStream.of(self.random_state) as stream:
-            return mechanism.draw(
-                self.graph.clipped(*bounds), calibration, stream, progress=progress
-            )
-
-    def draw_tree(self, mechanism: Mechanism, calibration: Calibration, bounds: Bounds) -> Tree:
-        """Draw the topology of a spanning tree alone, from weights moved within public bounds."""
-        with RandomStream.of(self.random_state) as stream:
-            return mechanism.draw_tree(self.graph.clipped(*bounds), calibration, stream)
-
-
-@leaves_no_trace
-def checked_edges(graph: Graph | SparkEdges, request: ReleaseRequest) -> Edges:
-    """Return the edges of a graph, after all checks of it that need no plan."""
-    sensitivity_of(graph, request.sensitivity)
-    if graph.topology_of_data:
-        check_topology(graph.topology, request, "the topology was computed from the data")
-    if isinstance(graph, Graph):
-        return _EdgesHere(graph, request.random_state)
-    graph.check_driver()
-    return graph
-
-
 @leaves_no_trace
 @dataclass(frozen=True)
 class Prepared:
@@ -154,7 +88,6 @@ class Prepared:
     """
 
     graph: Graph | SparkEdges
-    edges: Edges
     request: ReleaseRequest
     plan: Plan
     statement: PrivacyStatement
@@ -168,16 +101,19 @@ class Prepared:
     def draw(self, progress: Progress = _silent) -> Release:
         """Charge the release, draw it, and return it, not clustered yet."""
         progress("Charging the ledger")
-        request, plan = self.request, self.plan
-        _charge(request, plan.chosen, self.graph.provenance, self.statement.id)
-        published = self.edges.publish(
-            plan.mechanism,
-            plan.chosen,
-            request.bounds,
-            None if request.noisy is None else os.fspath(request.noisy),
-            whole=request.at_hand(plan.n_edges) is None,
-            progress=progress,
-        )
+        graph, request, plan = self.graph, self.request, self.plan
+        mechanism, chosen = plan.mechanism, plan.chosen
+        _charge(request, chosen, graph.provenance, self.statement.id)
+        if isinstance(graph, Graph):
+            with RandomStream.of(request.random_state) as stream:
+                clipped = graph.clipped(*request.bounds)
+                published = mechanism.draw(clipped, chosen, stream, progress=progress)
+        else:
+            place = None if request.noisy is None else os.fspath(request.noisy)
+            whole = request.at_hand(plan.n_edges) is None
+            published = graph.publish(
+                mechanism, chosen, request.bounds, place, whole=whole, progress=progress
+            )
         return Release(published=published, statement=self.statement)
 
     def finish(self, drawn: Release, progress: Progress = _silent) -> Release:
@@ -197,18 +133,24 @@ def prepare(
 
     ``plan`` is that of the request, if it was made before.
     """
-    plan = make_plan(graph.topology, request) if plan is None else plan
-    _check_plan(graph, plan)
+    if plan is None:
+        plan = make_plan(graph.topology, request)
+    counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
+    if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
+        raise InputError(
+            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
+            f"{plan.n_components:,} components, and this graph has {counts[0]:,}, "
+            f"{counts[1]:,} and {counts[2]:,}; plan again for its topology"
+        )
     if request.noisy is not None and plan.mechanism.publishes == "tree":
         raise UsageError(
             f"{plan.mechanism.name!r} puts noise on the weights of a tree, and the release has all "
             "of them: leave noisy= out, or name a mechanism that puts it on all weights"
         )
-    edges = checked_edges(graph, request)
+    _check_graph(graph, request)
     unit = graph.unit if request.privacy_unit is None else request.privacy_unit
     plan.choose_clusterer(request.clustering)
-    for warning in _warnings(plan, request, unit):
-        warn_of_privacy(warning)
+    _warn(plan, request, unit)
     statement = plan.statement(
         reproducible=request.random_state is not None,
         privacy_unit=unit,
@@ -216,7 +158,7 @@ def prepare(
         merge=graph.merge,
         provenance=graph.provenance,
     )
-    return Prepared(graph, edges, request, plan, request.payment.stated(statement))
+    return Prepared(graph, request, plan, request.payment.stated(statement))
 
 
 @leaves_no_trace
@@ -277,18 +219,28 @@ def settled_sensitivity(
     return given
 
 
-def _warnings(plan: Plan, request: ReleaseRequest, unit: str | None) -> Iterator[str]:
-    """Yield warnings, before anything is spent."""
+def _check_graph(graph: Graph | SparkEdges, request: ReleaseRequest) -> None:
+    """Check a graph, as far as that needs no plan."""
+    sensitivity_of(graph, request.sensitivity)
+    if graph.topology_of_data:
+        check_topology(graph.topology, request, "the topology was computed from the data")
+    if not isinstance(graph, Graph):
+        graph.check_driver()
+
+
+def _warn(plan: Plan, request: ReleaseRequest, unit: str | None) -> None:
+    """Say what is weak about a release, before anything is spent."""
     secure = request.random_state is None  # otherwise nothing is promised
-    yield from plan.warnings if secure else plan.noise_warnings
+    for warning in plan.warnings if secure else plan.noise_warnings:
+        warn_of_privacy(warning)
     if secure and not str(unit or "").strip():
-        yield (
+        warn_of_privacy(
             "the statement cannot say whom it protects: say what one privacy unit is, whose whole "
             "contribution the sensitivity bounds, as in privacy_unit='one patient'"
         )
     if plan.request.calibration == "published":
         asked, spent = float(plan.budget.epsilon), float(plan.chosen.spent.epsilon)
-        yield (
+        warn_of_privacy(
             f"the paper's printed scales were requested at epsilon = {asked:g}; under these "
             f"neighbours they truly spend epsilon = {spent:.6g}, and the statement says so"
         )
@@ -365,7 +317,7 @@ def private_spanning_tree(
         ledger=ledger,
         dataset=dataset,
     )
-    edges = checked_edges(graph, request)
+    _check_graph(graph, request)
     of_graph: Any = (graph.topology, request.sensitivity, request.budget)
     if calibration == "sound":
         largest = max(map(abs, request.clip or (0.0,)))
@@ -377,7 +329,11 @@ def private_spanning_tree(
             warn_of_privacy(warning)
     charge_id = str(uuid.uuid4())
     _charge(request, calibrated, graph.provenance, charge_id, "tree alone by ")
-    tree = edges.draw_tree(chosen, calibrated, request.bounds)
+    if isinstance(graph, Graph):
+        with RandomStream.of(random_state) as stream:
+            tree = chosen.draw_tree(graph.clipped(*request.bounds), calibrated, stream)
+    else:
+        tree = graph.draw_tree(chosen, calibrated, request.bounds)
     request.payment.confirm(charge_id)
     return tree
 
@@ -395,14 +351,3 @@ def _charge(
     by = f"{what}{chosen.mechanism}, {request.calibration} calibration"
     description = f"{by}: {chosen.spent}; {request.sensitivity}"
     request.payment.charge(chosen.spent, statement_id=charge_id, description=description)
-
-
-def _check_plan(graph: Graph | SparkEdges, plan: Plan) -> None:
-    """Refuse a plan made for another topology."""
-    counts = graph.n_nodes, graph.n_edges, graph.topology.n_components
-    if counts != (plan.n_nodes, plan.n_edges, plan.n_components):
-        raise InputError(
-            f"the plan was made for {plan.n_nodes:,} nodes, {plan.n_edges:,} edges and "
-            f"{plan.n_components:,} components, and this graph has {counts[0]:,}, "
-            f"{counts[1]:,} and {counts[2]:,}; plan again for its topology"
-        )

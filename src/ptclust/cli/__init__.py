@@ -8,7 +8,6 @@ import typer
 
 from ptclust._version import __version__
 from ptclust.cli import audit, build, curator, ledger, publish, releases
-from ptclust.cli._options import Command
 from ptclust.cli._terminal import in_options, options_of, say, shown_warnings
 from ptclust.errors import PtclustError
 
@@ -33,7 +32,7 @@ for _command in (
     curator.dbmstclu,
     audit.audit,
 ):
-    app.command(_command.__name__, cls=Command)(_command)
+    app.command(_command.__name__)(_command)
 app.add_typer(build.build, name="build")
 app.add_typer(ledger.ledger, name="ledger")
 

@@ -11,27 +11,16 @@ import functools
 import inspect
 import os
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from enum import StrEnum
 from fractions import Fraction
 from math import isfinite
 from pathlib import Path
-from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
 from ptclust._options import Certainty, GraphOptions, Option, Per, PlanOptions, ReleaseOptions
 from ptclust._traces import leaves_no_trace
+from ptclust.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,20 +67,14 @@ _COMPLETIONS = {"mechanism": _mechanisms, "clusterer": _clusterers}
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 Overwrite = Annotated[
     list[Path] | None,
-    typer.Option(
-        help="Replace this output file if it exists; give it for every such file.", metavar="FILE"
-    ),
+    Option("Replace this output file if it exists; give it for every such file.", metavar="FILE"),
 ]
 EscapeFormulas = Annotated[
     bool, Option("Write ' before names that spreadsheets would take for formulas (CSV).", rare=True)
 ]
-LabelsFile = Annotated[
-    Path | None, typer.Option(help="Write node,cluster to this CSV or Parquet file too.")
-]
-Plot = Annotated[
-    Path | None, typer.Option(help="Draw the clustered tree to this PNG, SVG or PDF file.")
-]
-Report = Annotated[Path | None, typer.Option(help="Write an HTML report to this file, too.")]
+LabelsFile = Annotated[Path | None, Option("Write node,cluster to this CSV or Parquet file too.")]
+Plot = Annotated[Path | None, Option("Draw the clustered tree to this PNG, SVG or PDF file.")]
+Report = Annotated[Path | None, Option("Write an HTML report to this file, too.")]
 ReleaseFile = Annotated[
     Path, typer.Argument(help="A release of `cluster`.", readable=False, show_default=False)
 ]
@@ -106,13 +89,12 @@ class GraphArguments(GraphOptions):
         typer.Argument(
             help="The graph: csv, tsv, txt (also .gz), parquet, graphml, mtx, npz, or - (stdin).",
             show_default=False,
-            readable=False,  # a file that cannot be read is bad input, and read_graph says so
+            readable=False,
         ),
     ]
 
     def file(self, *, weighted: bool = True) -> GraphFile:
         """Return the file with its options; refuse one that is for another command."""
-        from ptclust.errors import UsageError
         from ptclust.inputs import GraphFile
 
         if self.master is not None and self.engine == "local":
@@ -134,20 +116,14 @@ class SensitivityOptions:
         float | None, Option("One privacy unit moves every weight by at most this.")
     ] = None
 
-    @property
-    def given(self) -> bool:
-        """Whether any bound was given."""
-        return any(bound is not None for bound in (self.l1, self.l2, self.linf))
-
     def of_graph(self, file: GraphFile) -> dict[str, Any]:
         """Return what follows from the file: its sensitivity, if none was given, and its engine."""
         from ptclust.privacy import Sensitivity
 
-        if file.provenance is not None and not self.given:
-            sensitivity = file.provenance.sensitivity
-        else:
-            sensitivity = Sensitivity(l1=self.l1, l2=self.l2, linf=self.linf)
-        return {"sensitivity": sensitivity, "engine": file.engine}
+        bounds = filled(SensitivityOptions, self)
+        if file.provenance is not None and set(bounds.values()) == {None}:
+            return {"sensitivity": file.provenance.sensitivity, "engine": file.engine}
+        return {"sensitivity": Sensitivity(**bounds), "engine": file.engine}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +145,6 @@ class ReleaseArguments(ReleaseOptions, SensitivityOptions):
 
     def request(self, file: GraphFile) -> ReleaseRequest:
         """Return the request, checked, its ledger verified."""
-        from ptclust.errors import UsageError
         from ptclust.pipeline import ReleaseRequest
 
         unit_known = file.provenance is not None or (self.privacy_unit or "").strip()
@@ -242,110 +217,79 @@ def filled(declared: type, group: Any) -> dict[str, Any]:
     return {each.name: getattr(group, each.name) for each in fields(declared)}
 
 
-_RARE = "more"  # the panel of options that only --help-all lists
-
-
-class Command(TyperCommand):
-    """A command whose help lists what most need, and with --help-all the rest."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the parameters, those that few need only for --help-all."""
-        shown = [each for each in self.get_params(ctx) if ctx.meta.get(_RARE) or not _is_rare(each)]
-        for kind, title in (("argument", "Arguments"), ("option", "Options")):
-            records = (each.get_help_record(ctx) for each in shown if each.param_type_name == kind)
-            if rows := [record for record in records if record is not None]:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-
-def _is_rare(parameter: Any) -> bool:
-    return getattr(parameter, "rich_help_panel", None) == _RARE
-
-
-def _show_all(context: typer.Context, wanted: bool) -> None:
-    if wanted:
-        context.meta[_RARE] = True
-        typer.echo(context.get_help())
-        raise typer.Exit
-
-
-_HELP_ALL = inspect.Parameter(
-    "help_all",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool,
-        typer.Option(
-            "--help-all", callback=_show_all, is_eager=True, help="Show all options and exit."
-        ),
-    ],
-)
-
-
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Spread the option groups that a function takes out into the options of a command."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    declared: list[tuple[str, Any, Any]] = []  # name, annotation and default
+    parameters: list[inspect.Parameter] = []
     for name, given in inspect.signature(function).parameters.items():
         if name in groups:
-            group = groups[name]
-            inner = get_type_hints(group, include_extras=True)
-            declared += [(each.name, inner[each.name], each.default) for each in fields(group)]
+            inner = get_type_hints(groups[name], include_extras=True)
+            parameters += [
+                _parameter(each.name, inner[each.name], each.default)
+                for each in fields(groups[name])
+            ]
         else:
-            declared.append((name, hints[name], given.default))
-    parameters = [_parameter(*each) for each in declared]
-    if any(_is_rare(each.annotation.__metadata__[0]) for each in parameters):
-        parameters.append(_HELP_ALL)
+            parameters.append(_parameter(name, hints[name], given.default))
+    if any(getattr(each.annotation.__metadata__[0], "hidden", False) for each in parameters):
+        parameters.append(_parameter("help_all", _HelpAll, False))
+    parameters.sort(key=lambda each: each.default is not inspect.Parameter.empty)
 
     @functools.wraps(function)
     @leaves_no_trace
-    def run(**values: Any) -> None:
-        values.pop(_HELP_ALL.name, None)
-        plain = {
-            name: value.value if isinstance(value, StrEnum) else value
-            for name, value in values.items()
-        }
+    def run(help_all: bool = False, **values: Any) -> None:  # noqa: ARG001 - shown before
         together = {
-            name: group(**{each.name: plain.pop(each.name) for each in fields(group)})
+            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
             for name, group in groups.items()
         }
-        function(**together, **plain)
+        function(**together, **values)
 
-    ordered = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
-    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in ordered}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
 
 
 def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
-    """Return a parameter as typer reads it; words to choose from become an enumeration."""
-    default = inspect.Parameter.empty if default is MISSING else default
-    kind, setting = hint.__origin__, hint.__metadata__[0]
-    alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    if isinstance(setting, Option):
-        setting = _typer_option(name, setting, exact=Fraction in alternatives)
-        if any(get_origin(each) is os.PathLike for each in alternatives):
-            alternatives = (Path, type(None))
-        elif Fraction in alternatives:
-            alternatives = tuple(each for each in alternatives if each is not Fraction)
-    alternatives = tuple(
-        StrEnum(name, get_args(each)) if get_origin(each) is Literal else each
-        for each in alternatives
-    )
-    annotation: Any = Annotated[Union[alternatives], setting]  # noqa: UP007
+    """Return a parameter as typer reads it."""
+    kind, option = hint.__origin__, hint.__metadata__[0]
+    if isinstance(option, Option):
+        exact = Fraction in get_args(kind)
+        is_flag = kind is bool and not default  # what is on by default has a --no-... , too
+        declared = (f"--{name.replace('_', '-')}", option.short) if is_flag or option.short else ()
+        option = typer.Option(
+            *filter(None, declared),
+            help=option.help,
+            metavar="NUMBER" if exact else option.metavar,
+            parser=number if exact else None,
+            min=option.min,
+            max=option.max,
+            autocompletion=_COMPLETIONS.get(name),
+            hidden=option.rare,
+            readable=False,  # a file that cannot be read is bad input, and its reader says so
+        )
+        if exact:
+            kind = float
+        elif any(get_origin(each) is os.PathLike for each in get_args(kind)):
+            kind = Path
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is MISSING else default,
+        annotation=Annotated[kind, option],
     )
 
 
-def _typer_option(name: str, option: Option, *, exact: bool) -> Any:
-    return typer.Option(
-        help=option.help,
-        metavar="NUMBER" if exact else option.metavar,
-        parser=number if exact else None,
-        min=option.min,
-        max=option.max,
-        autocompletion=_COMPLETIONS.get(name),
-        rich_help_panel=_RARE if option.rare else None,
-    )
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        for each in context.command.params:
+            each.hidden = False  # type: ignore[attr-defined]
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+_HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", callback=_show_all, is_eager=True, help="Show all options and exit."
+    ),
+]

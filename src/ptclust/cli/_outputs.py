@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -11,11 +12,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptclust.cli._terminal import in_options, say
+import typer
+
+from ptclust.cli._terminal import in_options, progress_display, say
 from ptclust.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ptclust._types import Array
     from ptclust.cli._options import PlaceOptions
@@ -33,29 +36,31 @@ def held_outputs(
     *,
     as_json: bool = False,
     remedy: str = "",
-) -> Iterator[None]:
+) -> Iterator[Callable[[str], None]]:
     """Hold the names of outputs, by option, while they are made: none destroys another file.
 
-    UsageError if an output is one of the files that are read, or two are one file; FileError if one
-    cannot be written, or exists and is not to be overwritten. Names without a file go again.
+    Yields a progress callback. UsageError if an output is one of the files that are read, or two
+    are one file; FileError if one cannot be written, or exists and is not to be overwritten. Names
+    without a file go again.
     """
     from ptclust._files import check_writable, reserved, same_file
 
     given = {option: path for option, path in files.items() if path is not None}
-    for option in (option for option, path in given.items() if path == STDOUT):
+    written = {option: path for option, path in given.items() if path != STDOUT}
+    for option in (option for option in given if option not in written):
         if option != "--output":
             raise UsageError(f"{option} - is not possible: only --output can be standard output")
         if as_json:
             raise UsageError("--output - and --json both write to standard output; leave one out")
-    written = {option: path for option, path in given.items() if path != STDOUT}
     known = written | {what: path for what, path in reads.items() if path is not None}
     for (option, path), (other, there) in combinations(known.items(), 2):
         same = _is_stdin(path) if there == STDIN else same_file(path, there)
         if option in written and same:
             raise UsageError(f"{option} {path} and {other} {there} are one file: give another name")
+    entries = set(map(_entry, written.values()))
     replaced = {_entry(path): path for path in overwrite or ()}
     for entry, path in replaced.items():
-        if entry not in map(_entry, written.values()):
+        if entry not in entries:
             raise UsageError(f"--overwrite {path} names no output of this command; leave it out")
     if (plot := given.get("--plot")) is not None:
         from ptclust.drawing.plots import check_format
@@ -69,7 +74,7 @@ def held_outputs(
                 option = f"--overwrite {shlex.quote(str(path))}"
                 either = f"{remedy}give another name, or {option} if that file is not wanted"
                 names.enter_context(reserved(path, either))
-        yield
+        yield names.enter_context(progress_display())
 
 
 def ledger_files(book: Any) -> dict[str, Path | None]:
@@ -148,18 +153,17 @@ def read_places(options: PlaceOptions, names: Array) -> dict[str, Any]:
     return known
 
 
-def show_certainty(release: Release) -> None:
-    """Say how many clusters and nodes are sure, if that was computed."""
-    if words := release.summary.certainty_words:
-        say(words)
-
-
-def show_advice(release: Release) -> None:
-    """Say what to do if the clusters are of little use."""
-    for line in release.advice:
-        say(in_options(line))
+def say_how_sure(release: Release) -> None:
+    """Say how many clusters and nodes are sure, if known, and what to do if they are too few."""
+    for line in filter(None, (release.summary.certainty_words, *map(in_options, release.advice))):
+        say(line)
 
 
 def place(output: Path) -> str:
     """Return where an output is, in words."""
     return "standard output" if output == STDOUT else str(output)
+
+
+def print_result(document: Any, text: str, *, as_json: bool) -> None:
+    """Write what a command found to stdout, as JSON or as text."""
+    typer.echo(json.dumps(document, indent=2) if as_json else text)

@@ -7,9 +7,11 @@ import shlex
 import sys
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from ptclust.errors import PrivacyWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,15 +39,14 @@ def progress_display() -> Iterator[Callable[[str], None]]:
 
     announcement.say = say
     try:
-        yield from _progress()
+        with _spinner() if sys.stderr.isatty() else nullcontext(lambda _: None) as progress:
+            yield progress
     finally:
         announcement.say = None
 
 
-def _progress() -> Iterator[Callable[[str], None]]:
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
+@contextmanager
+def _spinner() -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -63,8 +64,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
         progress.stop()
 
 
-Options = dict[str, tuple[str, str]]
-"""What sets each parameter of a command, and what sets it to False."""
+Options = dict[str, tuple[str, str]]  # what sets each parameter, and what sets it to False
 
 
 @cache
@@ -104,32 +104,26 @@ def in_options(text: str, options: Options | None = None) -> str:
     if options is None:
         from ptclust.cli import app
 
-        options = options_of(app)
-    known = options
+        return in_options(text, options_of(app))
 
     def option(found: re.Match[str]) -> str:
         name, value = found["name"], found["value"]
-        if name not in known or not ("=" in found[0] or "_" in name):
+        if name not in options or not ("=" in found[0] or "_" in name):
             return found[0]
-        on, off = known[name]
+        on, off = options[name]
         if value in (None, "True", "False"):
             return off if value == "False" else on
         in_order = value[0] == "("
-        plain = value[1:-1].replace(",", "") if in_order else _ONE_WORD.sub(_for_shell, value)
+        for_shell = _ONE_WORD.sub(lambda word: shlex.quote(word[1]), value)
+        plain = value[1:-1].replace(",", "") if in_order else for_shell
         return f"{on} {plain}"
 
     return _QUOTED_OR_ARGUMENT.sub(option, text)
 
 
-def _for_shell(word: re.Match[str]) -> str:
-    return shlex.quote(word[1])
-
-
 @contextmanager
 def shown_warnings(show: Callable[[str], None]) -> Iterator[None]:
     """Show warnings about privacy, which are messages to the person, in one line each."""
-    from ptclust.errors import PrivacyWarning
-
     with warnings.catch_warnings():
         warnings.simplefilter("always", PrivacyWarning)
         usual = warnings.showwarning

@@ -17,12 +17,8 @@ _VIOLATION = 5
 
 @o.command
 def audit(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Directory for page, CSV and JSON.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer graphs, starts and draws: a minute or two.")
-    ] = False,
+    output: Annotated[Path | None, Option("Directory for page, CSV and JSON.", short="-o")] = None,
+    quick: Annotated[bool, Option("Fewer graphs, starts and draws: a minute or two.")] = False,
     seed: Annotated[int, Option("Seed of searches and seeded draws.", min=0)] = 0,
     overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,
@@ -41,7 +37,7 @@ def audit(
     if output is not None:
         make_directory(output)
         files = {what: output / f"{name}.{what}" for what in ("md", "csv", "json")}
-    with held_outputs(files, {}, overwrite), progress_display() as progress:
+    with held_outputs(files, {}, overwrite) as progress:
         effort = Effort.quick() if quick else Effort.full()
         report = run_audit(effort, command, seed=seed, progress=progress)
         if output is not None:
@@ -57,7 +53,7 @@ def audit(
 @o.command
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory for records, release, map and report.")
+        Path, Option("Directory for records, release, map and report.", short="-o")
     ] = Path("ptclust-demo"),
     epsilon: Annotated[float, Option("The privacy budget of a ride.")] = 1.0,
 ) -> None:
@@ -65,5 +61,4 @@ def demo(
     from ptclust.demo import run_demo
 
     with progress_display() as progress:
-        text = run_demo(output, epsilon=epsilon, progress=progress)
-    typer.echo(text)
+        typer.echo(run_demo(output, epsilon=epsilon, progress=progress))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import ptclust
 from ptclust._options import Dataset, EngineOptions, LedgerFile, Option, TextOptions
 from ptclust.cli import _options as o
 from ptclust.cli._outputs import held_outputs, ledger_files
@@ -21,23 +22,18 @@ from ptclust.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ptclust.graph import Graph
-
 _HELP = "Make a graph, with its sensitivity, from records of people; see docs/building.md."
 build = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=_HELP)
 
 _NODES = "Public list of all nodes: a text file, one per line, or a table; all pairs get a weight."
-NodeColumn = Annotated[str | None, Option("Column of the list, if it is a table of several.")]
-Person = Annotated[str | None, Option("Column of the person.")]
-_LARGER = "Larger caps keep more of the data and need more noise: choose by what you know of such "
-_CAPS = f"""{_LARGER}data, not by a look at these records. Noise grows with
+_LARGER = """Larger caps keep more of the data and need more noise: choose by what you know of such
+data, not by a look at these records. Noise grows with
 
-pairs x records: l1 (pure) and l2 (with --delta) of one person
+"""
+_CAPS = f"""{_LARGER}pairs x records: l1 (pure) and l2 (with --delta) of one person
 
 1 x 1: 1 and 1;  2 x 1: 2 and 1.4;  5 x 2: 10 and 4.5;  10 x 2: 20 and 6.3;  20 x 5: 100 and 22."""
-_ITEM_CAPS = f"""{_LARGER}data, not by a look at these records. Noise grows with
-
-items: l1 (pure) and l2 (with --delta) of one person
+_ITEM_CAPS = f"""{_LARGER}items: l1 (pure) and l2 (with --delta) of one person
 
 2: 1 and 1;  3: 3 and 1.7;  5: 10 and 3.2;  10: 45 and 6.7;  20: 190 and 14."""
 
@@ -66,23 +62,23 @@ class BuildOptions(EngineOptions, TextOptions):
         ),
     ]
     query: Annotated[
-        str | None,
-        Option("Records of a database: 'select person, place from visits'."),
+        str | None, Option("Records of a database: 'select person, place from visits'.")
     ] = None
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the graph to this Parquet file.")
+    person: Annotated[str | None, Option("Column of the person.")] = None
+    node_column: Annotated[
+        str | None, Option("Column of the list, if it is a table of several.")
     ] = None
+    output: Annotated[Path | None, Option("Write the graph to this Parquet file.", short="-o")] = (
+        None
+    )
     check: Annotated[
         bool,
-        typer.Option(
-            "--check",
-            help="Write nothing; show exact counts of the records, for the curator only: private.",
-        ),
+        Option("Write nothing; show exact counts of the records, for the curator only: private."),
     ] = False
     edges: Annotated[
         str | None,
-        typer.Option(
-            help="A file of public pairs, such as roads, in place of the list; or, with the list, "
+        Option(
+            "A file of public pairs, such as roads, in place of the list; or, with the list, "
             "private: the pairs that pass a private threshold.",
             metavar="FILE|private",
         ),
@@ -101,19 +97,20 @@ class BuildOptions(EngineOptions, TextOptions):
         from ptclust.building.databases import Query
         from ptclust.engines import spark
 
-        options = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
-        text = TextFile(self.records, **options)
-        if self._file is None:
-            if self.engine != "local":
-                raise UsageError("a database is read by this machine: leave --engine spark out")
-            found = Query(self.records, self.query or "")
-            text.check_unused(found)
-            return found
-        table = spark.opened(self._file, self.engine, self.master)
-        if table is self._file:
-            return text
-        text.check_unused(self._file)
-        return table
+        text = TextFile(
+            self.records, **{each.name: getattr(self, each.name) for each in fields(TextOptions)}
+        )
+        if self._file is not None:
+            table = spark.opened(self._file, self.engine, self.master)
+            if table is self._file:
+                return text
+            text.check_unused(self._file)
+            return table
+        if self.engine != "local":
+            raise UsageError("a database is read by this machine: leave --engine spark out")
+        found = Query(self.records, self.query or "")
+        text.check_unused(found)
+        return found
 
     @cached_property
     def _file(self) -> Path | None:
@@ -122,37 +119,37 @@ class BuildOptions(EngineOptions, TextOptions):
 
         return None if self.query is not None or is_address(self.records) else Path(self.records)
 
-    @property
-    def _name(self) -> str:
-        return "the records" if self._file is None else self._file.name
+    def run(self, make: Callable[..., ptclust.Graph], **options: Any) -> None:
+        """Build the graph, write it and say what was built; or only check the records.
 
-    def read_list(self, path: Path | None, column: str | None) -> list[Any] | None:
-        """Read the public list of nodes."""
-        from ptclust.building import read_list
+        The public list is given as its file: ``nodes``, or ``items`` of visits.
+        """
+        from ptclust.building import check_records, description, read_list, summary
 
-        if path is None:
-            return None
-        return read_list(path, column, records=self._file, encoding=self.encoding)
-
-    def run(self, make: Callable[..., Graph], listed: Path | None, **options: Any) -> None:
-        """Build the graph, write it and say what was built; or only check the records."""
-        from ptclust.building import description, summary
-
+        role = "items" if "items" in options else "nodes"
+        if (listed := options[role]) is not None:
+            options[role] = read_list(
+                listed, self.node_column, records=self._file, encoding=self.encoding
+            )
+        reading = f"Reading {'the records' if self._file is None else self._file.name}"
         if self.check:
-            self._check(options)
+            if self.output is not None or self.as_json:
+                raise UsageError("--check writes nothing: leave --output and --json out")
+            roles = (role, "person", "item", "origin", "destination")
+            given = {each: options[each] for each in roles if each in options}
+            with progress_display() as progress:
+                progress(reading)
+                found = check_records(self.table, edges=self.edges, **given)
+            say(str(found))
             return
         if self.output is None:
             raise UsageError("name the file to write the graph to: --output graph.parquet")
         roads = Path(self.edges) if self.edges not in (None, "private") else None
         reads = {"the records": self._file, "the list": listed, "--edges": roads}
         reads |= ledger_files(options.get("ledger"))
-        with (
-            held_outputs({"--output": self.output}, reads, self.overwrite),
-            progress_display() as progress,
-        ):
-            progress(f"Reading {self._name}")
-            words = {"edges": self.edges, "neighbours": self.neighbours}
-            graph = make(self.table, **words, **options)
+        with held_outputs({"--output": self.output}, reads, self.overwrite) as progress:
+            progress(reading)
+            graph = make(self.table, edges=self.edges, neighbours=self.neighbours, **options)
             progress(f"Writing {self.output.name}")
             graph.save(self.output, overwrite=True)
         if self.as_json:
@@ -167,19 +164,6 @@ class BuildOptions(EngineOptions, TextOptions):
         say("How many records count is private; the same command with --check shows it to you.")
         say(f"Next: ptclust plan {shlex.quote(str(self.output))} --epsilon 1")
 
-    def _check(self, options: dict[str, Any]) -> None:
-        """Say what the records are, on stderr alone."""
-        from ptclust.building import check_records
-
-        if self.output is not None or self.as_json:
-            raise UsageError("--check writes nothing: leave --output and --json out")
-        roles = ("items", "nodes", "person", "item", "origin", "destination")
-        given = {role: options[role] for role in roles if role in options}
-        with progress_display() as progress:
-            progress(f"Reading {self._name}")
-            found = check_records(self.table, edges=self.edges, **given)
-        say(str(found))
-
 
 @dataclass(frozen=True, kw_only=True)
 class LookOptions:
@@ -193,7 +177,7 @@ class LookOptions:
     dataset: Dataset = None
 
 
-@build.command("flows", cls=o.Command, epilog=_CAPS)
+@build.command("flows", epilog=_CAPS)
 @o.command
 def flows(
     common: BuildOptions,
@@ -201,8 +185,6 @@ def flows(
     origin: Annotated[str | None, Option("Column of the first node.")] = None,
     destination: Annotated[str | None, Option("Column of the second node.")] = None,
     nodes: Annotated[Path | None, Option(_NODES)] = None,
-    node_column: NodeColumn = None,
-    person: Person = None,
     unit: Annotated[
         Literal["person", "record"] | None,
         Option("record: protect single records, even with a column of persons."),
@@ -219,16 +201,15 @@ def flows(
 
     With a column of persons, named or recognised, a person is protected, otherwise a record.
     """
-    from ptclust.building import graph_from_flows
     from ptclust.building._records import person_column
 
+    person = common.person
     if unit != "record":
         needed, bounded = unit == "person", max_pairs is not None or max_per_pair is not None
         person = person_column(common.table, person, needed=needed or bounded)
     common.run(
-        graph_from_flows,
-        nodes,
-        nodes=common.read_list(nodes, node_column),
+        ptclust.graph_from_flows,
+        nodes=nodes,
         origin=origin,
         destination=destination,
         person=person,
@@ -239,7 +220,7 @@ def flows(
     )
 
 
-@build.command("visits", cls=o.Command, epilog=_ITEM_CAPS)
+@build.command("visits", epilog=_ITEM_CAPS)
 @o.command
 def visits(
     common: BuildOptions,
@@ -247,34 +228,21 @@ def visits(
     max_items: Annotated[
         str | None, _cap_option("At most this many items count per person.")
     ] = None,
-    person: Person = None,
     item: Annotated[str | None, Option("Column of the item.")] = None,
     items: Annotated[Path | None, Option(_NODES)] = None,
-    node_column: NodeColumn = None,
 ) -> None:
     """Records that join a person and an item: visits, purchases. Weights count who has both."""
-    from ptclust.building import graph_from_visits
-
-    common.run(
-        graph_from_visits,
-        items,
-        items=common.read_list(items, node_column),
-        person=person,
-        item=item,
-        max_items=max_items,
-        **vars(looks),
-    )
+    options = {"person": common.person, "item": item, "items": items, "max_items": max_items}
+    common.run(ptclust.graph_from_visits, **options, **vars(looks))
 
 
-@build.command("profiles", cls=o.Command)
+@build.command("profiles")
 @o.command
 def profiles(
     common: BuildOptions,
     low: Annotated[float, Option("Public bounds of the values: the lower,")],
     high: Annotated[float, Option("and the upper; values outside are moved there.")],
     nodes: Annotated[Path | None, Option(_NODES)] = None,
-    node_column: NodeColumn = None,
-    person: Person = None,
     n_persons: Annotated[
         int | None,
         Option("Divide sums by this public number, about the number of persons.", min=1),
@@ -287,17 +255,14 @@ def profiles(
 
     With --neighbours replace the number of persons is public and --n-persons may be left out.
     """
-    from ptclust.building import graph_from_profiles
-
     if common.check:
         raise UsageError("--check is for visits and flows: a row of profiles is a person")
     common.run(
-        graph_from_profiles,
-        nodes,
-        nodes=common.read_list(nodes, node_column),
+        ptclust.graph_from_profiles,
+        nodes=nodes,
         low=low,
         high=high,
-        person=person,
+        person=common.person,
         n_persons=n_persons,
         dissimilarity=dissimilarity,
     )

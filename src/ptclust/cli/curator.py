@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+import ptclust
+from ptclust._markup import counted
 from ptclust._options import Delta, Mechanism, MinClusterSize, Option, Split
 from ptclust.cli import _options as o
-from ptclust.cli._outputs import STDOUT, held_outputs
+from ptclust.cli._outputs import STDOUT, held_outputs, print_result
 from ptclust.cli._terminal import progress_display, say
 from ptclust.errors import UsageError
-
-if TYPE_CHECKING:
-    from ptclust.inputs import TreeClustering
 
 
 @o.command
 def dbmstclu(
     graph: o.GraphArguments,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write node,cluster to this CSV file; - is stdout."),
+        Path | None, Option("Write node,cluster to this CSV file; - is stdout.", short="-o")
     ] = None,
     escape_formulas: o.EscapeFormulas = True,
     as_json: o.AsJson = False,
@@ -38,71 +36,64 @@ def dbmstclu(
     """
     from ptclust.drawing.plots import draw_tree
     from ptclust.graph.labels import write_labels
-    from ptclust.inputs import cluster_file
 
     files, reads = {"--output": output, "--plot": plot}, {"the graph": graph.edges}
-    with (
-        held_outputs(files, reads, overwrite, as_json=as_json),
-        progress_display() as progress,
-    ):
-        result = cluster_file(
-            graph.file(),
+    with held_outputs(files, reads, overwrite, as_json=as_json) as progress:
+        file = graph.file()
+        progress(f"Reading {file.name}")
+        distances = file.read_here().to_distances()
+        size = f"{counted(distances.n_nodes, 'node')} and {counted(distances.n_edges, 'edge')}"
+        progress(f"Minimum spanning tree of {size}")
+        tree = ptclust.minimum_spanning_tree(distances)
+        progress("DBMSTClu")
+        clustering = ptclust.dbmstclu(
+            tree,
             max_clusters=max_clusters,
             min_cluster_size=min_cluster_size,
-            progress=progress,
+            progress=lambda cuts: progress(f"DBMSTClu: {cuts:,} cuts"),
         )
-        names, labels = result.tree.names, result.clustering.labels
+        names, labels = tree.names, clustering.labels
         if plot is not None:
             progress(f"Drawing {plot.name}")
-            draw_tree(result.tree, labels, path=plot)
+            draw_tree(tree, labels, path=plot)
         progress("Writing")
         if output is not None or not as_json:
-            file = None if output == STDOUT else output
-            write_labels(names, labels, file, escape_formulas=escape_formulas)
+            path = None if output == STDOUT else output
+            write_labels(names, labels, path, escape_formulas=escape_formulas)
         if as_json:
-            document = _document(result, with_labels=output is None)
+            document = {
+                "n_nodes": tree.n_nodes,
+                "n_edges": distances.n_edges,
+                "n_components": tree.n_nodes - tree.n_edges,
+                "n_clusters": clustering.n_clusters,
+                "n_unclustered": clustering.n_unclustered,
+                "dbcvi": clustering.dbcvi,
+                "cuts": _cuts(clustering),
+                "private": False,
+            }
+            if output is None:
+                document |= {"nodes": names.tolist(), "labels": labels.tolist()}
             typer.echo(json.dumps(document, default=str, ensure_ascii=False))
-    clustering = result.clustering
-    found = "1 cluster" if clustering.n_clusters == 1 else f"{clustering.n_clusters:,} clusters"
+    found = counted(clustering.n_clusters, "cluster")
     left = f", {clustering.n_unclustered:,} nodes unclustered" if clustering.n_unclustered else ""
     say(
-        f"{found}{left} in {len(names):,} nodes and {result.n_edges:,} edges; DBCVI "
+        f"{found}{left} in {len(names):,} nodes and {distances.n_edges:,} edges; DBCVI "
         f"{clustering.dbcvi:.4f}. Not private: labels and index come from the raw weights."
     )
 
 
-def _document(result: TreeClustering, *, with_labels: bool) -> dict[str, object]:
-    """Return counts, index and cuts, and the labels if they go nowhere else."""
-    tree, clustering, pairs = result.tree, result.clustering, []
-    if (cuts := clustering.cuts) is not None and cuts.dbcvi is not None:
-        pairs = list(zip(cuts.edge_ids.tolist(), cuts.dbcvi.tolist(), strict=True))
-    document: dict[str, object] = {
-        "n_nodes": tree.n_nodes,
-        "n_edges": result.n_edges,
-        "n_components": tree.n_nodes - tree.n_edges,
-        "n_clusters": clustering.n_clusters,
-        "n_unclustered": clustering.n_unclustered,
-        "dbcvi": clustering.dbcvi,
-        "cuts": [{"edge": edge, "dbcvi": index} for edge, index in pairs],
-        "private": False,
-    }
-    if with_labels:
-        document |= {"nodes": tree.names.tolist(), "labels": clustering.labels.tolist()}
-    return document
+def _cuts(clustering: ptclust.Clustering) -> list[dict[str, Any]]:
+    if (cuts := clustering.cuts) is None or cuts.dbcvi is None:
+        return []
+    pairs = zip(cuts.edge_ids.tolist(), cuts.dbcvi.tolist(), strict=True)
+    return [{"edge": edge, "dbcvi": index} for edge, index in pairs]
 
 
 @o.command
 def check(
     graph: o.GraphArguments,
     sensitivity: o.SensitivityOptions,
-    clusters: Annotated[
-        Path,
-        typer.Option(
-            help="CSV with the columns node,cluster; -1 is unclustered.",
-            show_default=False,
-            readable=False,
-        ),
-    ],
+    clusters: Annotated[Path, Option("CSV with the columns node,cluster; -1 is unclustered.")],
     epsilon: Annotated[float | None, Option("Show the bounds at this budget.")] = None,
     delta: Delta = 0,
     mechanism: Mechanism = "auto",
@@ -117,14 +108,19 @@ def check(
     from ptclust.theory.check import check_file
 
     request, file = None, graph.file()
+    bounds = vars(sensitivity)
     if epsilon is not None:
-        request = o.PlanArguments(
-            **vars(sensitivity), epsilon=epsilon, delta=delta, mechanism=mechanism, split=split
-        ).request(file)
-    elif sensitivity.given:
+        planned: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "mechanism": mechanism,
+            "split": split,
+        }
+        request = o.PlanArguments(**bounds, **planned).request(file)
+    elif any(bound is not None for bound in bounds.values()):
         raise UsageError(
             "bounds are for a budget: give --epsilon, too, or leave --l1, --l2, --linf out"
         )
     with progress_display() as progress:
         found = check_file(file, clusters, request, progress=progress)
-    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.to_text())
+    print_result(found.to_dict(), found.to_text(), as_json=as_json)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import ptclust
+from ptclust._markup import counted
 from ptclust._options import Option
 from ptclust.cli import _options as o
 from ptclust.cli._outputs import (
@@ -17,23 +19,50 @@ from ptclust.cli._outputs import (
     held_outputs,
     ledger_files,
     place,
+    print_result,
     read_places,
-    show_advice,
-    show_certainty,
+    say_how_sure,
     write_release,
     write_views,
 )
-from ptclust.cli._terminal import in_options, progress_display, say
+from ptclust.cli._terminal import in_options, say
 from ptclust.errors import BudgetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ptclust.engines.edges import SparkEdges
-    from ptclust.graph import Graph
     from ptclust.inputs import GraphFile
     from ptclust.pipeline import ReleaseRequest
-    from ptclust.release import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionOptions:
+    """Whether to predict what will be found, and how."""
+
+    predict: Annotated[
+        bool, Option("Predict how well clusters would be found, on graphs planted like real ones.")
+    ] = False
+    clusters: Annotated[
+        int | None, Option("How many clusters you expect; by default a range is tried.")
+    ] = None
+    contrast: Annotated[
+        float | None,
+        Option("How many times heavier pairs within them are; by default a range is tried."),
+    ] = None
+    repetitions: Annotated[
+        int | None, Option("How many graphs are planted; by default 39, or 19.", min=1)
+    ] = None
+    plot: Annotated[Path | None, Option("Draw the prediction to this PNG, SVG or PDF file.")] = None
+
+    def check(self, file: GraphFile, shared: o.SeriesOptions) -> None:
+        """Refuse options of a prediction that is not asked for, or that cannot be made."""
+        if not self.predict:
+            for name, value in vars(self).items():
+                if value not in (False, None):
+                    raise UsageError(f"--{name} is about the prediction: give --predict, too")
+        elif shared.releases is not None or shared.shares is not None:
+            raise UsageError("--predict is about one release: leave --releases and --shares out")
+        elif file.engine == "spark":
+            raise UsageError("--predict plants clusters on this machine: leave --engine spark out")
 
 
 @o.command
@@ -41,32 +70,13 @@ def plan(
     graph: o.GraphArguments,
     options: o.PlanArguments,
     shared: o.SeriesOptions,
-    predict: Annotated[
-        bool,
-        typer.Option(
-            "--predict",
-            help="Predict how well clusters would be found, on graphs planted like real ones.",
-        ),
-    ] = False,
+    prediction: PredictionOptions,
     records: Annotated[
         float | None, Option("About how many records there are, as known without looking.")
     ] = None,
     persons: Annotated[
         float | None,
         Option("About how many persons, where they are protected; compares caps, too."),
-    ] = None,
-    clusters: Annotated[
-        int | None, Option("How many clusters you expect; by default a range is tried.")
-    ] = None,
-    contrast: Annotated[
-        float | None,
-        Option("How many times heavier pairs within them are; by default a range is tried."),
-    ] = None,
-    repetitions: Annotated[
-        int | None, Option("How many graphs are planted; by default 39, or 19.", min=1)
-    ] = None,
-    plot: Annotated[
-        Path | None, Option("Draw the prediction to this PNG, SVG or PDF file.")
     ] = None,
     overwrite: o.Overwrite = None,
     as_json: o.AsJson = False,
@@ -75,37 +85,39 @@ def plan(
 
     Of a table only the two columns of the nodes are read: it need not have weights at all.
     """
-    from ptclust.building.caps import caps_of, compared, counted, range_of, to_text
+    from ptclust.building import caps
     from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
 
     file = graph.file(weighted=False)
-    said = {"clusters": clusters, "contrast": contrast, "repetitions": repetitions, "plot": plot}
-    _check_prediction(predict, file, shared, said)
+    prediction.check(file, shared)
     request, built = options.request(file), file.provenance
     known = {} if built is None else built.details
-    total = counted(known, persons=persons, records=records)
-    caps = prediction = series = None
-    with (
-        held_outputs({"--plot": plot}, {"the graph": graph.edges}, overwrite),
-        progress_display() as progress,
-    ):
+    total = caps.counted(known, persons=persons, records=records)
+    with held_outputs(
+        {"--plot": prediction.plot}, {"the graph": graph.edges}, overwrite
+    ) as progress:
         progress("Planning")
         topology = file.read_topology()
         settled_sensitivity(built, topology.n_edges, request.sensitivity)
-        budget = shared.budget(request)
-        if budget is not None:
+        if (budget := shared.budget(request)) is not None:
             from ptclust.series import plan_series
 
             series = plan_series(topology, request, budget)
+            print_result(series.to_dict(), in_options(series.to_text()), as_json=as_json)
+            return
         planned = make_plan(topology, request)
-        if built is not None and caps_of(known) and persons and records:
-            caps = compared(built, topology, request, persons, records)
-        if predict:
-            from ptclust.planning import predict as predicted
-
+        document, pages = planned.to_dict(), [planned.to_text()]
+        if built is not None:
+            document["provenance"] = built.to_dict()
+            pages[0] = f"{built.words}\n{pages[0]}"
+        if built is not None and caps.caps_of(known) and persons and records:
+            compared = caps.compared(built, topology, request, persons, records)
+            document["caps"] = compared
+            pages.append(caps.to_text(compared, caps.caps_of(known)))
+        if prediction.predict:
             say("Predicting: planted graphs are published many times, for up to a minute or so.")
-            prediction = predicted(
+            predicted = ptclust.predict(
                 topology,
                 planned=request.epsilon,
                 delta=request.delta,
@@ -114,59 +126,29 @@ def plan(
                 clusterer=request.clusterer,
                 split=request.split,
                 calibration=request.calibration,
-                clip=request.clip or range_of(known),
+                clip=request.clip or caps.range_of(known),
                 kind=file.known_kind or "distance",
                 total=total,
-                n_clusters=clusters,
-                contrast=contrast,
-                repetitions=repetitions,
+                n_clusters=prediction.clusters,
+                contrast=prediction.contrast,
+                repetitions=prediction.repetitions,
                 progress=progress,
             )
-        if prediction is not None and plot is not None:
-            from ptclust.drawing.plots import save_plot
+            document["prediction"] = predicted.to_dict()
+            pages.append(predicted.to_text())
+            if prediction.plot is not None:
+                from ptclust.drawing.plots import save_plot
 
-            progress(f"Drawing {plot.name}")
-            save_plot(prediction.plot, plot, size=(7.0, 4.2))
-    if series is not None:
-        _show(series.to_dict(), series.to_text(), as_json=as_json)
-        return
-    document, pages = planned.to_dict(), [planned.to_text()]
-    if built is not None:
-        document["provenance"] = built.to_dict()
-        pages[0] = f"{built.words}\n{pages[0]}"
-    if caps is not None:
-        document["caps"] = caps
-        pages.append(to_text(caps, caps_of(known)))
-    if prediction is not None:
-        document["prediction"] = prediction.to_dict()
-        pages.append(prediction.to_text())
-    _show(document, "\n\n".join(pages), as_json=as_json)
-
-
-def _check_prediction(
-    predict: bool, file: GraphFile, shared: o.SeriesOptions, said: dict[str, Any]
-) -> None:
-    """Refuse options of a prediction that is not asked for, or that cannot be made."""
-    if not predict:
-        for name, value in said.items():
-            if value is not None:
-                raise UsageError(f"--{name} is about the prediction: give --predict, too")
-    elif shared.releases is not None or shared.shares is not None:
-        raise UsageError("--predict is about one release: leave --releases and --shares out")
-    elif file.engine == "spark":
-        raise UsageError("--predict plants clusters on this machine: leave --engine spark out")
-
-
-def _show(document: dict[str, Any], text: str, *, as_json: bool) -> None:
-    typer.echo(json.dumps(document, indent=2) if as_json else in_options(text))
+                progress(f"Drawing {prediction.plot.name}")
+                save_plot(predicted.plot, prediction.plot, size=(7.0, 4.2))
+    print_result(document, in_options("\n\n".join(pages)), as_json=as_json)
 
 
 @o.command
 def cluster(
     options: o.ReleaseArguments,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the release to this JSON file, or - (stdout)."),
+        Path | None, Option("Write the release to this JSON file, or - (stdout).", short="-o")
     ] = None,
     labels: o.LabelsFile = None,
     follows: Annotated[
@@ -194,7 +176,6 @@ def cluster(
     from ptclust._memory import keep_freed_memory
     from ptclust.graph.labels import written_names
     from ptclust.pipeline import prepare
-    from ptclust.release import Release
 
     keep_freed_memory()
     file = graph.file()
@@ -211,13 +192,10 @@ def cluster(
     files = {"--output": output, "--labels": labels, "--plot": plot, "--report": report}
     reads = {"the graph": graph.edges, "--coordinates": places.coordinates, "--follows": follows}
     reads |= ledger_files(options.ledger)
-    before = None if follows is None else Release.load(follows)
+    before = None if follows is None else ptclust.Release.load(follows)
     remedy = "running again spends the budget again: "
     streamed = output == STDOUT  # it is written once, when all is known
-    with (
-        held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy),
-        progress_display() as progress,
-    ):
+    with held_outputs(files, reads, overwrite, as_json=as_json, remedy=remedy) as progress:
         request = options.request(file)
         private = _read(file, request, progress)
         known = read_places(places, private.topology.names)
@@ -259,15 +237,14 @@ def cluster(
     say(release.statement.sentence)
     again = "Running again spends the budget again; using the release costs nothing."
     say(f"{release.summary.found} in {place(output)}." + f" {again}" * release.statement.private)
-    show_certainty(release)
     if before is not None:
         say(release.compare(before).changes.sentence)
-    show_advice(release)
+    say_how_sure(release)
     if (account := request.payment.account) is not None:
         say(f"Dataset {account.dataset!r} has {account.left} left of {account.total}.")
 
 
-def _read(file: GraphFile, request: ReleaseRequest, progress: Any) -> Graph | SparkEdges:
+def _read(file: GraphFile, request: ReleaseRequest, progress: Any) -> ptclust.Graph | SparkEdges:
     """Read a graph; say what was read, and what of it will be public."""
     from ptclust.inputs import disclosure
 
@@ -278,26 +255,21 @@ def _read(file: GraphFile, request: ReleaseRequest, progress: Any) -> Graph | Sp
     return graph
 
 
-def _hand_over(release: Release, output: Path, request: ReleaseRequest) -> None:
-    """Write a release that is paid for, and confirm the payment."""
-    with _lost_on_error(request):
-        write_release(release, output)
-    request.payment.confirm(release.statement.id)
-
-
-@contextmanager
-def _lost_on_error(request: ReleaseRequest) -> Iterator[None]:
-    """Say what a release has cost that was drawn and cannot be handed over."""
+def _hand_over(release: ptclust.Release, output: Path, request: ReleaseRequest) -> None:
+    """Write a release that is paid for, and confirm the payment; or say what is lost."""
+    payment = request.payment
     try:
-        yield
+        write_release(release, output)
     except BaseException:
         spent = " and its budget is spent" * (request.random_state is None)
         charged = ""
-        if request.payment.ledger is not None:
-            dataset = request.payment.dataset
-            charged = f": dataset {dataset!r} was charged; `ptclust ledger history` shows it"
+        if payment.ledger is not None:
+            charged = (
+                f": dataset {payment.dataset!r} was charged; `ptclust ledger history` shows it"
+            )
         say(f"The release is lost{spent}{charged}.")
         raise
+    payment.confirm(release.statement.id)
 
 
 def _show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) -> None:
@@ -305,11 +277,11 @@ def _show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) ->
     from ptclust.pipeline import settled_sensitivity
     from ptclust.planning.plan import make_plan
 
-    topology, payment = file.read_topology(), request.payment
+    topology, payment, built = file.read_topology(), request.payment, file.provenance
     file.check_topology(topology, request)
-    settled_sensitivity(file.provenance, topology.n_edges, request.sensitivity)
+    settled_sensitivity(built, topology.n_edges, request.sensitivity)
     plan = make_plan(topology, request)
-    unsettled = payment.unsettled(() if file.provenance is None else file.provenance.spent)
+    unsettled = payment.unsettled(() if built is None else built.spent)
     refusal, after = None, None
     try:
         after = payment.preview(plan.chosen.spent, unsettled)
@@ -322,7 +294,7 @@ def _show_dry_run(file: GraphFile, request: ReleaseRequest, *, as_json: bool) ->
     if after is not None:
         left = f"{after.left} of {after.total} to dataset {after.dataset!r}"
         lines.append(f"It would leave {left}.")
-    _show(document, "\n".join(lines), as_json=as_json)
+    print_result(document, in_options("\n".join(lines)), as_json=as_json)
     if refusal is not None:
         raise refusal
 
@@ -352,37 +324,24 @@ def series(
     simply repeated. Clusters keep their numbers; moves beyond noise are reported. With all releases
     made, the next is refused (exit code 4).
     """
-    from ptclust.series import Series
-
     file = graph.file()
     request = replace(options, ledger=None, dataset=None).request(file)
-    budget = shared.budget(request)
-    if budget is None:
+    if (budget := shared.budget(request)) is None:
         raise UsageError("give the number of releases: --releases 12, or --shares 1,1,2")
-    made = Series(
-        folder,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        releases=budget.releases,
-        shares=budget.shares,
-        per=budget.per,
-        name=options.dataset,
-        ledger=options.ledger,
-    )
+    given = {
+        each: getattr(budget, each) for each in ("epsilon", "delta", "releases", "shares", "per")
+    }
+    made = ptclust.Series(folder, **given, name=options.dataset, ledger=options.ledger)
     reads = {"the graph": graph.edges, "--coordinates": places.coordinates}
-    with (
-        held_outputs({"--report": report, "--whole": whole}, reads, overwrite),
-        progress_display() as progress,
-    ):
+    with held_outputs({"--report": report, "--whole": whole}, reads, overwrite) as progress:
         name = graph.edges.stem if period is None else period
         read = lambda: _read(file, request, progress)  # noqa: E731
         release = made.release(read, request, name, progress=progress)
         changes = made.changes.get(name)
         if report is not None:
-            known = read_places(places, release.names)
             from ptclust.series.page import write_series_report
 
-            coordinates = known.get("coordinates")
+            coordinates = read_places(places, release.names).get("coordinates")
             write_series_report(made, report, coordinates=coordinates, overwrite=True)
         if whole is not None:
             made.combined().save(whole, overwrite=True)
@@ -393,5 +352,4 @@ def series(
     say(f"{release.summary.found} for {name!r} in {folder}: {release.statement.caveats[-1]}.")
     if changes is not None:
         say(changes.sentence)
-    left = made.budget.n_releases - made.account.n_charges
-    say(f"{left} release{'s' * (left != 1)} left.")
+    say(f"{counted(made.budget.n_releases - made.account.n_charges, 'release')} left.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +16,13 @@ from ptclust.cli._outputs import (
     STDOUT,
     held_outputs,
     place,
+    print_result,
     read_places,
-    show_advice,
-    show_certainty,
+    say_how_sure,
     write_release,
     write_views,
 )
-from ptclust.cli._terminal import in_options, progress_display, say
+from ptclust.cli._terminal import in_options, say
 from ptclust.errors import UsageError
 
 
@@ -29,16 +30,11 @@ from ptclust.errors import UsageError
 def show(
     release: o.ReleaseFile,
     as_json: o.AsJson = False,
-    labels: Annotated[
-        bool, typer.Option("--labels", help="Write the table of labels as CSV to stdout instead.")
-    ] = False,
+    labels: Annotated[bool, Option("Write the table of labels as CSV to stdout instead.")] = False,
     escape_formulas: o.EscapeFormulas = True,
     registry: Annotated[
         bool,
-        typer.Option(
-            "--registry",
-            help="Write a draft entry for the Differential Privacy Deployments Registry (YAML).",
-        ),
+        Option("Write a draft entry for the Differential Privacy Deployments Registry (YAML)."),
     ] = False,
     compare: Annotated[
         Path | None,
@@ -60,7 +56,7 @@ def show(
         typer.echo(made.statement.to_registry_yaml(), nl=False)
     elif compare is not None:
         comparison = made.compare(Release.load(compare))
-        typer.echo(json.dumps(comparison.to_dict(), indent=2) if as_json else comparison.to_text())
+        print_result(comparison.to_dict(), comparison.to_text(), as_json=as_json)
     elif as_json:
         typer.echo(json.dumps(made.summary.to_dict(), indent=2, default=str))
     else:
@@ -70,9 +66,7 @@ def show(
 @o.command
 def report(
     release: o.ReleaseFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the page to this HTML file.")
-    ],
+    output: Annotated[Path, Option("Write the page to this HTML file.", short="-o")],
     places: o.PlaceOptions,
     publisher: o.PublisherOptions,
     title: Annotated[str | None, Option("Title of the page.")] = None,
@@ -85,10 +79,7 @@ def report(
     if output == STDOUT:
         raise UsageError("a page is written to a file: --output report.html")
     reads = {"the release": release, "--coordinates": places.coordinates}
-    with (
-        held_outputs({"--output": output}, reads, overwrite),
-        progress_display() as progress,
-    ):
+    with held_outputs({"--output": output}, reads, overwrite) as progress:
         progress(f"Reading {release.name}")
         made = Release.load(release)
         progress("Drawing")
@@ -100,9 +91,7 @@ def report(
 @o.command
 def recluster(
     release: o.ReleaseFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the new release here; - is stdout.")
-    ],
+    output: Annotated[Path, Option("Write the new release here; - is stdout.", short="-o")],
     labels: o.LabelsFile = None,
     escape_formulas: o.EscapeFormulas = True,
     clusterer: Clusterer = "auto",
@@ -122,10 +111,7 @@ def recluster(
     from ptclust.release import Release
 
     files = {"--output": output, "--labels": labels, "--plot": plot}
-    with (
-        held_outputs(files, {"the release": release}, overwrite),
-        progress_display() as progress,
-    ):
+    with held_outputs(files, {"the release": release}, overwrite) as progress:
         progress(f"Reading {release.name}")
         made = Release.load(release)
         progress("Clustering what was released")
@@ -141,8 +127,7 @@ def recluster(
         write_release(made, output)
         write_views(made, labels, plot, escape_formulas=escape_formulas)
     say(f"{made.summary.found} by {made.clusterer} in {place(output)}. Nothing was spent.")
-    show_certainty(made)
-    show_advice(made)
+    say_how_sure(made)
 
 
 @o.command
@@ -150,9 +135,7 @@ def export(
     release: o.ReleaseFile,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", help="Write this file: .csv, .parquet, .graphml, .gexf or .geojson."
-        ),
+        Option("Write this file: .csv, .parquet, .graphml, .gexf or .geojson.", short="-o"),
     ],
     places: o.PlaceOptions,
     escape_formulas: o.EscapeFormulas = True,
@@ -165,7 +148,7 @@ def export(
     """
     from ptclust.release import Release
 
-    suffix, kept = output.suffix.lower(), {"overwrite": True}  # the name is held
+    suffix = output.suffix.lower()
     if suffix == ".geojson" and places.coordinates is None:
         raise UsageError("GeoJSON needs places: --coordinates stations.csv --x longitude ...")
     if suffix != ".geojson" and places.coordinates is not None:
@@ -174,14 +157,15 @@ def export(
     with held_outputs({"--output": output}, reads, overwrite):
         made = Release.load(release)
         known = read_places(replace(places, degrees=False), made.names)
+        coordinates: Any = known.get("coordinates")
         write: dict[str, Any] = {
-            ".csv": lambda: made.to_csv(output, escape_formulas=escape_formulas, **kept),
-            ".parquet": lambda: made.to_parquet(output, **kept),
-            ".graphml": lambda: made.to_graphml(output, **kept),
-            ".gexf": lambda: made.to_gexf(output, **kept),
-            ".geojson": lambda: made.to_geojson(output, known["coordinates"], **kept),
+            ".csv": partial(made.to_csv, escape_formulas=escape_formulas),
+            ".parquet": made.to_parquet,
+            ".graphml": made.to_graphml,
+            ".gexf": made.to_gexf,
+            ".geojson": partial(made.to_geojson, coordinates=coordinates),
         }
         if suffix not in write:
             raise UsageError(f"{output} must end in one of {', '.join(write)}")
-        write[suffix]()
+        write[suffix](output, overwrite=True)
     say(f"{made.summary.found} in {output}. Nothing was spent.")
