@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from ptclust._files import written_at_once
 
-__all__ = ["Report", "as_csv", "page", "save_files", "save_report", "wrapped"]
+__all__ = ["Report", "as_csv", "margin_of", "page", "save_files", "save_report", "wrapped"]
 
 
 class Report(Protocol):
@@ -87,3 +89,13 @@ def wrapped(*sentences: str, bullet: bool = False) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def margin_of(values: Sequence[float]) -> float | None:
+    """Return half the width of the 95 % t interval of the mean; None for a single value."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return None
+    quantile = float(t.ppf(0.975, len(values) - 1))
+    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))

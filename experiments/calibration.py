@@ -17,13 +17,13 @@ import numpy as np
 
 from experiments._code import code_digest
 from experiments._records import Records
-from experiments._summary import as_csv, page, save_files, save_report
+from experiments._summary import as_csv, margin_of, page, save_files, save_report
 from experiments.intersections import gains_table
 from experiments.means import GOAL
 from experiments.methods import METHODS, Plans, release_of
 from experiments.settings import BENCHMARK, DELTA, HETEROGENEOUS
 from experiments.utility import SEED, Case
-from ptclust._statistics import agreement, margin_of, seed_of
+from ptclust._statistics import agreement, seed_of
 from ptclust.privacy import Budget, Sensitivity
 from ptclust.privacy.noise import gaussian_noise_alone, spent_by
 

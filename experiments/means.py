@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments._summary import margin_of
 from experiments.settings import CONTROLLED
 from experiments.utility import equal_name
-from ptclust._statistics import margin_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

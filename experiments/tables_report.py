@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments._summary import as_csv, page, save_report
-from ptclust._statistics import margin_of
+from experiments._summary import as_csv, margin_of, page, save_report
 from ptclust.datasets import PAPER
 
 if TYPE_CHECKING:

@@ -434,7 +434,7 @@ def calls_of_everything(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]
     (folder / "edges.csv").write_bytes(path.read_bytes())
     file = GraphFile(folder / "edges.csv", **NAMED, **DISTANCES)
     yield "publish file", lambda: pipeline.prepare(file.read(), request).draw()
-    yield "cluster file", lambda: dbmstclu(as_tree(file.read_here()))
+    yield "cluster file", lambda: dbmstclu(as_tree(file.read_here())[0])
     cut = DBMSTClu()
     yield "DBMSTClu", lambda: cut.fit(graph)
     yield "DBMSTClu of points", lambda: cut.fit(np.concatenate([POINTS, POINTS]))

@@ -32,9 +32,8 @@ def test_after_an_error_no_further_item_is_begun(monkeypatch):
     begun, is_cancelled, shutdown = [], threading.Event(), ThreadPoolExecutor.shutdown
 
     def noted(executor, **options):
-        shutdown(executor, **options, wait=False)
         is_cancelled.set()
-        shutdown(executor)
+        shutdown(executor, **options)
 
     def work(item):
         begun.append(item)

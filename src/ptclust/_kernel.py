@@ -36,22 +36,8 @@ _PACKAGE = Path(__file__).parent
 _KEPT = 4
 
 
-def kernel(function: _F) -> _F:
+def kernel(function: _F, **options: Any) -> _F:
     """Compile ``function`` with numba in nopython mode, cached on disk and without the GIL."""
-    return _compiled(function)
-
-
-def inlined(function: _F) -> _F:
-    """Compile a small helper that a kernel calls in its innermost loop."""
-    return _compiled(function, inline="always")
-
-
-def merged(function: _F) -> _F:
-    """Compile ``function`` into its one caller: a call might raise, and counts references then."""
-    return _compiled(function, forceinline=True)
-
-
-def _compiled(function: _F, **options: Any) -> _F:
     dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if hasattr(dispatcher, "enable_caching"):  # not under NUMBA_DISABLE_JIT
         sources()  # as they are imported, not as they are at the first call
@@ -59,8 +45,18 @@ def _compiled(function: _F, **options: Any) -> _F:
     return cast("_F", dispatcher)
 
 
+def inlined(function: _F) -> _F:
+    """Compile a small helper that a kernel calls in its innermost loop."""
+    return kernel(function, inline="always")
+
+
+def merged(function: _F) -> _F:
+    """Compile ``function`` into its one caller: a call might raise, and counts references then."""
+    return kernel(function, forceinline=True)
+
+
 class Announcement:
-    """Says once that kernels are being compiled, if somebody wants to know."""
+    """Says once that kernels are being compiled, if whoever talks to a person has set ``say``."""
 
     say: Callable[[str], None] | None = None
 
@@ -71,7 +67,6 @@ class Announcement:
             self.say = None
 
 
-#: Whoever talks to a person sets ``announcement.say``.
 announcement = Announcement()
 
 
@@ -79,8 +74,8 @@ class _Cache:
     """What numba asks for the machine code of one kernel (``numba.core.caching._Cache``)."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        line = function.__code__.co_firstlineno
-        self._name = re.sub(r"[<>]", "", f"{function.__module__}.{function.__qualname__}-{line}")
+        name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+        self._name = re.sub(r"[<>]", "", name)
 
     @property
     def cache_path(self) -> str | None:
@@ -104,12 +99,10 @@ class _Cache:
     def save_overload(self, signature: Any, result: Any) -> None:
         """Store a kernel that has been compiled."""
         path, code = self._file(signature, result.codegen), sources()
-        # Of sources that have been edited since, nobody knows which version was compiled; and code
-        # with dynamic globals holds addresses in this process.
         if path is None or code is None or not code.are_unchanged():
-            return
+            return  # of sources that were edited since, nobody knows which version was compiled
         if result.library.has_dynamic_globals:
-            return
+            return  # such code holds addresses in this process
         content = dumps((signature, result._reduce()))
         with contextlib.suppress(OSError):
             descriptor, name = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
@@ -215,17 +208,11 @@ def remove_old(directory: Path) -> None:
     Only files that a cache writes are removed, so a directory with anything else in it stays. A
     process that still uses one of them compiles again.
     """
-    name = re.compile(re.escape(_PACKAGE.name) + r"-kernels-[0-9a-f]{16}")
     with contextlib.suppress(OSError):
-        others = [
-            path
-            for path in directory.parent.iterdir()
-            if name.fullmatch(path.name) and path != directory and not path.is_symlink()
-        ]
-        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in others[_KEPT:]:
+        found = directory.parent.glob(f"{_PACKAGE.name}-kernels-" + 16 * "[0-9a-f]")
+        others = [path for path in found if path != directory and not path.is_symlink()]
+        for path in sorted(others, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
             with contextlib.suppress(OSError):
-                for file in path.iterdir():
-                    if file.suffix in {".nbc", ".tmp"}:
-                        file.unlink()
+                for file in (*path.glob("*.nbc"), *path.glob("*.tmp")):
+                    file.unlink()
                 path.rmdir()

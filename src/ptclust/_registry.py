@@ -14,11 +14,10 @@ AUTO = "auto"
 
 
 class Named(Protocol):
-    """Something with a name."""
+    """Something with the name by which options, files and plans call it."""
 
     @property
-    def name(self) -> str:
-        """What options, files and plans call it."""
+    def name(self) -> str: ...
 
 
 T = TypeVar("T", bound=Named)
@@ -27,8 +26,6 @@ T = TypeVar("T", bound=Named)
 class Registry(Generic[T]):
     """Named objects of one kind, in the order in which they are preferred.
 
-    Examples
-    --------
     >>> from types import SimpleNamespace
     >>> tools = Registry("tool")
     >>> tools.register(SimpleNamespace(name="saw"))
@@ -45,9 +42,8 @@ class Registry(Generic[T]):
     def register(self, member: T) -> None:
         """Add an object; UsageError if its name is taken."""
         if member.name == AUTO or member.name in self._members:
-            raise UsageError(
-                f"there is a {self._kind} {member.name!r} already; choose another name"
-            )
+            there = f"there is a {self._kind} {member.name!r} already"
+            raise UsageError(f"{there}; choose another name")
         self._members[member.name] = member
 
     def unregister(self, name: str) -> None:

@@ -1,9 +1,8 @@
-"""Agreement of two partitions, intervals of means and of probabilities, seeds of simulations."""
+"""Agreement of two partitions, intervals of probabilities, seeds of simulations."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,13 +10,7 @@ import numpy as np
 from ptclust._types import Floats, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike
-
-
-# Codes of so many times their number are sorted; others are counted in an array of all.
-_SPARSE = 4
 
 
 def agreement(truth: Ints, labels: Ints) -> float:
@@ -32,7 +25,7 @@ def agreement(truth: Ints, labels: Ints) -> float:
     ours, theirs = (each - each.min(initial=0) for each in (truth, labels))
 
     def ordered_pairs(groups: Ints) -> int:
-        sizes = distinct(groups)[1]
+        sizes = np.unique(groups, return_counts=True)[1]
         return int(sizes @ sizes) - n
 
     together = ordered_pairs(ours * (theirs.max(initial=0) + 1) + theirs)
@@ -43,30 +36,6 @@ def agreement(truth: Ints, labels: Ints) -> float:
     above = 2 * (together * apart - only_ours * only_theirs)
     below = (together + only_ours) * (only_ours + apart)
     return above / (below + (together + only_theirs) * (only_theirs + apart))
-
-
-def distinct(codes: Ints) -> tuple[Ints, Ints]:
-    """Return which codes there are, ascending, and how often; none is negative.
-
-    >>> [each.tolist() for each in distinct(np.array([5, 2, 5]))]
-    [[2, 5], [1, 2]]
-    """
-    if codes.max(initial=0) > _SPARSE * len(codes):
-        found, count = np.unique(codes, return_counts=True)
-        return found, count
-    count = np.bincount(codes)
-    found = np.flatnonzero(count)
-    return found, count[found]
-
-
-def margin_of(values: Sequence[float]) -> float | None:
-    """Return half the width of the 95 % t interval of the mean; None for a single value."""
-    from scipy.stats import t
-
-    if len(values) < 2:
-        return None
-    quantile = float(t.ppf(0.975, len(values) - 1))
-    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
 def clopper_pearson(successes: ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:

@@ -21,9 +21,5 @@ def in_threads(
     >>> list(in_threads(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    executor = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="ptclust")
-    try:
-        for task in [executor.submit(function, item) for item in items]:
-            yield task.result()
-    finally:
-        executor.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="ptclust") as executor:
+        yield from executor.map(function, items)

@@ -48,10 +48,8 @@ def run_demo(
     release.save(saved)
     progress("Drawing the map")
     several = f"{release.n_clusters} cluster{'s' * (release.n_clusters != 1)}"
-    longitudes, latitudes = bikes.points.T
     draw_map(
-        longitudes,
-        latitudes,
+        *bikes.points.T,
         release.labels,
         path=picture,
         title=f"Stations by published clusters: {several}, epsilon = {epsilon:g} a ride",
@@ -87,13 +85,11 @@ They agree with the five cities, which no ride names, to an adjusted Rand index 
 
 def _write_records(bikes: BikeRides, directory: Path) -> None:
     """Write the tables that the three commands read, unless files of their names are there."""
-    rides, stations = directory / "rides.parquet", directory / "stations.csv"
-    if not rides.exists():
-        with written_at_once(rides) as temporary:
-            bikes.rides.write_parquet(temporary)
-    if not stations.exists():
-        with written_at_once(stations) as temporary:
-            bikes.stations.write_csv(temporary)
+    tables = {"rides.parquet": bikes.rides.write_parquet, "stations.csv": bikes.stations.write_csv}
+    for name, write in tables.items():
+        if not (directory / name).exists():
+            with written_at_once(directory / name) as temporary:
+                write(temporary)
 
 
 def city_places(bikes: BikeRides) -> dict[str, tuple[float, float]]:

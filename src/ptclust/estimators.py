@@ -15,17 +15,9 @@ from ptclust._registry import AUTO
 from ptclust._traces import leaves_no_trace
 from ptclust._types import Array, Floats, Ints
 from ptclust.clustering import dbmstclu
-from ptclust.inputs import (
-    as_graph,
-    as_private_graph,
-    as_tree,
-    is_graph_like,
-    nodes_of,
-    tree_of_points,
-)
+from ptclust.inputs import as_private_graph, as_tree, is_graph_like, nodes_of, tree_of_points
 from ptclust.pipeline import ReleaseRequest, publish, sensitivity_of
 from ptclust.planning.plan import Plan, engine_of, make_plan
-from ptclust.trees import Tree
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -105,9 +97,7 @@ class DBMSTClu(_Estimator):
         largest is the smallest distance, as in ``Graph.to_distances``.
         """
         if is_graph_like(X):
-            graph = X if isinstance(X, Tree) else as_graph(X)
-            self.tree_ = as_tree(graph)
-            node_of = nodes_of(X, graph)
+            self.tree_, node_of = as_tree(X)
         else:
             points = validate_data(self, X, dtype=np.float64)
             self.tree_, node_of = tree_of_points(points)

@@ -154,12 +154,15 @@ def is_graph_like(data: Any) -> bool:
 
 
 @leaves_no_trace
-def as_tree(data: Any) -> Tree:
-    """Return the minimum spanning tree of a graph of any kind; a Tree is returned as it is.
+def as_tree(data: Any) -> tuple[Tree, Ints]:
+    """Return the minimum spanning tree of a graph of any kind, and the node of every node in it.
 
-    Similarities become distances, as in ``Graph.to_distances``.
+    A Tree is returned as it is. Similarities become distances, as in ``Graph.to_distances``.
     """
-    return data if isinstance(data, Tree) else minimum_spanning_tree(as_graph(data).to_distances())
+    if isinstance(data, Tree):
+        return data, np.arange(data.n_nodes)
+    graph = as_graph(data)
+    return minimum_spanning_tree(graph.to_distances()), nodes_of(data, graph)
 
 
 @leaves_no_trace
@@ -167,11 +170,6 @@ def as_graph(data: Any) -> Graph:
     """Return a graph of any kind as a Graph."""
     if isinstance(data, Graph):
         return data
-    convert: dict[str, Callable[[Any], Graph]] = {
-        "networkx": Graph.from_networkx,
-        "igraph": Graph.from_igraph,
-        "scipy": Graph.from_scipy,
-    }
     library = _library(data)
     if library is None:
         raise InputError(
@@ -180,7 +178,8 @@ def as_graph(data: Any) -> Graph:
             "Graph.from_dataframe of a table of edges, graph_from_visits and graph_from_flows of "
             "records of people)"
         )
-    return convert[library](data)
+    convert: Callable[[Any], Graph] = getattr(Graph, f"from_{library}")
+    return convert(data)
 
 
 @leaves_no_trace
@@ -197,11 +196,9 @@ def as_private_graph(data: Any) -> Graph | SparkEdges:
 
 
 @leaves_no_trace
-def nodes_of(data: Any, graph: Graph | SparkEdges | Tree) -> Array:
+def nodes_of(data: Any, graph: Graph | SparkEdges) -> Array:
     """Return the number in ``graph`` of every node of ``data``, which it was made of."""
-    if data is graph or isinstance(graph, Tree):
-        return np.arange(graph.n_nodes)
-    return graph.node_of
+    return np.arange(graph.n_nodes) if data is graph else graph.node_of
 
 
 def _library(data: Any) -> str | None:

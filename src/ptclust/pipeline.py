@@ -273,21 +273,11 @@ def private_spanning_tree(
     epsilon, delta : float
         The budget. With delta = 0 the guarantee is pure; with delta > 0 that of ``pamst``
         and ``kruskal`` goes by way of zCDP.
-    sensitivity : Sensitivity, optional
-        By how much one privacy unit can move the weights; by default what the graph carries, if it
-        was built from records.
     calibration : {"sound", "published"}
         ``published`` is the paper's exponent, from Delta u = 2 mu, for ``pamst`` with delta = 0. It
         is sound, and spends at most half of the budget.
-    clip : pair of float, optional
-        Public bounds; weights outside are moved to the nearer one.
-    topology : {"public"}, optional
-        Declares that a topology computed from the data may be published; otherwise refused.
-    random_state : int, optional
-        For experiments. Such a tree is **not private**: anyone who knows the seed knows the noise.
-    ledger, dataset : Ledger or path, and str, optional
-        The ledger that the tree is charged to before anything is drawn (BudgetError if it does not
-        cover it), and the dataset to charge.
+    sensitivity, clip, topology, random_state, ledger, dataset : optional
+        As of `ptclust.PTClust`. With ``random_state`` the tree is **not private**.
 
     Notes
     -----

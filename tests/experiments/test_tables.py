@@ -9,12 +9,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from experiments import tables
-from experiments._summary import wrapped
+from experiments._summary import margin_of, wrapped
 from experiments.methods import release_of
 from experiments.tables import METHODS, MU, Grid, run_tables, score
 from experiments.tables_report import Estimate, TablesReport, mean_of
 from experiments.utility import agreement
-from ptclust._statistics import margin_of
 from ptclust._tables import aligned
 from ptclust.datasets import PAPER, circles, homogeneous_graph, moons
 from ptclust.errors import FileError, UsageError
@@ -152,6 +151,8 @@ def test_a_mean_and_its_interval():
     assert (mean.repetitions, mean.true_epsilon) == (4, 3.0)
     assert mean_of(records[:1]).ari.margin is None
     assert margin_of([1.0]) is None
+    # t(0.975, 3) = 3.182446; the standard deviation is 1.290994
+    assert margin_of([1, 2, 3, 4]) == pytest.approx(3.182446 * 1.290994 / 2, rel=1e-5)
     assert str(Estimate(0.6625, 0.07)) == "0.66 ± 0.07"
     assert str(Estimate(-0.001, None)) == "0.00"
     assert str(Estimate(35.25, 1.26)) == "35.2 ± 1.3"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from ptclust import Graph, Sensitivity, Topology, graph_from_flows, graph_from_profiles
-from ptclust._statistics import agreement, margin_of
+from ptclust._statistics import agreement
 from ptclust.building import graph_from_visits
 from ptclust.clustering.clusterer import by_size
 from ptclust.drawing.plots import save_plot
@@ -167,11 +167,6 @@ class TestAgreement:
     def test_needs_no_room_for_all_pairs_of_clusters(self):
         singletons = np.arange(300_000)
         assert agreement(singletons, singletons[::-1]) == 1.0
-
-    def test_margin(self):
-        assert margin_of([0.5]) is None
-        # t(0.975, 3) = 3.182446; the standard deviation is 1.290994
-        assert margin_of([1, 2, 3, 4]) == pytest.approx(3.182446 * 1.290994 / 2, rel=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -118,11 +118,9 @@ def write_views(
     plot: Path | None,
     *,
     escape_formulas: bool,
-    report: Path | None = None,
-    places: Mapping[str, Any] = {},  # of `read_places`
-    publisher: Mapping[str, str] | None = None,
+    coordinates: Any = None,
 ) -> None:
-    """Write the labels of a release, its picture and its page, where these are wanted."""
+    """Write the labels of a release and its picture, where these are wanted."""
     if labels is not None and labels.suffix.lower() == ".parquet":
         release.to_parquet(labels, overwrite=True)
     elif labels is not None:
@@ -130,11 +128,7 @@ def write_views(
     if plot is not None:
         from ptclust.drawing.plots import save_plot
 
-        save_plot(partial(release.plot, places.get("coordinates")), plot)
-    if report is not None:
-        from ptclust.report import write_report
-
-        write_report(release, report, **places, publisher=publisher, overwrite=True)
+        save_plot(partial(release.plot, coordinates), plot)
 
 
 def read_places(options: PlaceOptions, names: Array) -> dict[str, Any]:

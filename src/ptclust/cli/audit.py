@@ -61,4 +61,5 @@ def demo(
     from ptclust.demo import run_demo
 
     with progress_display() as progress:
-        typer.echo(run_demo(output, epsilon=epsilon, progress=progress))
+        text = run_demo(output, epsilon=epsilon, progress=progress)
+    typer.echo(text)

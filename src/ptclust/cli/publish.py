@@ -223,15 +223,11 @@ def cluster(
                 raise
         if streamed:
             _hand_over(release, output, request)
-        write_views(
-            release,
-            labels,
-            plot,
-            escape_formulas=escape_formulas,
-            report=report,
-            places=known,
-            publisher=publisher.given,
-        )
+        coordinates = known.get("coordinates")
+        write_views(release, labels, plot, escape_formulas=escape_formulas, coordinates=coordinates)
+        if report is not None:
+            who = publisher.given
+            ptclust.write_report(release, report, **known, publisher=who, overwrite=True)
     if as_json:
         typer.echo(json.dumps(release.statement.to_dict(), indent=2))
     say(release.statement.sentence)
