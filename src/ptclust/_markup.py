@@ -19,6 +19,8 @@ from ptclust._version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_TEMPLATES = Path(__file__).parent / "templates"
+
 
 def shortened(text: object, most: int = 24) -> str:
     r"""Return a text that fits a line, without what would move a cursor.
@@ -93,7 +95,7 @@ def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -117,10 +119,8 @@ def page(name: str, **content: Any) -> str:
     """Return a self-contained page of HTML: it may run its own style and script, and no more."""
     from markupsafe import Markup
 
-    environment = _templates()
-    assert environment.loader is not None  # noqa: S101
     style, script = (
-        environment.loader.get_source(environment, f"{name}.{kind}")[0] for kind in ("css", "js")
+        (_TEMPLATES / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "

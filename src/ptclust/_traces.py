@@ -14,9 +14,10 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType, FunctionType
+from traceback import walk_tb
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -111,13 +112,7 @@ def forget(error: BaseException, handled: BaseException | None = None) -> None:
 
 
 def _clear(error: BaseException, handled: BaseException | None) -> None:
-    for frame in _frames(error, handled):
-        with suppress(RuntimeError):  # it is running
-            frame.clear()
-
-
-def _frames(error: BaseException, handled: BaseException | None) -> Iterator[FrameType]:
-    """Yield the frames of an exception, of those it came from, and of the members of a group."""
+    """Clear the frames of an exception, of those it came from, and of the members of a group."""
     pending: list[BaseException | None] = [error]
     seen = {id(handled)}
     while pending:
@@ -125,10 +120,9 @@ def _frames(error: BaseException, handled: BaseException | None) -> Iterator[Fra
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        traceback = one.__traceback__
-        while traceback is not None:
-            yield traceback.tb_frame
-            traceback = traceback.tb_next
+        for frame, _ in walk_tb(one.__traceback__):
+            with suppress(RuntimeError):  # it is running
+                frame.clear()
         pending += [one.__cause__, one.__context__]
         if isinstance(one, BaseExceptionGroup):
             pending += one.exceptions

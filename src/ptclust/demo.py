@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from sklearn.metrics import adjusted_rand_score
@@ -49,7 +49,8 @@ def run_demo(
     progress("Drawing the map")
     several = f"{release.n_clusters} cluster{'s' * (release.n_clusters != 1)}"
     draw_map(
-        *bikes.points.T,
+        bikes.points[:, 0],
+        bikes.points[:, 1],
         release.labels,
         path=picture,
         title=f"Stations by published clusters: {several}, epsilon = {epsilon:g} a ride",
@@ -85,7 +86,8 @@ They agree with the five cities, which no ride names, to an adjusted Rand index 
 
 def _write_records(bikes: BikeRides, directory: Path) -> None:
     """Write the tables that the three commands read, unless files of their names are there."""
-    tables = {"rides.parquet": bikes.rides.write_parquet, "stations.csv": bikes.stations.write_csv}
+    rides, stations = bikes.rides.write_parquet, bikes.stations.write_csv
+    tables: dict[str, Any] = {"rides.parquet": rides, "stations.csv": stations}
     for name, write in tables.items():
         if not (directory / name).exists():
             with written_at_once(directory / name) as temporary:

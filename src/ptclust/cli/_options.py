@@ -254,7 +254,7 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
     kind, option = hint.__origin__, hint.__metadata__[0]
     if isinstance(option, Option):
         exact = Fraction in get_args(kind)
-        is_flag = kind is bool and not default  # what is on by default has a --no-... , too
+        is_flag = kind is bool and not default  # what is on by default has a --no-, too
         declared = (f"--{name.replace('_', '-')}", option.short) if is_flag or option.short else ()
         option = typer.Option(
             *filter(None, declared),
