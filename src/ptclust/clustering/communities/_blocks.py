@@ -61,6 +61,17 @@ def priors_of(counts: Floats) -> Floats:
     return np.where(is_within, *_within_and_across(counts))
 
 
+def log_evidence_of(counts: Floats) -> float:
+    """Return the log-probability of the bins of all edges, given their clusters."""
+    from scipy.special import gammaln
+
+    pairs = np.triu_indices(len(counts))
+    prior, drawn = priors_of(counts)[pairs], counts[pairs]
+    alone = gammaln(drawn + prior) - gammaln(prior)
+    total = gammaln(prior.sum(1)) - gammaln((drawn + prior).sum(1))
+    return float(alone.sum() + total.sum())
+
+
 def shares_of(counts: Floats) -> Floats:
     """Return the shares of bins, with Jeffreys' prior."""
     smoothed = counts + 0.5

@@ -35,11 +35,6 @@ def nats_of(together: Bools, tables: Sequence[Table]) -> float:
     return float(np.logaddexp.reduce(factors) - np.log(len(factors)))
 
 
-def most_telling(together: Bools, tables: Sequence[Table]) -> int:
-    """Return which of the tables supports together and apart most."""
-    return int(np.argmax([_log_factor(*counts_of(table, together)) for table in tables]))
-
-
 def counts_of(table: Table, together: Bools) -> tuple[Floats, Floats]:
     """Return how many edges are together and apart, by group and bin."""
     size = table.n_groups * BINS

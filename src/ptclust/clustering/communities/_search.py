@@ -6,13 +6,19 @@ judge; the best is carried out with all edges.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from ptclust._components import Adjacency, adjacency
-from ptclust.clustering.communities._blocks import MOST, join_blocks
+from ptclust._statistics import agreement
+from ptclust.clustering.communities._blocks import (
+    MOST,
+    join_blocks,
+    log_evidence_of,
+    pair_counts,
+)
 from ptclust.clustering.communities._model import BINS, Edges, Table
 from ptclust.clustering.communities._search_kernel import (
     TURNS,
@@ -21,11 +27,22 @@ from ptclust.clustering.communities._search_kernel import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ptclust._types import Array, Floats, Ints
 
 Source = Literal["log weights", "weights", "topology"]
+SCALED: tuple[Source, ...] = "log weights", "weights"
 #: Resolutions of modularity: the usual one and its neighbours first.
 RESOLUTIONS = 1.0, 2.0, 0.5, 5.0, 3.0, 1.4, 0.7, 0.35
+# Of starts for the shortest description: from the usual one to single nodes and their neighbours.
+_SCALES = 1.0, 2.0, 5.0, 20.0, 60.0
+# So many of the shortest descriptions are made shorter; gains below are rounding.
+_BEST, _ROUNDING = 4, 1e-6
+#: Shares of the nats to name the cluster of every node that count.
+NAMINGS = 1.0, 0.5
+# Partitions found without a part that are tried as starts with all edges.
+_STARTS = 3
 # Rounds of learning, and pseudo-edges that smooth what is learned of a bin.
 _ROUNDS, _SMOOTHING = 2, 4.0
 
@@ -38,6 +55,7 @@ class View:
     ) -> None:
         self.edges = edges if isinstance(kept, slice) else edges.at(kept)
         self.kept, self.order, self._within = kept, order, within
+        self._variants: list[Ints] | None = None
 
     @cached_property
     def near(self) -> Adjacency:
@@ -88,6 +106,27 @@ class View:
             labels = self.search(ratios[cell], masses, labels, price, turns)
         return labels
 
+    def changed(self, labels: Ints, tables: list[Table]) -> list[Ints]:
+        """Return what joins of clusters and moves of nodes make of a partition.
+
+        That is by the table of one group, where groups say nothing, and by that of most groups.
+        """
+        changed = []
+        for table in {id(each): each for each in (tables[0], tables[-1])}.values():
+            joined = self.joined(labels, table)
+            changed += [joined, self.moved(joined, table), self.moved(labels, table)]
+        return changed
+
+    def variants(self, tables: list[Table]) -> list[Ints]:
+        """Return partitions of many scales, and what joins and moves make of them."""
+        if self._variants is None:
+            self._variants = []
+            for source in SCALED:
+                for gamma in _SCALES:
+                    start = self.modularity(self.weights(source), gamma)
+                    self._variants += [start, *self.changed(start, tables)]
+        return self._variants
+
     def search(
         self,
         affinity: Floats,
@@ -126,25 +165,64 @@ SOURCES: tuple[Source, ...] = "log weights", "weights", "topology"
 
 
 class Recipe(NamedTuple):
-    """How a candidate is found: by modularity, and maybe joined by what its own weights show."""
+    """A candidate of high modularity."""
 
     source: Source
     gamma: float
-    table: Table | None = None
-    """By which clusters are joined, if they are."""
-    moves: Table | None = None
-    """By which nodes move afterwards, if they do."""
 
     def search(self, view: View, start: Ints | None = None) -> Ints:
         """Return the partition in a view: from single nodes, or from one that was found before."""
-        if self.table is None or start is None:
-            start = view.modularity(view.weights(self.source), self.gamma, start)
-        return self.learn(view, start)
+        return view.modularity(view.weights(self.source), self.gamma, start)
 
-    def learn(self, view: View, labels: Ints) -> Ints:
-        """Return what becomes of a partition by what its own weights show, if that is learned."""
-        if self.table is not None:
-            labels = view.joined(labels, self.table)
-        if self.moves is not None:
-            labels = view.moved(labels, self.moves)
-        return labels
+    def with_all_edges(self, view: View, by_part: Sequence[Ints]) -> Ints:
+        """Return the partition as all edges show it, given those that were found without a part.
+
+        Of those that a search finds anew, or from what was found, the one that is most like all.
+        """
+        if len(by_part) == 1:
+            return self.search(view, by_part[0])
+        tries = [self.search(view, start) for start in (None, *by_part[:_STARTS])]
+        return max(tries, key=lambda one: np.mean([agreement(one, other) for other in by_part]))
+
+
+class Description(NamedTuple):
+    """The candidate by which the weights in a view are described in the fewest nats."""
+
+    tables: list[Table]
+    """By the first, and by the last, clusters join and nodes move."""
+    naming: float
+    """The share of the nats to name the cluster of every node that counts."""
+
+    def search(self, view: View) -> Ints:
+        """Return the shortest description: partitions of many scales are changed, and the best.
+
+        These again, as long as that makes them shorter.
+        """
+        length = partial(description_length, view, self.tables[-1], self.naming)
+        found = []
+        for best in sorted(view.variants(self.tables), key=length)[:_BEST]:
+            shortest, changed = best, best
+            while changed is not None:
+                shortest = changed
+                new = min(view.changed(shortest, self.tables), key=length)
+                changed = new if length(new) < length(shortest) - _ROUNDING else None
+            found.append(shortest)
+        return min(found, key=length)
+
+    def with_all_edges(self, view: View, _: Sequence[Ints]) -> Ints:
+        """Return the shortest description of all edges, whatever was found without a part."""
+        return self.search(view)
+
+
+def description_length(view: View, table: Table, share: float, labels: Ints) -> float:
+    """Return the nats of the weights' bins, given clusters, and a share of those of the clusters.
+
+    Nothing is known of the length if clusters are too many for a distribution of every pair.
+    """
+    n_clusters = int(labels.max()) + 1
+    if n_clusters > MOST:
+        return np.inf
+    a, b = labels[view.edges.sources], labels[view.edges.targets]
+    size = np.bincount(labels)
+    naming = -float(size @ np.log(size / len(labels)))
+    return share * naming - log_evidence_of(pair_counts(a, b, table.bins[view.kept], n_clusters))

@@ -11,13 +11,19 @@ from ptclust._statistics import agreement
 from ptclust._threads import in_threads
 from ptclust.clustering.clusterer import Evidence, Support
 from ptclust.clustering.communities._judge import (
-    most_telling,
     nats_of,
     nats_of_pairs,
     nats_of_topology,
 )
 from ptclust.clustering.communities._model import Table, expected_weights, tables_of
-from ptclust.clustering.communities._search import RESOLUTIONS, SOURCES, Recipe, View
+from ptclust.clustering.communities._search import (
+    NAMINGS,
+    RESOLUTIONS,
+    SOURCES,
+    Description,
+    Recipe,
+    View,
+)
 from ptclust.clustering.communities._test import CLEAR, WeightTest
 
 if TYPE_CHECKING:
@@ -38,19 +44,19 @@ _BEYOND = 6.0
 _AGREED = 0.6
 # Nats of the topology that are more than chance: as rare as so many standard errors are.
 _CLEAR_NATS = CLEAR**2
-# Partitions found without a part that are tried as starts with all edges.
-_STARTS = 3
 
 
 class Found(NamedTuple):
     """A candidate, found without each part of the edges, and what these parts say of it."""
 
-    recipe: Recipe
+    recipe: Recipe | Description
     by_part: tuple[Ints, ...]
     together: Bools
     """Whether an edge that is held back is within a cluster of the partition that misses it."""
     nats: float
     """What unseen weights say of it."""
+    score: float
+    """What they say by the table of most groups, which sizes of nodes explain least of."""
     topology: float
     """What the existence of unseen edges says of it, in nats."""
     n_clusters: float
@@ -111,19 +117,18 @@ class Trial:
 
     def best(self) -> Found | None:
         """Return the partition that unseen weights support most, or that of the topology."""
-        candidates = [
-            self._judged(Recipe(source, gamma))
+        by_source = {
+            source: [self._judged(Recipe(source, gamma)) for gamma in RESOLUTIONS]
             for source in SOURCES
             if source != "topology" or not self.edges.is_complete
-            for gamma in RESOLUTIONS
-        ]
-        of_topology = [each for each in candidates if each.recipe.source == "topology"]
+        }
+        candidates = [each for some in by_source.values() for each in some]
         self.topology = max(
-            (each for each in of_topology if each.topology > _CLEAR_NATS),
+            (each for each in by_source.get("topology", ()) if each.topology > _CLEAR_NATS),
             key=lambda each: each.topology - self._naming(each),
             default=None,
         )
-        candidates += self._joined(candidates)
+        candidates += [self._judged(Description(self._all_tables, share)) for share in NAMINGS]
         least_nats, given, naming = _BEYOND, None, 0.0
         if self.topology is not None:
             least_nats, naming = max(self.topology.nats, 0.0) + _BEYOND, _NAMING
@@ -140,31 +145,12 @@ class Trial:
             if error >= least and error**2 / 2 > naming * self._naming(found)
         ]
         if clear:
-            return min(clear, key=lambda each: each.n_clusters * price - each.nats)
+            return min(clear, key=lambda each: each.n_clusters * price - each.score)
         return self.topology
 
     def _naming(self, found: Found) -> float:
         """Return what it costs to name the cluster of every node, in nats."""
         return self.edges.n_nodes * float(np.log(found.n_clusters))
-
-    def _joined(self, candidates: list[Found]) -> list[Found]:
-        """Return what becomes of candidates that join by what their own weights show.
-
-        Those are the best of every source, and the finest; nodes move afterwards, or do not.
-        """
-        starts: dict[Recipe, Found] = {}
-        for source in dict.fromkeys(each.recipe.source for each in candidates):
-            of_source = [each for each in candidates if each.recipe.source == source]
-            best = max(of_source, key=lambda each: each.nats)
-            finest = max(of_source, key=lambda each: each.n_clusters)
-            starts |= {best.recipe: best, finest.recipe: finest}
-        joined = []
-        for start in starts.values():
-            moves = self._all_tables[most_telling(start.together, self._tables)]
-            for last in (None, moves):
-                recipe = start.recipe._replace(table=self._all_tables[-1], moves=last)
-                joined.append(self._judged(recipe, start.by_part))
-        return joined
 
     @cached_property
     def _all_tables(self) -> list[Table]:
@@ -176,17 +162,10 @@ class Trial:
             expected = expected_weights(self._views[0].edges, self.edges)
         return tables_of(expected, self.edges.similarity)[: len(self._tables)]
 
-    def _judged(
-        self, recipe: Recipe, starts: tuple[Ints, ...] | None = None, *, pairs: bool = True
-    ) -> Found:
+    def _judged(self, recipe: Recipe | Description, *, pairs: bool = True) -> Found:
         """Search without each part, and let that part judge; ``pairs`` of clusters do as well."""
-
-        def search(number: int) -> Ints:
-            view = self._views[number]
-            return recipe.search(view) if starts is None else recipe.learn(view, starts[number])
-
         each = in_threads if self.edges.n_edges > _THREADED and len(self._views) > 1 else map
-        by_part = tuple(each(search, range(len(self._views))))
+        by_part = tuple(each(recipe.search, self._views))
         together = np.concatenate(
             [
                 labels[self.edges.sources[held]] == labels[self.edges.targets[held]]
@@ -195,12 +174,14 @@ class Trial:
         )
         n_clusters = float(np.mean([labels.max() + 1 for labels in by_part]))
         nats = nats_of(together, self._tables)
+        score = nats_of(together, self._tables[-1:])
         if nats > 0 and pairs:
-            nats = max(nats, self._nats_of_pairs(by_part))
+            of_pairs = self._nats_of_pairs(by_part)
+            nats, score = max(nats, of_pairs), max(score, of_pairs)
         topology = 0.0
         if not self.edges.is_complete:
             topology = nats_of_topology(together, self._by_chance(by_part))
-        return Found(recipe, by_part, together, nats, topology, n_clusters)
+        return Found(recipe, by_part, together, nats, score, topology, n_clusters)
 
     def _nats_of_pairs(self, by_part: tuple[Ints, ...]) -> float:
         """Return what pairs of clusters say, by ranks among edges with similar expected weight."""
@@ -229,20 +210,8 @@ class Trial:
         return self._test.standard_errors(self._test.companions(found.together), given)
 
     def with_all_edges(self, found: Found) -> Ints:
-        """Return the partition as all edges show it.
-
-        Of those that a search finds anew, or from what was found without a part, the one that is
-        most like all that were.
-        """
-        starts = (None, *found.by_part[:_STARTS])
-        if len(self._views) == 1:
-            starts = (found.by_part[0],)
-        tries = [found.recipe.search(self._whole, start) for start in starts]
-        if len(tries) == 1:
-            return tries[0]
-        return max(
-            tries, key=lambda one: np.mean([agreement(one, other) for other in found.by_part])
-        )
+        """Return the partition as all edges show it."""
+        return found.recipe.with_all_edges(self._whole, found.by_part)
 
     def evidence(self, found: Found, labels: Ints) -> Evidence:
         """Return what supports the partition, and each cluster of its final form."""
