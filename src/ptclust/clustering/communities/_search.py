@@ -27,12 +27,13 @@ from ptclust.clustering.communities._search_kernel import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ptclust._types import Array, Floats, Ints
 
 Source = Literal["log weights", "weights", "topology"]
-SCALED: tuple[Source, ...] = "log weights", "weights"
+#: What modularity is searched in: compressed weights, weights as they are, the topology alone.
+SOURCES: tuple[Source, ...] = "log weights", "weights", "topology"
 #: Resolutions of modularity: the usual one and its neighbours first.
 RESOLUTIONS = 1.0, 2.0, 0.5, 5.0, 3.0, 1.4, 0.7, 0.35
 # Of starts for the shortest description: from the usual one to single nodes and their neighbours.
@@ -66,6 +67,11 @@ class View:
     def degree(self) -> Floats:
         """Number of edges at every node."""
         return np.diff(self.near.indptr).astype(np.float64)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """In what modularity is searched: a complete topology says nothing."""
+        return SOURCES[:2] if self.edges.is_complete else SOURCES
 
     def weights(self, source: Source) -> Floats:
         """Return the weights whose modularity is searched."""
@@ -112,19 +118,24 @@ class View:
         That is by the table of one group, where groups say nothing, and by that of most groups.
         """
         changed = []
-        for table in {id(each): each for each in (tables[0], tables[-1])}.values():
+        for table in tables[:1] if len(tables) == 1 else (tables[0], tables[-1]):
             joined = self.joined(labels, table)
             changed += [joined, self.moved(joined, table), self.moved(labels, table)]
         return changed
 
     def variants(self, tables: list[Table]) -> list[Ints]:
-        """Return partitions of many scales, and what joins and moves make of them."""
+        """Return partitions of many scales, and what joins and moves make of them.
+
+        Those of too many clusters for a description are left out.
+        """
         if self._variants is None:
             self._variants = []
-            for source in SCALED:
+            for source in self.sources:
                 for gamma in _SCALES:
                     start = self.modularity(self.weights(source), gamma)
-                    self._variants += [start, *self.changed(start, tables)]
+                    found = start, *self.changed(start, tables)
+                    self._variants += [each for each in found if each.max() < MOST]
+            self._variants = self._variants or [start]
         return self._variants
 
     def search(
@@ -160,10 +171,6 @@ def log_ratios(cell: Ints, together: Array, n_groups: int) -> Floats:
     return (log_shares(within) - log_shares(all_edges - within)).ravel()
 
 
-#: What modularity is searched in: compressed weights, weights as they are, the topology alone.
-SOURCES: tuple[Source, ...] = "log weights", "weights", "topology"
-
-
 class Recipe(NamedTuple):
     """A candidate of high modularity."""
 
@@ -194,20 +201,17 @@ class Description(NamedTuple):
     """The share of the nats to name the cluster of every node that counts."""
 
     def search(self, view: View) -> Ints:
-        """Return the shortest description: partitions of many scales are changed, and the best.
-
-        These again, as long as that makes them shorter.
-        """
+        """Return the shortest of many; the best are changed as long as that shortens them."""
         length = partial(description_length, view, self.tables[-1], self.naming)
-        found = []
-        for best in sorted(view.variants(self.tables), key=length)[:_BEST]:
-            shortest, changed = best, best
-            while changed is not None:
-                shortest = changed
-                new = min(view.changed(shortest, self.tables), key=length)
-                changed = new if length(new) < length(shortest) - _ROUNDING else None
-            found.append(shortest)
-        return min(found, key=length)
+        best = sorted(view.variants(self.tables), key=length)[:_BEST]
+        return min((self._shortened(view, each, length) for each in best), key=length)
+
+    def _shortened(self, view: View, labels: Ints, length: Callable[[Ints], float]) -> Ints:
+        while True:
+            changed = min(view.changed(labels, self.tables), key=length)
+            if length(changed) >= length(labels) - _ROUNDING:
+                return labels
+            labels = changed
 
     def with_all_edges(self, view: View, _: Sequence[Ints]) -> Ints:
         """Return the shortest description of all edges, whatever was found without a part."""

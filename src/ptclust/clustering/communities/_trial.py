@@ -119,8 +119,7 @@ class Trial:
         """Return the partition that unseen weights support most, or that of the topology."""
         by_source = {
             source: [self._judged(Recipe(source, gamma)) for gamma in RESOLUTIONS]
-            for source in SOURCES
-            if source != "topology" or not self.edges.is_complete
+            for source in self._views[0].sources
         }
         candidates = [each for some in by_source.values() for each in some]
         self.topology = max(
