@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import networkx as nx
 import numpy as np
@@ -18,8 +18,8 @@ from experiments.real import real_graph
 from ptclust._components import adjacency
 from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
-from ptclust.clustering.communities import _finer, _trial
-from ptclust.clustering.communities._blocks import join_pairs, pair_counts
+from ptclust.clustering.communities import _finer, _search, _trial
+from ptclust.clustering.communities._blocks import MOST, join_pairs, pair_counts, priors_of
 from ptclust.clustering.communities._judge import nats_of, nats_of_pairs, nats_of_topology
 from ptclust.clustering.communities._model import (
     BINS,
@@ -30,7 +30,13 @@ from ptclust.clustering.communities._model import (
     groups_of,
     tables_of,
 )
-from ptclust.clustering.communities._search import Recipe, View, log_ratios
+from ptclust.clustering.communities._search import (
+    Description,
+    Recipe,
+    View,
+    description_length,
+    log_ratios,
+)
 from ptclust.clustering.communities._search_kernel import search_communities
 from ptclust.clustering.communities._test import WeightTest
 from ptclust.estimators import PTClust
@@ -254,15 +260,44 @@ class TestSearch:
         truth, view, (table, *_) = self.view_of_planted("circles", 0.05)
         arcs = view.modularity(view.weights("log weights"), 5.0)
         assert agreement(truth, arcs) < 0.5
-        assert agreement(truth, view.joined(arcs, table)) > 0.9
-        moved = Recipe("log weights", 5.0, table, moves=table).search(view)
-        assert agreement(truth, moved) > 0.9
+        joined = view.joined(arcs, table)
+        assert agreement(truth, joined) > 0.9
+        assert agreement(truth, view.moved(joined, table)) > 0.9
 
-    def test_clusters_of_several_scales_are_told_apart(self):
-        """What separates two light clusters is lighter than what holds a heavy one together."""
-        truth, view, tables = self.view_of_planted("multiscale", 0.03)
-        pieces = view.modularity(view.weights("log weights"), 2.0)
-        assert agreement(truth, view.joined(pieces, tables[-1])) > 0.95
+    @pytest.mark.parametrize("family", ["chains", "multiscale"])
+    def test_the_shortest_description_is_nearly_the_truth(self, family):
+        """No partition of high modularity is, and none of them is described as shortly."""
+        truth, view, tables = self.view_of_planted(family, 0.03)
+        length = partial(description_length, view, tables[-1], 0.5)
+        usual = Recipe("log weights", 1.0).search(view)
+        found = Description(tables, 0.5).search(view)
+        assert length(found) < length(usual) - 100
+        assert agreement(truth, usual) < 0.6 < 0.8 < agreement(truth, found)
+
+    def test_a_description_is_as_long_as_edges_told_one_by_one(self):
+        """Every edge costs what those of its pair of clusters before it say; names cost, too."""
+        truth, view, (table, *_) = self.view_of_planted("blobs", 0.05)
+        a, b = (np.sort([truth[view.edges.sources], truth[view.edges.targets]], axis=0)).tolist()
+        bins = table.bins.tolist()
+        known = priors_of(pair_counts(np.array(a), np.array(b), table.bins, truth.max() + 1))
+        told = 0.0
+        for first, second, chosen in zip(a, b, bins, strict=True):
+            told -= np.log(known[first, second, chosen] / known[first, second].sum())
+            known[first, second, chosen] += 1
+        names = -np.log(np.bincount(truth) / len(truth))[truth].sum()
+        for share in (0.0, 0.5, 1.0):
+            length = description_length(view, table, share, truth)
+            assert length == pytest.approx(told + share * names)
+
+    def test_too_many_clusters_are_not_described(self, monkeypatch):
+        """If there are no others they are found as they are; equal weights need one cluster."""
+        a, b, weights, n = cliques(MOST + 1, 3)
+        view = view_of(a, b, n, weights)
+        tables = tables_of(expected_weights(view.edges, view.edges), view.edges.similarity)
+        assert description_length(view, tables[-1], 1.0, np.arange(n) // 3) == np.inf
+        assert Description(tables, 1.0).search(view).max() == 0
+        monkeypatch.setattr(_search, "MOST", 0)
+        assert len(Description(tables, 1.0).search(view_of(a, b, n, weights))) == n
 
     @given(st.integers(0, 10**6), st.sampled_from([0.0, 3.0]))
     @settings(max_examples=25)
