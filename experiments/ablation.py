@@ -23,6 +23,7 @@ from experiments.rivals import leiden
 from experiments.settings import BENCHMARK, drawn
 from ptclust._statistics import agreement
 from ptclust.clustering import CLUSTERERS
+from ptclust.clustering.communities import _search
 from ptclust.pipeline import ReleaseRequest, publish
 from ptclust.planning import plan
 from ptclust.published import Published
@@ -95,24 +96,34 @@ def _not_settled(*_: object) -> None:
     return None
 
 
-def _first_start(self: object, found: object) -> np.ndarray:
-    return found.recipe.search(self._whole)  # type: ignore[attr-defined, no-any-return]
+def _without(source: str) -> property:
+    return property(
+        lambda view: tuple(
+            each
+            for each in _search.SOURCES
+            if each != source and (each != "topology" or not view.edges.is_complete)
+        )
+    )
 
 
 VARIANTS: dict[str, dict[str, object]] = {
     "as it is": {},
-    "no compressed weights": _constants(_trial__SOURCES=("weights", "topology")),
-    "no plain weights": _constants(_trial__SOURCES=("log weights", "topology")),
+    "no compressed weights": {_HERE + "_search.View.sources": _without("log weights")},
+    "no plain weights": {_HERE + "_search.View.sources": _without("weights")},
     "resolution 1 alone": _constants(_trial__RESOLUTIONS=(1.0, 1.0, 1.0)),
     "resolutions 0.5, 1, 2": _constants(_trial__RESOLUTIONS=(1.0, 2.0, 0.5)),
-    "nothing is learned": {_HERE + "_trial.Trial._joined": lambda *_: []},
+    "no descriptions": _constants(_trial__NAMINGS=()),
+    "names count whole": _constants(_trial__NAMINGS=(1.0,)),
+    "names count half": _constants(_trial__NAMINGS=(0.5,)),
+    "descriptions from scales 1, 5, 20": _constants(_search___SCALES=(1.0, 5.0, 20.0)),
+    "the shortest alone is changed": _constants(_search___BEST=1),
     "no joins by pairs": {_HERE + "_search.join_blocks": lambda labels, *_: labels},
-    "no moves by ratios": {_HERE + "_search.View.moved": lambda _, labels, __: labels},
+    "no moves by ratios": {_HERE + "_search.View.moved": lambda _, labels, *__, **___: labels},
     "one group": _constants(_model__GROUPS=(1,)),
     "groups up to 64": _constants(_model__GROUPS=(1, 4, 16, 64)),
     "no pairs of clusters": {_HERE + "_trial.nats_of_pairs": _no_pairs},
     "pairs smoothed by 50": _constants(_blocks___SMOOTHING=50.0),
-    "at most 128 pieces": _constants(_trial__MOST=128),
+    "at most 128 pieces": _constants(_search__MOST=128),
     "ratios smoothed by 1": _constants(_search___SMOOTHING=1.0),
     "one round of learning": _constants(_search___ROUNDS=1),
     "five parts": _constants(_trial___FEW=0),
@@ -122,7 +133,9 @@ VARIANTS: dict[str, dict[str, object]] = {
     "2 standard errors": _constants(_trial__CLEAR=2.0),
     "4 standard errors": _constants(_trial__CLEAR=4.0),
     "always all is tried": {_HERE + "_trial.Trial.settled": _not_settled},
-    "one start with all edges": {_HERE + "_trial.Trial.with_all_edges": _first_start},
+    "one start with all edges": {
+        _HERE + "_search.Recipe.with_all_edges": lambda recipe, view, _: recipe.search(view)
+    },
     "background 0.2": _constants(_model___BACKGROUND=0.2),
     "unit from 1 deviation on": _constants(_model___ABOVE_NOISE=1.0),
 }
