@@ -204,7 +204,8 @@ class Description(NamedTuple):
         """Return the shortest of many; the best are changed as long as that shortens them."""
         length = partial(description_length, view, self.tables[-1], self.naming)
         best = sorted(view.variants(self.tables), key=length)[:_BEST]
-        return min((self._shortened(view, each, length) for each in best), key=length)
+        different = {each.tobytes(): each for each in best}.values()
+        return min((self._shortened(view, each, length) for each in different), key=length)
 
     def _shortened(self, view: View, labels: Ints, length: Callable[[Ints], float]) -> Ints:
         while True:

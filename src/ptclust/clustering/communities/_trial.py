@@ -127,7 +127,8 @@ class Trial:
             key=lambda each: each.topology - self._naming(each),
             default=None,
         )
-        candidates += [self._judged(Description(self._all_tables, share)) for share in NAMINGS]
+        if self._within is None:  # within clusters modularity is enough
+            candidates += [self._judged(Description(self._all_tables, share)) for share in NAMINGS]
         least_nats, given, naming = _BEYOND, None, 0.0
         if self.topology is not None:
             least_nats, naming = max(self.topology.nats, 0.0) + _BEYOND, _NAMING
