@@ -8,7 +8,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import jinja2
 import pytest
+from jinja2 import nodes
 
 import ptclust
 from ptclust import Release
@@ -108,6 +110,12 @@ def all_texts() -> dict[str, str]:
             else:
                 continue
             found[text] = file.relative_to(package).as_posix()
+    for file in sorted(package.rglob("templates/*.txt")):
+        tree = jinja2.Environment(autoescape=True).parse(file.read_text())
+        for node in tree.find_all((nodes.Const, nodes.TemplateData)):
+            value = node.as_const() if isinstance(node, nodes.Const) else node.data
+            if isinstance(value, str):
+                found[value] = file.relative_to(package).as_posix()
     return found
 
 
