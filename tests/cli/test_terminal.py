@@ -111,8 +111,8 @@ def all_texts() -> dict[str, str]:
                 continue
             found[text] = file.relative_to(package).as_posix()
     for file in sorted(package.rglob("templates/*.txt")):
-        tree = jinja2.Environment(autoescape=True).parse(file.read_text())
-        for node in tree.find_all((nodes.Const, nodes.TemplateData)):
+        template = jinja2.Environment(autoescape=True).parse(file.read_text())
+        for node in template.find_all((nodes.Const, nodes.TemplateData)):
             value = node.as_const() if isinstance(node, nodes.Const) else node.data
             if isinstance(value, str):
                 found[value] = file.relative_to(package).as_posix()
