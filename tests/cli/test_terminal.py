@@ -112,10 +112,11 @@ def all_texts() -> dict[str, str]:
             found[text] = file.relative_to(package).as_posix()
     for file in sorted(package.rglob("templates/*.txt")):
         template = jinja2.Environment(autoescape=True).parse(file.read_text())
-        for node in template.find_all((nodes.Const, nodes.TemplateData)):
-            value = node.as_const() if isinstance(node, nodes.Const) else node.data
-            if isinstance(value, str):
-                found[value] = file.relative_to(package).as_posix()
+        parts = [each.data for each in template.find_all(nodes.TemplateData)]
+        parts += [each.value for each in template.find_all(nodes.Const)]
+        for part in parts:
+            if isinstance(part, str):
+                found[part] = file.relative_to(package).as_posix()
     return found
 
 
