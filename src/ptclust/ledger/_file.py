@@ -287,7 +287,7 @@ def append(
     connection.execute("UPDATE head SET n_entries = ?, digest = ?", (number, digest))
     numbers = (*account.total.written(), *account.spent.written(), account.n_charges)
     connection.execute(
-        "INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+        "INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (dataset) DO UPDATE "
         "SET spent = excluded.spent, spent_delta = excluded.spent_delta, "
         "n_charges = excluded.n_charges",
         (dataset, number, account.total.kind, *numbers),
